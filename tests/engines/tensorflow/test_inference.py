@@ -9,7 +9,7 @@ from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.keras.model_files import export_model
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
-from scalestudy.features.predict import evaluate_share as evaluate
+from scalestudy.features.predict import worker as evaluate
 from scalestudy.features.predict.job import Job
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo

@@ -1,9 +1,11 @@
-"""Where an exported model may be written."""
+"""Where an exported model, and a page of samples, may be written."""
+
+from pathlib import Path
 
 import pytest
 
 from scalestudy.app.listener import Listener
-from scalestudy.features.predict.export import beside_of, export_model
+from scalestudy.features.predict.export import beside_of, export_model, write_gallery
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.util.errors import UserError
@@ -44,3 +46,11 @@ def test_two_forms_of_one_name_have_a_record_each(tmp_path):
     assert beside_of(tmp_path / "m.keras").name == "m.keras.json"
     assert beside_of(tmp_path / "m.onnx").name == "m.onnx.json"
     assert beside_of(tmp_path / "m").name == "m.json"
+
+
+def test_a_file_that_is_no_page_is_not_overwritten(tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text('task = "cnn"')
+    with pytest.raises(UserError, match=r"ends in \.html"):
+        write_gallery(FoundModel(Path("model.keras"), RECORD, "model"), study, Listener())
+    assert study.read_text() == 'task = "cnn"'

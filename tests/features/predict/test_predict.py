@@ -55,28 +55,17 @@ def test_patterns_that_the_shell_has_left_are_filled_in(tmp_path, images):
         planned(tmp_path, images / "*.tif")
 
 
-def test_an_archive_of_arrays_is_prepared_as_the_training_data_was(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    x, y = np.zeros((4, 8, 8), np.uint8), np.arange(4) % 2
-    np.savez(tmp_path / "set.npz", x_train=x, y_train=y)
-    job = planned(tmp_path, tmp_path / "set.npz", kind="classes")
-    assert [item.row for item in job.items] == [0, 1, 2, 3]
-    assert job.prepared
-    with pytest.raises(UserError, match="one source of data alone"):
-        planned(tmp_path, tmp_path / "set.npz", tmp_path / "set.npz", kind="classes")
-
-
 @pytest.mark.parametrize("out", ["images", "images/predictions"])
 def test_nothing_is_written_among_the_images(tmp_path, images, out):
     with pytest.raises(UserError, match="outside the images"):
         planned(tmp_path, images, out=tmp_path / out)
 
 
-def test_no_image_is_overwritten_even_by_force(tmp_path):
+def test_no_image_is_replaced_even_by_force(tmp_path):
     file = tmp_path / "out" / "masks" / "a.png"
     file.parent.mkdir(parents=True)
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(file)
-    with pytest.raises(UserError, match="no image would be overwritten"):
+    with pytest.raises(UserError, match="images outside of it"):
         planned(tmp_path, file, force=True)
 
 
@@ -96,11 +85,9 @@ def test_a_folder_of_other_things_is_refused_unless_forced(tmp_path, images):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"format": "xlsx"}, "--format csv, jsonl"),
-        ({"probabilities": "png"}, "--probabilities none, npy, tiff"),
         ({"workers": 0}, "at least one worker"),
         ({"kind": "classes", "overlay": True}, "--overlay for a model"),
-        ({"kind": "classes", "probabilities": "npy"}, "the table holds the probability"),
+        ({"kind": "classes", "probabilities": True}, "the table holds the probability"),
         ({"kind": "other"}, "a model of images with masks or classes"),
     ],
 )  # fmt: skip

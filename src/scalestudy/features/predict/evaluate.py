@@ -1,5 +1,6 @@
 """Loss and metrics of a trained model over a data set."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +10,10 @@ from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from scalestudy.data.splits.split import Split
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.model_record import ModelRecord
+    from scalestudy.study.run_folder import RunFolder
 
 SPLITS = ("train", "validation", "test", "all")
 
@@ -39,18 +40,13 @@ class Evaluated:
 
 
 def evaluate(
-    found: FoundModel,
-    source: str | None,
-    split: str | None,
-    listener: Listener,
-    *,
-    workers: int = 1,
+    model: FoundModel, source: str | None, split: str | None, listener: Listener, *, workers: int = 1,
     device: str = "auto",
-) -> Evaluated:
+) -> Evaluated:  # fmt: skip
     """Evaluate a model over a data set, each sample once.
 
     Args:
-        found: The model.
+        model: What is evaluated.
         source: Another data set; None for the run's own.
         split: "train", "validation", "test" or "all"; when absent, all of another set, and of the run's own
             that on which its quality was measured.
@@ -64,32 +60,29 @@ def evaluate(
     """
     import numpy as np
 
-    from scalestudy.features.predict.job import Job
-    from scalestudy.features.predict.start import computed, device_for
+    from scalestudy.features.predict.job import Job, computed, device_for
     from scalestudy.study.engines import engine_traits
 
-    suffix = engine_traits(found.record.engine).model_suffix
-    if found.record.inputs != "scaled" or found.path.suffix != suffix:
+    suffix = engine_traits(model.record.engine).model_suffix
+    if model.record.inputs != "scaled" or model.path.suffix != suffix:
         raise UserError(
             f"a run, or a {suffix} file of its folder",
-            f"{found.path}, which was exported for other programs",
+            f"{model.path}, which was exported for other programs",
             "Name the run that trained it: its task has the loss and the metrics.",
         )
-    if workers < 1:
-        raise UserError("at least one worker", f"{workers}", "Correct --workers.")
-    prepared, rows, name, data = _data(found, source, split, listener)
-    classes = matched(found.record, prepared, data)
+    prepared, rows, name, data = _data(model, source, split, listener)
+    classes = matched(model.record, prepared, data)
     workers = min(workers, len(rows))
     job = Job(
-        action="evaluate", model=str(found.path.absolute()), record=found.record, size=workers,
-        device="gpu" if device_for(device, workers) == "gpu" else "cpu", prepared=str(prepared.path),
-        rows=np.asarray(rows).tolist(), classes=classes,
+        action="evaluate", model=str(model.path.absolute()), record=model.record, size=workers,
+        device=device_for(device, workers), prepared=str(prepared.path), rows=np.asarray(rows).tolist(),
+        classes=classes,
     )  # fmt: skip
     with (
         listener.computing("Evaluating", len(rows)) as on_progress,
-        computed(job, _done, on_progress) as (_, answer),
+        computed(job, _count, on_progress) as (_, answer),
     ):
-        return Evaluated(found.label, data, name, answer["samples"], answer["results"], answer["matrices"])
+        return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
 
 
 def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]:
@@ -106,8 +99,8 @@ def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]
         )
     ours, theirs = list(record.class_names), list(prepared.class_names)
     if set(ours) != set(theirs):
-        unknown = [each for each in theirs if each not in ours]
-        missing = [each for each in ours if each not in theirs]
+        unknown = [label for label in theirs if label not in ours]
+        missing = [label for label in ours if label not in theirs]
         parts = [f"{', '.join(unknown[:5])} besides"] * bool(unknown)
         parts += [f"without {', '.join(missing[:5])}"] * bool(missing)
         raise UserError(
@@ -121,24 +114,25 @@ def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]
             f"{name}, multiplied by {prepared.scale:.6g}",
             "Store both as whole numbers, or both as floating-point numbers of one range.",
         )
-    return [ours.index(each) for each in theirs]
+    return [ours.index(label) for label in theirs]
 
 
-def own_data(found: FoundModel, listener: Listener) -> "tuple[Prepared, Sequence[int], Path]":
-    """The prepared set of a run, its validation rows, and the file of its split.
+def own_data(model: FoundModel) -> "tuple[Prepared, Split, RunFolder]":
+    """The prepared set of a run, its split, and the run.
 
     Raises:
         UserError: If the model is of no run, or its data are gone.
     """
+    from scalestudy.data.splits.split import Split
     from scalestudy.data.store.prepared import Prepared
 
-    if found.run is None:
+    if model.run is None:
         raise UserError(
             "--data, or a run, whose own data are known",
-            f"{found.path} alone",
+            f"{model.path} alone",
             "Name a data set with --data, or the run's folder.",
         )
-    files = found.run.point().needed_files()
+    files = model.run.point().needed_files()
     try:
         prepared = Prepared.open(files.prepared)
     except UserError as error:
@@ -147,41 +141,58 @@ def own_data(found: FoundModel, listener: Listener) -> "tuple[Prepared, Sequence
             error.received,
             "Prepare it again (`scalestudy data prepare STUDY`), or name the data with --data.",
         ) from error
-    from scalestudy.data.splits.split import Split
+    return prepared, Split.load(files.split), model.run
 
-    split = Split.load(files.split)
-    return prepared, split.validation.tolist(), Path(files.split)
+
+def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Prepared":
+    """Prepare a source as the images that a model was trained on.
+
+    Args:
+        record: What the model is of.
+        source: A folder, an .npz file, or a source with a name; paths are seen from the working folder.
+        listener: Is told.
+
+    Raises:
+        UserError: If there is none, or it is of another kind.
+    """
+    from scalestudy.app.prepare import prepare_data
+    from scalestudy.data.store.prepared import Prepared
+    from scalestudy.study.settings import DataSettings
+
+    settings = {key: value for key, value in record.data.items() if key in DataSettings.model_fields}
+    # The study's cache is seen from its file, which may be anywhere.
+    data = DataSettings.model_validate(settings | {"source": source, "validation": None, "cache": None})
+    kind = record.kind if record.kind in ("masks", "classes") else None
+    folder, _, _ = prepare_data(data, kind, Path(), listener)  # type: ignore[arg-type]
+    return Prepared.open(folder)
 
 
 def _data(
-    found: FoundModel, source: str | None, split: str | None, listener: Listener
+    model: FoundModel, source: str | None, split: str | None, listener: Listener
 ) -> "tuple[Prepared, Sequence[int], str, str]":
     """The set, its rows, their name, and the set's name."""
-    from scalestudy.data.splits.split import Split, make_split
+    from scalestudy.data.splits.split import make_split
 
     if split is not None and split not in SPLITS:
         raise UserError(f"--split {', '.join(SPLITS)}", repr(split), "Choose one of these.")
     if source is None:
-        prepared, _, file = own_data(found, listener)
-        rows_of = Split.load(file)
-        name, data = split or "validation", str(found.record.data.get("source") or prepared.path)
+        prepared, parts, _ = own_data(model)
+        name, data = split or "validation", str(model.record.data.get("source") or prepared.path)
     else:
-        from scalestudy.features.predict.other_data import prepared_like
-
-        prepared = prepared_like(found.record, source, listener)
+        prepared = prepared_like(model.record, source, listener)
         name, data = split or "all", source
-        rows_of = make_split(prepared, None, int(found.record.data.get("seed", 0)))
-        if found.run is not None and _same_data(found, prepared):
+        parts = make_split(prepared, None, int(model.record.data.get("seed", 0)))
+        if _is_own(model, prepared):
             listener.note(f"{source} is what the model was trained on: its training samples are among these.")
-        if name in ("train", "validation", "test") and name not in prepared.given:
+        if name != "all" and name not in prepared.given:
             raise UserError(
                 f"data that bring a {name} set",
                 f"{source}, which brings {', '.join(prepared.given) or 'none'}",
                 "Leave --split out to evaluate all of it.",
             )
-    rows = range(prepared.count) if name == "all" else getattr(rows_of, name)
-    if name == "test" and not len(rows) and rows_of.quality_split == "test":
-        rows = rows_of.validation
+    rows = range(prepared.count) if name == "all" else getattr(parts, name)
+    if name == "test" and not len(rows) and parts.quality_split == "test":
+        rows = parts.validation
     if not len(rows):
         raise UserError(
             f"samples in the {name} set of {data}",
@@ -191,16 +202,13 @@ def _data(
     return prepared, rows, name, data
 
 
-def _same_data(found: FoundModel, prepared: "Prepared") -> bool:
-    from scalestudy.data.store.prepared import Prepared
-
-    assert found.run is not None
-    files = found.run.point().files
+def _is_own(model: FoundModel, prepared: "Prepared") -> bool:
+    """Whether this is the set that a run's model was trained on."""
     try:
-        return files is not None and Prepared.open(files.prepared).fingerprint == prepared.fingerprint
+        return model.run is not None and own_data(model)[0].fingerprint == prepared.fingerprint
     except UserError:
         return False
 
 
-def _done(folder: Path) -> int:
+def _count(folder: Path) -> int:
     return sum(int(file.read_text() or 0) for file in folder.glob("progress-*"))

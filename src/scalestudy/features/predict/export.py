@@ -1,4 +1,4 @@
-"""A trained model written so that other programs load it."""
+"""What is written of a trained model: a file for other programs, or a page of its samples."""
 
 from pathlib import Path
 
@@ -9,18 +9,13 @@ from scalestudy.util.errors import UserError
 
 
 def export_model(
-    found: FoundModel,
-    out: Path,
-    form: str,
-    listener: Listener,
-    *,
-    raw_inputs: bool = False,
+    model: FoundModel, out: Path, form: str, listener: Listener, *, raw_inputs: bool = False,
     force: bool = False,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write a model, and a JSON of its classes and preprocessing beside it.
 
     Args:
-        found: A run's model.
+        model: A run's.
         out: File, or folder of a SavedModel.
         form: One of its engine's, as "keras", "savedmodel" or "onnx".
         listener: Is told.
@@ -34,15 +29,13 @@ def export_model(
         UserError: If it cannot be written there, or in this form.
         RunError: If the process failed.
     """
-    from scalestudy.features.predict.job import Job
-    from scalestudy.features.predict.start import computed
+    from scalestudy.features.predict.job import Job, computed
     from scalestudy.util.files import write_atomically
 
-    _refuse(found, out, form, force=force)
-    inputs = "scaled" if raw_inputs else "stored"
-    record = found.record.model_copy(update={"inputs": inputs})
+    _refuse(model, out, form, force=force)
+    record = model.record.model_copy(update={"inputs": "scaled" if raw_inputs else "stored"})
     job = Job(
-        action="export", model=str(found.path.absolute()), record=record, out=str(out.absolute()), form=form
+        action="export", model=str(model.path.absolute()), record=record, out=str(out.absolute()), form=form
     )
     with (
         listener.computing(f"Exporting as {form}", 1) as on_progress,
@@ -59,14 +52,14 @@ def beside_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.json")
 
 
-def _refuse(found: FoundModel, out: Path, form: str, *, force: bool) -> None:
-    engine = engine_traits(found.record.engine)
+def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
+    engine = engine_traits(model.record.engine)
     suffixes = engine.export_forms
     if form not in suffixes:
         raise UserError(f"--format {', '.join(suffixes)}", repr(form), "Choose one of these.")
-    if found.path.suffix != engine.model_suffix or found.record.inputs == "stored":
+    if model.path.suffix != engine.model_suffix or model.record.inputs == "stored":
         raise UserError(
-            "a run's model", f"{found.path}, which was exported before", "Name the run that trained it."
+            "a run's model", f"{model.path}, which was exported before", "Name the run that trained it."
         )
     suffix = suffixes[form]
     if out.suffix != suffix and (suffix or out.suffix in suffixes.values()):
@@ -77,11 +70,65 @@ def _refuse(found: FoundModel, out: Path, form: str, *, force: bool) -> None:
         )
     if not out.absolute().parent.is_dir():
         raise UserError("a folder to write to", f"{out.parent}, which does not exist", "Make it first.")
-    there = [each for each in (out, beside_of(out)) if each.exists()]
+    present = [path for path in (out, beside_of(out)) if path.exists()]
     ours = out.is_file() or not out.exists() or (out / "saved_model.pb").exists() or not any(out.iterdir())
-    if there and (not force or not ours):
+    if present and (not force or not ours):
         raise UserError(
             "a name that is free",
-            f"{' and '.join(map(str, there))}, which exist{'s' * (len(there) == 1)}",
+            f"{' and '.join(map(str, present))}, which exist{'s' * (len(present) == 1)}",
             "Name another with --out" + (", or replace them with --force." if ours else "."),
         )
+
+
+def write_gallery(
+    model: FoundModel, out: Path, listener: Listener, *, samples: int = 3, device: str = "auto"
+) -> int:
+    """Judge all validation samples of a run, and write a page of some of them.
+
+    Args:
+        model: A run's.
+        out: File of the page.
+        listener: Is told.
+        samples: Of each sort: best, median and worst, by loss and by quality.
+        device: "auto", "cpu" or "gpu".
+
+    Returns:
+        How many samples were judged.
+
+    Raises:
+        UserError: If the model is of no run, its data are gone, or the page cannot be written.
+        RunError: If the process failed.
+    """
+    from scalestudy.features.predict.evaluate import own_data
+    from scalestudy.features.predict.job import Job, computed, device_for
+    from scalestudy.report.gallery import to_page
+    from scalestudy.report.write_document import check_page_name
+    from scalestudy.study.gallery_record import GalleryRecord
+    from scalestudy.study.metrics import known
+    from scalestudy.util.files import write_atomically
+
+    if not 1 <= samples <= 20:
+        raise UserError("1 to 20 samples of each sort", f"{samples}", "Correct --samples.")
+    check_page_name(out)
+    if out.is_dir() or not out.parent.is_dir():
+        raise UserError("a file for the page in a folder that is there", f"{out}", "Name another with --out.")
+    prepared, split, run = own_data(model)
+    rows, result = split.validation.tolist(), run.result()
+    metric = model.record.metric or (result.metric if result else "")
+    job = Job(
+        action="gallery", model=str(model.path.absolute()), record=model.record,
+        device=device_for(device, 1), prepared=str(prepared.path), rows=rows, samples=samples,
+        better=(result.better if result else None) or known(metric).better,
+    )  # fmt: skip
+    with (
+        listener.computing("Judging", len(rows)) as on_progress,
+        computed(job, lambda folder: 0, on_progress) as (_, answer),
+    ):
+        record = GalleryRecord.model_validate(answer)
+    try:
+        write_atomically(out, to_page(record, model.label))
+    except OSError as error:
+        raise UserError(
+            "a file that can be written", f"{out}: {error.strerror}", "Name another one with --out."
+        ) from error
+    return len(rows)

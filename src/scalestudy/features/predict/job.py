@@ -1,25 +1,40 @@
-"""What the processes that use a model are told, as one JSON file that their starter writes."""
+"""A job for processes that use a model on this machine: what they are told, and how they are started."""
 
-from typing import Literal
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import Field
 
+from scalestudy.cluster.environment import own_gpus, process_environment
+from scalestudy.features.predict.images import Item
+from scalestudy.hardware import cores
+from scalestudy.hardware.devices import visible_gpus
+from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.metrics import Better
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.records import Record
+from scalestudy.util import modules
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
 
+ENDS_WITH = "SCALESTUDY_LAUNCHER"
+"""Variable: number of the process that a worker ends with."""
+POLL = 0.1
+TAIL = 3
+"""Lines of a log that a message shows."""
 
-class ItemRecord(Record):
-    """See `items.Item`."""
-
-    shown: str
-    name: str
-    file: str | None = None
-    row: int | None = None
+OnProgress = Callable[[int], None]
+"""Is told how much is done: images, or samples."""
 
 
 class Job(Record):
-    """What is done, by how many processes."""
+    """What is done, by how many processes; written to a file that they read."""
 
     action: Literal["predict", "evaluate", "gallery", "export"]
     model: str
@@ -30,10 +45,10 @@ class Job(Record):
     device: Literal["cpu", "gpu"] = "cpu"
     out: str = ""
     """Folder, or file, that is written."""
-    items: list[ItemRecord] = Field(default_factory=list)
+    items: list[Item] = Field(default_factory=list)
     """To predict."""
     overlay: bool = False
-    probabilities: Literal["none", "npy", "tiff"] = "none"
+    probabilities: bool = False
     prepared: str = ""
     """Folder of a prepared data set."""
     rows: list[int] = Field(default_factory=list)
@@ -46,3 +61,87 @@ class Job(Record):
     """Which way the quality is better."""
     form: str = ""
     """Of an export."""
+
+
+def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
+    """What is computed on: GPUs where there are any, unless told otherwise.
+
+    Raises:
+        UserError: If GPUs are asked for that are not there.
+    """
+    if workers < 1:
+        raise UserError("at least one worker", f"{workers}", "Correct --workers.")
+    if asked not in ("auto", "cpu", "gpu"):
+        raise UserError("--device auto, cpu or gpu", repr(asked), "Choose one of these.")
+    gpus = len(visible_gpus(os.environ)) if asked != "cpu" else 0
+    if asked == "gpu" and not gpus:
+        raise UserError(
+            "a GPU", "none that this process may use", "Take --device cpu, or `scalestudy check` to see why."
+        )
+    if gpus and workers > gpus:
+        raise UserError(
+            f"at most as many workers as GPUs ({gpus})", f"{workers}", "Lower --workers, or --device cpu."
+        )
+    return "gpu" if gpus else "cpu"
+
+
+@contextlib.contextmanager
+def computed(job: Job, done: Callable[[Path], int], on_progress: OnProgress) -> Iterator[tuple[Path, Any]]:
+    """Run a job to its end; within, the folder with what its processes left, and the first one's answer.
+
+    Args:
+        job: What to do.
+        done: How much is done, by that folder.
+        on_progress: Is told whenever that grows.
+
+    Raises:
+        UserError: As a process has said; or without a framework.
+        RunError: If a process ended without saying why.
+    """
+    engine = engine_traits(job.record.engine)
+    if engine.missing_software():
+        raise UserError(
+            f"{engine.label}, which computes what a model says",
+            f"none in this Python ({sys.executable})",
+            f"Run this where training runs: in a job, a container, or the environment with {engine.label}.",
+        )
+    with tempfile.TemporaryDirectory(prefix="scalestudy-") as name:
+        folder = Path(name)
+        (folder / "job.json").write_text(job.model_dump_json())
+        with Workers(list(_commands(job, folder))) as workers:
+            failure = workers.wait(POLL, lambda: on_progress(done(folder)))
+        if failure is not None:
+            raise _error(folder, *failure)
+        on_progress(done(folder))
+        yield folder, json.loads((folder / "done-0.json").read_text())
+
+
+def _commands(job: Job, folder: Path) -> Iterator[Command]:
+    granted, engine = sorted(cores.granted()), engine_traits(job.record.engine)
+    visible = visible_gpus(os.environ) if job.device == "gpu" else []
+    for rank in range(job.size):
+        cpus = granted[rank * len(granted) // job.size : (rank + 1) * len(granted) // job.size]
+        cpus = cpus or [granted[rank % len(granted)]]
+        gpus = own_gpus(os.environ, visible, local_rank=rank) if visible else []
+        variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(os.environ) | {
+            ENDS_WITH: str(os.getpid()), "OMP_NUM_THREADS": str(len(cpus)), "PYTHONUNBUFFERED": "1",
+        }  # fmt: skip
+        words = [sys.executable, "-P", "-m", modules.INFERENCE, str(folder / "job.json"), str(rank)]
+        yield Command(words, variables, cpus, folder / f"log-{rank}", Path.cwd())
+
+
+def _error(folder: Path, rank: int, code: int) -> ScalestudyError:
+    try:
+        answer = json.loads((folder / f"error-{rank}.json").read_text())
+    except (OSError, ValueError):
+        answer = {}
+    if "expected" in answer:
+        kind = UserError if answer["code"] == UserError.exit_code else RunError
+        return kind(answer["expected"], answer["received"], answer["action"])
+    log = (folder / f"log-{rank}").read_text(errors="replace").strip().splitlines()
+    words = answer.get("received") or " / ".join(log[-TAIL:]) or "nothing said"
+    return RunError(
+        "a process that computes what the model says to end well",
+        f"exit code {code}: {words}",
+        "If memory ran out, take fewer workers or smaller images.",
+    )

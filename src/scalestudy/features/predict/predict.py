@@ -1,6 +1,9 @@
 """Predictions of a trained model for images, from what was named to the files of the results."""
 
+import csv
+import io
 import json
+import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -13,14 +16,16 @@ from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.features.predict.items import Item
+    from scalestudy.features.predict.images import Item
     from scalestudy.features.predict.job import Job
     from scalestudy.study.model_record import ModelRecord
 
 MARK = "predictions.json"
 """By this file a folder is known as one that predictions were written to."""
-FORMATS = ("csv", "jsonl")
-PROBABILITIES = ("none", "npy", "tiff")
+FOLDERS = ("masks", "overlays", "probabilities")
+TABLE = "predictions.csv"
+DIGITS = 6
+"""Digits of shares and probabilities in the CSV."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +33,10 @@ class Wanted:
     """What is to be predicted, and how it is written.
 
     Attributes:
-        images: Files, folders, or one source of data (an .npz file, "digits").
+        images: Files and folders.
         out: Folder to write to.
         overlay: Also the masks laid over their images.
-        probabilities: Also the probability of each class: "none", "npy" or "tiff".
-        format: Of the table: "csv" or "jsonl".
+        probabilities: Also the probability of each class, as .npy.
         workers: Processes.
         device: "auto", "cpu" or "gpu".
         force: Whether `out` may hold other things.
@@ -41,8 +45,7 @@ class Wanted:
     images: tuple[str, ...]
     out: Path
     overlay: bool = False
-    probabilities: str = "none"
-    format: str = "csv"
+    probabilities: bool = False
     workers: int = 1
     device: str = "auto"
     force: bool = False
@@ -56,39 +59,41 @@ class Predicted:
         table: The table's file.
         images: Images that were predicted.
         skipped: Images that were not, and why.
-        told: What was done to images, and to how many.
+        changes: What was done to images, and to how many.
         classes: Of class tasks: how many images were taken for each class.
     """
 
     table: Path
     images: int
     skipped: tuple[tuple[str, str], ...] = ()
-    told: dict[str, int] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=dict)
     classes: dict[str, int] = field(default_factory=dict)
 
 
-def plan(found: FoundModel, wanted: Wanted, listener: Listener) -> "Job":
-    """What predicting would do; nothing is computed or written (a source of data is prepared).
+def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "Job":
+    """What predicting would do; nothing is computed or written.
 
     Raises:
         UserError: If images, options or the folder to write to are not right.
     """
-    from scalestudy.features.predict.job import ItemRecord, Job
-    from scalestudy.features.predict.start import device_for
+    from scalestudy.data.sources.files import several
+    from scalestudy.features.predict.images import files_of
+    from scalestudy.features.predict.job import Job, device_for
 
-    _refuse_options(found.record, wanted)
-    items, prepared = _items(found.record, wanted, listener)
+    _refuse_options(model.record, wanted)
+    items, left_out = files_of(wanted.images)
+    if left_out:
+        listener.note(f"Masks are not predicted: {several([str(path) for path in left_out])} left out.")
     workers = min(wanted.workers, len(items))
     _refuse_out(wanted, items)
     return Job.model_validate({
-        "action": "predict", "model": str(found.path.absolute()), "record": found.record, "size": workers,
-        "device": device_for(wanted.device, workers), "out": str(wanted.out.absolute()),
-        "items": [ItemRecord.model_validate(vars(each)) for each in items],
-        "overlay": wanted.overlay, "probabilities": wanted.probabilities, "prepared": prepared,
+        "action": "predict", "model": str(model.path.absolute()), "record": model.record, "size": workers,
+        "device": device_for(wanted.device, workers), "out": str(wanted.out.absolute()), "items": items,
+        "overlay": wanted.overlay, "probabilities": wanted.probabilities,
     })  # fmt: skip
 
 
-def predict(found: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
+def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
     """Predict, and write masks or classes with their table.
 
     Images that cannot be read are left out, and named at the end.
@@ -97,109 +102,48 @@ def predict(found: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
         UserError: Before anything is written, if something is not right.
         RunError: If a process failed.
     """
-    from scalestudy.features.predict.start import computed
+    from scalestudy.features.predict.job import computed
 
-    job = plan(found, wanted, listener)
-    _begin(wanted.out, found, wanted)
+    job = plan(model, wanted, listener)
+    _begin(wanted.out, model)
     with (
         listener.computing("Predicting", len(job.items)) as on_progress,
-        computed(job, _lines, on_progress) as (folder, _),
+        computed(job, _count, on_progress) as (folder, _),
     ):
-        lines = sorted(_read(folder), key=lambda line: int(line["index"]))
-    return _finish(job, wanted, found, lines)
+        texts = [part.read_text() for part in folder.glob("part-*.jsonl")]
+    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+    return _finish(model, wanted, sorted(lines, key=lambda line: int(line["index"])))
 
 
 def _refuse_options(record: "ModelRecord", wanted: Wanted) -> None:
-    checks: list[tuple[str, str, Sequence[str]]] = [
-        ("--format", wanted.format, FORMATS), ("--probabilities", wanted.probabilities, PROBABILITIES),
-    ]  # fmt: skip
-    for option, value, known in checks:
-        if value not in known:
-            raise UserError(f"{option} {', '.join(known)}", repr(value), "Choose one of these.")
     if record.kind not in ("masks", "classes"):
         raise UserError(
             "a model of images with masks or classes",
             f"one of {record.kind}",
             "Export it, and use it in a program of your own.",
         )
-    if record.kind == "classes" and (wanted.overlay or wanted.probabilities != "none"):
+    if record.kind == "classes" and (wanted.overlay or wanted.probabilities):
         option = "--overlay" if wanted.overlay else "--probabilities"
         raise UserError(
             f"{option} for a model that gives masks",
             "one that gives a class for each image",
             f"Leave {option} out: the table holds the probability of each class.",
         )
-    if wanted.workers < 1:
-        raise UserError("at least one worker", f"{wanted.workers}", "Correct --workers.")
-
-
-def _items(record: "ModelRecord", wanted: Wanted, listener: Listener) -> "tuple[list[Item], str]":
-    """What is predicted; and the folder of the prepared set that it is in, or ""."""
-    from scalestudy.data.sources.files import several
-    from scalestudy.data.sources.registry import named_source
-    from scalestudy.features.predict.items import files_of, rows_of
-
-    sources = [each for each in wanted.images if _is_source(each)]
-    if not sources:
-        items, left = files_of([Path(each) for each in _globbed(wanted.images)])
-        if left:
-            listener.note(f"Masks are not predicted: {several([str(each) for each in left])} left out.")
-        return items, ""
-    if len(wanted.images) > 1:
-        raise UserError(
-            "files and folders of images, or one source of data alone",
-            f"{sources[0]} among {len(wanted.images)}",
-            "Predict it in a call of its own.",
-        )
-    from scalestudy.features.predict.other_data import prepared_like
-
-    name = sources[0] if named_source(sources[0]) else str(Path(sources[0]).absolute())
-    prepared = prepared_like(record, name, listener)
-    return rows_of(name if named_source(name) else Path(name).name, prepared.names), str(prepared.path)
-
-
-def _is_source(text: str) -> bool:
-    from scalestudy.data.sources.registry import named_source
-
-    return named_source(text) is not None or (text.endswith(".npz") and Path(text).is_file())
-
-
-def _globbed(given: Sequence[str]) -> list[str]:
-    """Patterns that the shell has left, filled in."""
-    import glob
-
-    found = []
-    for each in given:
-        pattern = glob.has_magic(each) and not Path(each).exists()
-        found += sorted(glob.glob(each, recursive=True)) if pattern else [each]
-        if pattern and not glob.glob(each, recursive=True):
-            raise UserError("a pattern that fits some images", f"{each}, which fits none", "Correct it.")
-    return found
 
 
 def _refuse_out(wanted: Wanted, items: "Sequence[Item]") -> None:
-    """Refuse a folder that holds other things, and one in which images would be overwritten or read again."""
-    import os
-
+    """Refuse a folder that holds other things, and one in which images would be replaced or read again."""
     out = wanted.out
     if out.exists() and not out.is_dir():
         raise UserError("a folder for the predictions", f"{out}, which is a file", "Name another with --out.")
     real = Path(os.path.realpath(out))
-    for each in wanted.images:
-        folder = Path(os.path.realpath(each))
-        if folder.is_dir() and real.is_relative_to(folder):
+    for name in [*wanted.images, *(item.file for item in items)]:
+        image = Path(os.path.realpath(name))
+        if image.is_relative_to(real) or (image.is_dir() and real.is_relative_to(image)):
             raise UserError(
-                "a folder for the predictions outside the images",
-                f"{out}, in {each}",
-                "Name another with --out: what is written there would be taken for images.",
-            )
-    written = {
-        str(real / kind / each.name) for each in items for kind in ("masks", "overlays", "probabilities")
-    }
-    for item in items:
-        if item.file and str(Path(os.path.realpath(item.file)).with_suffix("")) in written:
-            raise UserError(
-                "a folder in which no image would be overwritten", f"{item.file}", "Name another with --out."
+                "a folder for the predictions outside the images, and images outside of it",
+                f"{out} and {name}",
+                "Name another with --out: what is written there would be taken for images, or replace them.",
             )
     if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file() and not wanted.force:
         raise UserError(
@@ -209,46 +153,56 @@ def _refuse_out(wanted: Wanted, items: "Sequence[Item]") -> None:
         )
 
 
-def _begin(out: Path, found: FoundModel, wanted: Wanted) -> None:
+def _begin(out: Path, model: FoundModel) -> None:
     """Make the folder ours, and take away what an earlier prediction has left there."""
+    if (out / MARK).is_file():
+        for name in FOLDERS:
+            shutil.rmtree(out / name, ignore_errors=True)
+        (out / TABLE).unlink(missing_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
+    _mark(out, model, complete=False)
+
+
+def _mark(out: Path, model: FoundModel, **summary: Any) -> None:
     from scalestudy.util.files import write_atomically
 
-    ours = (out / MARK).is_file()
-    out.mkdir(parents=True, exist_ok=True)
-    if ours:
-        for name in ("masks", "overlays", "probabilities"):
-            shutil.rmtree(out / name, ignore_errors=True)
-        for form in FORMATS:
-            (out / f"predictions.{form}").unlink(missing_ok=True)
-    told = {"model": str(found.path), "label": found.label, "complete": False}
-    write_atomically(out / MARK, json.dumps(told, indent=1) + "\n")
+    summary = {"model": str(model.path), "label": model.label, **summary}
+    write_atomically(out / MARK, json.dumps(summary, indent=1) + "\n")
 
 
-def _lines(folder: Path) -> int:
+def _count(folder: Path) -> int:
     return sum(part.read_bytes().count(b"\n") for part in folder.glob("part-*.jsonl"))
 
 
-def _read(folder: Path) -> list[dict[str, Any]]:
-    texts = [part.read_text() for part in folder.glob("part-*.jsonl")]
-    return [json.loads(line) for text in texts for line in text.splitlines()]
-
-
-def _finish(job: "Job", wanted: Wanted, found: FoundModel, lines: list[dict[str, Any]]) -> Predicted:
+def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> Predicted:
     """Write the table and what there is to say of it all."""
-    from scalestudy.features.predict.table import as_csv, as_json_lines
     from scalestudy.util.files import write_atomically
 
-    record = job.record
+    record = model.record
     done = [line for line in lines if "skipped" not in line]
-    table = wanted.out / f"predictions.{wanted.format}"
-    write_atomically(table, (as_csv if wanted.format == "csv" else as_json_lines)(done, record))
+    table = wanted.out / TABLE
+    write_atomically(table, as_csv(done, record))
     classes = Counter(record.class_names[line["class"]] for line in done if "class" in line)
-    told = Counter(word for line in done for word in line["told"])
+    changes = Counter(change for line in done for change in line["told"])
     skipped = tuple((line["shown"], line["skipped"]) for line in lines if "skipped" in line)
-    summary = {
-        "model": str(found.path), "label": found.label, "complete": True, "images": len(done),
-        "class_names": record.class_names, "done_to_images": dict(told),
-        "skipped": [{"file": file, "reason": why} for file, why in skipped],
-    }  # fmt: skip
-    write_atomically(wanted.out / MARK, json.dumps(summary, indent=1) + "\n")
-    return Predicted(table, len(done), skipped, dict(told), dict(classes))
+    _mark(
+        wanted.out, model, complete=True, images=len(done), class_names=record.class_names,
+        done_to_images=dict(changes), skipped=[{"file": file, "reason": why} for file, why in skipped],
+    )  # fmt: skip
+    return Predicted(table, len(done), skipped, dict(changes), dict(classes))
+
+
+def as_csv(lines: Sequence[dict[str, Any]], record: "ModelRecord") -> str:
+    """A row an image: its file, and its class with the probability of each, or its mask with their shares."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    masks = record.kind == "masks"
+    first = ["file", "mask", "height", "width"] if masks else ["file", "class"]
+    writer.writerow([*first, *(f"share_{name}" if masks else name for name in record.class_names)])
+    for line in lines:
+        numbers = line["shares"] if masks else line["probabilities"]
+        cells = (
+            [line["mask"], line["height"], line["width"]] if masks else [record.class_names[line["class"]]]
+        )
+        writer.writerow([line["shown"], *cells, *(f"{number:.{DIGITS}f}" for number in numbers)])
+    return stream.getvalue()

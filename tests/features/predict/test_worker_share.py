@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.features.predict.evaluate_share import renumbered
+from scalestudy.features.predict.worker import renumbered
 from scalestudy.training.reading import in_channels
 
 

@@ -1,0 +1,196 @@
+"""From an image of any size to the inputs of a model, and from its outputs back to the image's size."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from scalestudy.data.images.decode import read_pixels
+from scalestudy.data.images.form import Form
+from scalestudy.data.images.resize import Way, covering, fitted, resize_image
+from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
+from scalestudy.data.types import Size
+from scalestudy.study.model_record import ModelRecord
+from scalestudy.training.reading import in_channels
+from scalestudy.util.errors import UserError
+
+Array = npt.NDArray[Any]
+SCALES = {"uint8": 1 / 255, "uint16": 1 / 65535}
+"""What takes whole numbers of an image file into [0, 1]."""
+
+
+class Read(NamedTuple):
+    """An image.
+
+    Attributes:
+        pixels: As its file has them, shape [H, W, C].
+        scale: Multiplies them into what models see.
+        changes: What was done that is worth telling.
+    """
+
+    pixels: Array
+    scale: float
+    changes: tuple[str, ...]
+
+
+def read_for(path: Path, record: ModelRecord) -> Read:
+    """Read an image file as the images that a model was trained on.
+
+    Raises:
+        UserError: If it is damaged, or its numbers mean something else than those of the training.
+    """
+    channels, value_range = record.input_shape[2], record.data.get("value_range")
+    pages = read_pixels(path, record.data.get("stack")).values
+    if len(pages) > 1:
+        raise UserError(
+            "one image in a file", f"{path} with {len(pages)}", "Save each of its pages to a file of its own."
+        )
+    present = pages[0].shape[2]
+    if present != channels and {present, channels} != {1, 3}:
+        raise UserError(
+            f"images of {channels} channels, as in training", f"{path} with {present}", "Convert the image."
+        )
+    changes = ["colour, read as grey"] * (present > channels) + ["grey, read as colour"] * (
+        present < channels
+    )
+    pixels = in_channels(pages, channels)[0]
+    if value_range and record.dtype == "float32":
+        form = Form(channels, np.dtype(np.float32), tuple(value_range))
+        return Read(form.of(pixels, str(path)), record.scale, tuple(changes))
+    dtype = pixels.dtype.name
+    if dtype == record.dtype:
+        return Read(pixels, record.scale, tuple(changes))
+    scale, trained = SCALES.get(dtype), SCALES.get(record.dtype)
+    if scale is None or trained is None or not np.isclose(record.scale, trained):
+        raise UserError(
+            f"numbers as in training ({record.dtype}, multiplied by {record.scale:.6g})",
+            f"{path} of {dtype}",
+            f"Store it as {record.dtype} with values of the same range.",
+        )
+    changes.append(f"of {8 * pixels.dtype.itemsize} bits, scaled to 0..1 as those of the training")
+    return Read(pixels, scale, tuple(changes))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An image brought to the input's size as a whole, as prepared images are.
+
+    Attributes:
+        size: Height and width of the image.
+        into: Those of the input.
+        way: As `fit` under [data]: "pad", "crop" or "stretch".
+    """
+
+    size: Size
+    into: Size
+    way: Way = "pad"
+
+    @property
+    def change(self) -> str:
+        """What is done to the image, in a few words; "" for nothing."""
+        if self.size == self.into:
+            return ""
+        done = {"pad": "fitted into", "crop": "cropped to", "stretch": "stretched to"}[self.way]
+        return f"{done} {self.into[0]} x {self.into[1]}"
+
+    def cut(self, image: Array) -> Array:
+        """The inputs, shape [1, h, w, C], of an image of shape [H, W, C]."""
+        whole: Array = resize_image(image, self.into, self.way)
+        return whole[None]
+
+    def joined(self, values: Array) -> Array:
+        """Values of the image's pixels, float32 [H, W, N], from those of the input, [1, h, w, N].
+
+        The padding is cut off; what was cropped is NaN. They are resized (bilinear) to the image.
+        """
+        one: Array = values.astype(np.float32, copy=False)[0]
+        if self.size == self.into:
+            return one
+        if self.way == "stretch":
+            return resized(one, self.size)
+        inner = {"pad": fitted, "crop": covering}[self.way](self.size, self.into)
+        (top, low), (left, right) = (_middle(*sides) for sides in zip(inner, self.into, strict=True))
+        if self.way == "pad":
+            return resized(one[top:low, left:right], self.size)
+        whole = np.full((*inner, one.shape[2]), np.nan, np.float32)
+        whole[top:low, left:right] = one
+        return resized(whole, self.size)
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """An image at its own scale, in overlapping tiles of the input's size; zeros where a tile reaches beyond.
+
+    Each pixel is taken from the tile in whose core it lies: see `data.images.tiles`.
+
+    Attributes:
+        size: Height and width of the image.
+        into: Those of a tile.
+        overlap: Pixels that neighbouring tiles share at least.
+    """
+
+    size: Size
+    into: Size
+    overlap: int
+
+    @property
+    def change(self) -> str:
+        """What is done to the image, in a few words."""
+        count, size = len(self._tiles), f"{self.into[0]} x {self.into[1]}"
+        return f"padded to {size}" if count == 1 else f"cut into {count} tiles of {size}"
+
+    @property
+    def _tiles(self) -> list[Tile]:
+        return tiles_of(self.size, self.into, self.overlap)
+
+    def cut(self, image: Array) -> Array:
+        """The tiles, shape [K, h, w, C], of an image of shape [H, W, C]."""
+        return np.stack([cut(image, tile, self.into) for tile in self._tiles])
+
+    def joined(self, values: Array) -> Array:
+        """Values of the image's pixels, float32 [H, W, N], from those of the tiles, [K, h, w, N]."""
+        whole: Array = stitch(list(values.astype(np.float32, copy=False)), self._tiles, self.size)
+        return whole
+
+
+Placing = Whole | Tiled
+"""How one image becomes inputs of a model."""
+
+
+def placing(size: Size, record: ModelRecord) -> Placing:
+    """How an image is brought to the size of a model's input: as the images that it was trained on.
+
+    Images that were resized for training are resized. Masks of images that were not keep their scale: a
+    larger image is cut into tiles, a smaller one padded.
+
+    Args:
+        size: Height and width of the image.
+        record: What the model is of.
+    """
+    data = record.data
+    tile, overlap = data.get("tile"), data.get("overlap")
+    if record.kind == "masks" and size != record.size and (tile or not data.get("image_size")):
+        shared = min(record.size) // (8 if tile else 4) if overlap is None else overlap
+        return Tiled(size, record.size, shared)
+    return Whole(size, record.size, data.get("fit", "pad"))
+
+
+def resized(values: Array, size: Size) -> Array:
+    """Float values [h, w, N], each channel resized by bilinear interpolation to [H, W, N]."""
+    if values.shape[:2] == size:
+        return values
+    channels = [
+        Image.fromarray(np.ascontiguousarray(values[:, :, channel], np.float32))
+        for channel in range(values.shape[2])
+    ]
+    bilinear = Image.Resampling.BILINEAR
+    return np.stack([np.asarray(image.resize((size[1], size[0]), bilinear)) for image in channels], axis=-1)
+
+
+def _middle(one: int, other: int) -> tuple[int, int]:
+    """Where the smaller of two lengths lies in the middle of the larger: start, and the first beyond."""
+    start = abs(other - one) // 2
+    return start, start + min(one, other)

@@ -1,0 +1,134 @@
+"""An image is read as those of the training were, and comes back wherever a model was shown all of it."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from model_records import record
+from scalestudy.features.predict.inputs import Tiled, Whole, placing, read_for
+from scalestudy.util.errors import UserError
+
+SIZES = [(8, 8), (8, 16), (24, 10), (33, 57), (5, 31), (3, 3)]
+
+
+def smooth(size: tuple[int, int]) -> np.ndarray:
+    """A ramp in both directions, which resizing keeps."""
+    y, x = np.mgrid[: size[0], : size[1]].astype(np.float32)
+    return np.stack([(y + 0.5) / size[0], (x + 0.5) / size[1]], axis=-1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("way", ["pad", "stretch"])
+def test_what_was_resized_comes_back_at_its_place_and_size(size, way):
+    image = smooth(size)
+    each = Whole(size, (32, 32), way)
+    inputs = each.cut(image)
+    assert inputs.shape == (1, 32, 32, 2)
+    back = each.joined(inputs)
+    assert back.shape == image.shape
+    inner = back[1:-1, 1:-1] - image[1:-1, 1:-1]
+    assert np.abs(inner).max(initial=0) < 2 / min(*size, 32)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_was_cropped_is_unknown_around_what_was_seen(size):
+    image = smooth(size)
+    each = Whole(size, (32, 32), "crop")
+    back = each.joined(each.cut(image))
+    assert back.shape == image.shape
+    seen = ~np.isnan(back).any(-1)
+    assert seen.any()
+    assert np.abs(back[seen] - image[seen]).max() < 3 / min(*size, 32)
+    ratio = min(size) / max(size)
+    assert seen.mean() == pytest.approx(ratio, abs=0.15)
+
+
+@pytest.mark.parametrize("size", [*SIZES, (64, 100), (9, 9)])
+@pytest.mark.parametrize("overlap", [0, 3])
+def test_tiles_keep_every_pixel_as_it_is(size, overlap):
+    image = np.random.default_rng(0).random((*size, 3), np.float32)
+    each = Tiled(size, (8, 8), overlap)
+    inputs = each.cut(image)
+    assert inputs.shape[1:] == (8, 8, 3)
+    assert np.array_equal(each.joined(inputs), image)
+
+
+def test_an_image_of_the_models_size_is_not_touched():
+    image = np.random.default_rng(0).random((8, 8, 1), np.float32)
+    each = placing((8, 8), record())
+    assert each.change == ""
+    assert np.array_equal(each.joined(each.cut(image)), image)
+
+
+@pytest.mark.parametrize(
+    ("size", "data", "kind", "told"),
+    [
+        ((20, 30), {}, "masks", "cut into"),
+        ((5, 5), {}, "masks", "padded to 8 x 8"),
+        ((20, 30), {"image_size": [8, 8]}, "masks", "fitted into 8 x 8"),
+        ((20, 30), {"image_size": [8, 8], "fit": "crop"}, "masks", "cropped to 8 x 8"),
+        ((20, 30), {"image_size": [8, 8], "fit": "stretch"}, "masks", "stretched to 8 x 8"),
+        ((20, 30), {"tile": [8, 8], "overlap": 2}, "masks", "cut into"),
+        ((20, 30), {}, "classes", "fitted into 8 x 8"),
+    ],
+)
+def test_images_are_treated_as_those_of_the_training(size, data, kind, told):
+    assert placing(size, record(kind, data=data)).change.startswith(told)
+
+
+def test_tiles_have_the_overlap_of_the_training():
+    wide, narrow = (placing((40, 40), record(data={"tile": [8, 8], "overlap": n})).change for n in (4, 0))
+    assert wide == "cut into 81 tiles of 8 x 8"
+    assert narrow == "cut into 25 tiles of 8 x 8"
+
+
+def saved(tmp_path, pixels, name="a.png"):
+    Image.fromarray(pixels).save(tmp_path / name)
+    return tmp_path / name
+
+
+def test_deep_images_are_scaled_to_the_same_range(tmp_path):
+    grey = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    read = read_for(saved(tmp_path, grey), record())
+    assert read.pixels.dtype == np.uint16
+    assert read.scale == 1 / 65535
+    assert read.changes == ("of 16 bits, scaled to 0..1 as those of the training",)
+
+
+def test_grey_and_colour_become_what_the_model_takes(tmp_path):
+    colour = np.zeros((8, 8, 3), np.uint8)
+    colour[..., 0] = 200
+    read = read_for(saved(tmp_path, colour), record())
+    assert read.pixels.shape == (8, 8, 1) and read.changes == ("colour, read as grey",)
+    grey = read_for(saved(tmp_path, colour[..., 0], "b.png"), record(shape=(8, 8, 3)))
+    assert grey.pixels.shape == (8, 8, 3) and grey.changes == ("grey, read as colour",)
+    assert read_for(saved(tmp_path, colour[..., 0], "c.png"), record()).changes == ()
+
+
+def test_numbers_whose_meaning_nobody_knows_are_refused(tmp_path):
+    file = saved(tmp_path, np.zeros((8, 8), np.uint16))
+    with pytest.raises(UserError, match=r"multiplied by 0\.0625"):
+        read_for(file, record(scale=1 / 16))
+    with pytest.raises(UserError, match="float32"):
+        read_for(file, record(dtype="float32", scale=1.0))
+
+
+def test_other_channels_are_refused(tmp_path):
+    with pytest.raises(UserError, match="images of 5 channels"):
+        read_for(saved(tmp_path, np.zeros((8, 8), np.uint8)), record(shape=(8, 8, 5)))
+
+
+def test_a_range_of_values_is_that_of_the_training(tmp_path):
+    model = record(dtype="float32", scale=1.0, data={"value_range": [100, 300]})
+    read = read_for(saved(tmp_path, np.full((8, 8), 250, np.uint16)), model)
+    assert np.allclose(read.pixels * read.scale, 0.75)
+
+
+def test_a_stack_is_refused(tmp_path):
+    pages = [Image.fromarray(np.zeros((8, 8), np.uint8)) for _ in range(3)]
+    pages[0].save(tmp_path / "stack.tif", save_all=True, append_images=pages[1:])
+    with pytest.raises(UserError, match="stack"):
+        read_for(tmp_path / "stack.tif", record())
+    pytest.importorskip("tifffile")
+    with pytest.raises(UserError, match="with 3"):
+        read_for(tmp_path / "stack.tif", record(data={"stack": "samples"}))
