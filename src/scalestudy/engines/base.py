@@ -26,13 +26,7 @@ class Engine(Protocol):
     """A framework that computes. It is imported at its first use; then `set_up` comes before all else."""
 
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
-        """Devices, threads, determinism, seeds and precision; once a process, before anything computes.
-
-        Args:
-            point: What is run.
-            threads: Cores granted to this process.
-            device: "cpu" or "gpu".
-        """
+        """Take the devices ("cpu" or "gpu") and threads; set seeds, precision, determinism. Once a run."""
 
     def devices(self, device: str) -> list[str]:
         """Names of the physical devices in use."""
@@ -44,10 +38,7 @@ class Engine(Protocol):
         """How the framework was built, by its name."""
 
     def allocated(self, device: str) -> list[int | None]:
-        """The most bytes that tensors have held at once, on each GPU of this process; nothing on CPUs.
-
-        None where it is not told.
-        """
+        """The most bytes that tensors have held at once on each GPU, None where not told; nothing on CPUs."""
 
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
@@ -71,11 +62,7 @@ class Engine(Protocol):
         """
 
     def inference(self, path: str, record: ModelRecord) -> "Inference":
-        """Load a trained model, alone in this process; `set_up` has come before.
-
-        Args:
-            path: What `Trainer.save` wrote, or what `export` did.
-            record: What it is of.
+        """Load a trained model that `Trainer.save` or `export` wrote, alone in this process.
 
         Raises:
             UserError: If it cannot be loaded.
@@ -86,10 +73,9 @@ class Engine(Protocol):
 
         Args:
             path: What `Trainer.save` wrote.
-            record: What it is of.
+            record: What it is of; `record.inputs` says whether it is to take inputs as stored or scaled.
             out: File or folder to write.
-            form: "keras", "savedmodel" or "onnx", with inputs as stored or scaled as `record.inputs` says of
-                what is written.
+            form: One of `EngineTraits.export_forms`.
 
         Raises:
             UserError: If it cannot be loaded, or not be written in this form.
@@ -122,12 +108,7 @@ class Inference(Protocol):
     """A trained model in one process: nothing is shared with other workers."""
 
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
-        """What the model says.
-
-        Args:
-            inputs: Shape [B, H, W, C].
-            scale: Multiplies them into [0, 1].
-        """
+        """The model's outputs for inputs of shape [B, H, W, C], which `scale` multiplies into [0, 1]."""
 
     def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
         """The same of samples with targets (shape [B, ...]). Not of a model without its task."""
@@ -146,7 +127,7 @@ class Flops(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """What there is to know of a variable besides its value.
+    """A variable but for its value.
 
     Attributes:
         dtype: Name of its type, as "float32".
@@ -214,15 +195,14 @@ class Trainer(Protocol):
     """The same of each metric, as far as anything says so."""
     parameters: int
     """Of the model."""
-
-    @property
-    def phases(self) -> Sequence[int]:
-        """Steps of the run, from 0, each of which begins with another compiled function; the first is 0."""
-
     variables: Sequence[Variable]
     """All that changes while training: the model's, the optimizer's, the loss scale."""
     buckets: Sequence[Bucket]
     """In which gradients are summed over workers, in that order, once all layers learn that will."""
+
+    @property
+    def phases(self) -> Sequence[int]:
+        """Steps of the run, from 0, each of which begins with another compiled function; the first is 0."""
 
     @property
     def has_callbacks(self) -> bool:
@@ -239,17 +219,10 @@ class Trainer(Protocol):
         """Set it for this process."""
 
     def stage(self, part: Slice, device: int) -> Slice:
-        """Take the arrays of a slice to the device that will compute it, ahead of need.
+        """Take the arrays of a slice, as read, to this process's device of that index, ahead of need.
 
         The thread that reads for that device asks, while steps before it are computed. It waits for the copy,
         if one is made; the arrays' memory is used anew as soon as nothing refers to them any more.
-
-        Args:
-            part: Of a whole call, as read.
-            device: Index of the device among those of this process.
-
-        Returns:
-            The slice, for `train` or `evaluate`; its numbers are as they were.
         """
 
     def train(self, call: Call) -> SupportsFloat:

@@ -6,15 +6,25 @@ import pytest
 pytestmark = pytest.mark.engine
 
 
+def layer_of(rate, seed=0, index=0, spatial=False):
+    import keras
+
+    from scalestudy.engines.tensorflow.layers import adapt_layer
+
+    layer = keras.layers.SpatialDropout2D(rate) if spatial else keras.layers.Dropout(rate)
+    adapt_layer(layer, seed, iter([index]))
+    return layer
+
+
 def dropped(
     rows: slice, *, step: int = 0, index: int = 0, seed: int = 0, shape=(16, 5, 3), spatial: bool = False
 ):
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.layers import Dropout, Working, working
+    from scalestudy.engines.tensorflow.layers import Working, working
 
-    layer = Dropout(0.4, seed, index, spatial)
+    layer = layer_of(0.4, seed, index, spatial)
     numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
     with working(Working(Slice(None, None, *numbers), 1.0)):
         return np.asarray(layer(np.ones(shape, "float32")[rows], training=True))
@@ -36,9 +46,9 @@ def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_beg
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.layers import Dropout, Working, working
+    from scalestudy.engines.tensorflow.layers import Working, working
 
-    layer, ones = Dropout(0.4, 0, 0), np.ones((16, 5), "float32")
+    layer, ones = layer_of(0.4), np.ones((16, 5), "float32")
     numbers = [tf.constant(value, tf.int64) for value in (0, 16, 16, 0)]
 
     def step():
@@ -63,6 +73,4 @@ def test_spatial_dropout_drops_whole_channels():
 
 
 def test_without_training_nothing_is_dropped():
-    from scalestudy.engines.tensorflow.layers import Dropout
-
-    assert np.all(np.asarray(Dropout(0.9, 0, 0)(np.ones((4, 4), "float32"))) == 1)
+    assert np.all(np.asarray(layer_of(0.9)(np.ones((4, 4), "float32"))) == 1)

@@ -46,8 +46,7 @@ def test_a_run_and_its_exports_say_the_same_of_stored_and_of_scaled_images(model
     expected = np.asarray(made(scaled))
     stored = record.model_copy(update={"inputs": "stored"})
     export_model(made, stored, str(tmp_path / "m.keras"), "keras")
-    export_model(made, stored, str(tmp_path / "m"), "savedmodel")
-    for file, told in ((path, record), (tmp_path / "m.keras", stored), (tmp_path / "m", stored)):
+    for file, told in ((path, record), (tmp_path / "m.keras", stored)):
         opened = open_inference(str(file), told)
         assert np.allclose(opened.outputs(images, prepared.scale), expected, atol=1e-6)
         assert np.allclose(opened.outputs(scaled, 1.0), expected, atol=1e-6)
@@ -94,14 +93,8 @@ def test_a_task_learns_of_its_data_what_it_did_in_training(framework, model, pre
     assert np.allclose(judged.losses, -np.log(outputs[np.arange(3), prepared.targets[:3]]), atol=1e-5)
 
 
-def test_a_folder_that_is_no_saved_model_is_refused(framework, model, tmp_path):
-    (tmp_path / "saved_model.pb").write_bytes(b"")
-    with pytest.raises(UserError, match="a SavedModel with the signature"):
-        open_inference(str(tmp_path), model[1])
-
-
 def test_a_model_of_several_outputs_is_refused(framework):
-    several = TensorFlowInference(lambda inputs: {"a": inputs, "b": inputs}, lambda: None)
+    several = TensorFlowInference(lambda inputs, training: {"a": inputs, "b": inputs}, lambda: None)
     with pytest.raises(UserError, match="one of 2 outputs"):
         several.outputs(np.zeros((1, 2, 2, 1), np.uint8), 1.0)
 

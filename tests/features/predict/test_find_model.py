@@ -106,7 +106,8 @@ def test_an_exported_model_has_its_record_inside_or_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nothing", "does not exist"), ("empty", "none of these"), ("m.onnx", "none of these"), ("alone.keras", "scalestudy.json inside and alone.keras.json beside"),
+        ("nothing", "does not exist"), ("empty", "none of these"), ("m.onnx", "none of these"),
+        ("alone.keras", "scalestudy.json inside and alone.keras.json beside"),
         ("torn.keras", "without scalestudy.json inside"),
     ],
 )  # fmt: skip

@@ -51,24 +51,19 @@ class KerasCallbacks:
         task.model.stop_training = False
 
     def begin(self) -> None:
-        """Training begins."""
         self._list.on_train_begin()
 
     def epoch_begin(self, epoch: int) -> None:
-        """Epoch `epoch`, from 0, begins."""
         self._list.on_epoch_begin(epoch)
 
     def batch_end(self, step: int) -> None:
-        """The call that ends with step `step` of the epoch is done."""
         self._list.on_train_batch_end(step)
 
     def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
-        """Epoch `epoch` is over; returns whether a callback wants training to stop."""
         self._list.on_epoch_end(epoch, logs)
         return bool(self._model.stop_training)
 
     def end(self, logs: dict[str, float]) -> None:
-        """Training is over."""
         self._list.on_train_end(logs)
 
 

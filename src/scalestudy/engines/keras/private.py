@@ -9,7 +9,6 @@ import numpy as np
 from keras import ops
 from keras.src.backend import get_keras_mask
 from keras.src.losses.loss import apply_mask, squeeze_or_expand_to_same_rank
-from keras.src.models.functional import Functional
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
@@ -24,11 +23,6 @@ def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """A layer and all those inside of it, outer ones first."""
     return list(layer._flatten_layers())
-
-
-def is_composed(layer: Any) -> bool:
-    """Whether a layer is a Sequential or functional model, whose layers can be exchanged."""
-    return type(layer) in (keras.Sequential, Functional)
 
 
 def exchange_variables(layer: keras.layers.Layer, variables: dict[str, keras.Variable]) -> None:

@@ -53,7 +53,6 @@ class TensorFlow:
         forbid_downloads()
 
     def devices(self, device: str) -> list[str]:
-        """Names of the physical devices in use."""
         found = tf.config.list_physical_devices(device.upper())
         if device == "cpu":
             return [each.name for each in found]
@@ -68,14 +67,12 @@ class TensorFlow:
         return why_not_listed(build, explained(gpu_log()) if cuda else None)
 
     def build_record(self) -> dict[str, Any]:
-        """How TensorFlow was built."""
         info = tf.sysconfig.get_build_info()
         keys = ("cuda_version", "cudnn_version", "is_cuda_build", "is_rocm_build")
         return {"tensorflow": {key: info[key] for key in keys if key in info}}
 
     @contextmanager
     def profiled(self, folder: str) -> Iterator[None]:
-        """Within, TensorFlow's profiler writes for TensorBoard's."""
         tf.profiler.experimental.start(folder)
         try:
             yield
@@ -91,19 +88,15 @@ class TensorFlow:
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
     ) -> TensorFlowTrainer:
-        """Build a point's task."""
         return TensorFlowTrainer(point, prepared, rates, joined)
 
     def without_exchange(self, joined: Joined) -> Joined:
-        """The same workers, who sum nothing."""
         return without_exchange(joined)
 
     def inference(self, path: str, record: ModelRecord) -> TensorFlowInference:
-        """Load a trained model."""
         return open_inference(path, record)
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
-        """Write a trained model so that it loads without this package."""
         export_model(load_model(path, record.task), record, out, form)
 
 

@@ -18,8 +18,6 @@ from scalestudy.tasks.base import DataInfo, Task, of_images
 from scalestudy.tasks.load import load_task
 from scalestudy.util.errors import UserError
 
-SIGNATURE = "serving_default"
-
 
 class TensorFlowInference:
     """See `Inference`.
@@ -33,21 +31,17 @@ class TensorFlowInference:
 
     def __init__(
         self,
-        model: Any,
+        model: keras.Model,
         task: Callable[[], Task],
         *,
         traced: bool = True,
         stored: ModelRecord | None = None,
     ) -> None:
         self._find_task, self._stored = task, stored
-
-        def call(inputs: Any) -> Any:
-            return model(inputs, training=False) if isinstance(model, keras.Model) else model(inputs)
-
+        call = partial(model, training=False)
         self._model = tf.function(call) if traced else call
 
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
-        """What the model says."""
         return np.asarray(tf.cast(self._outputs(inputs, scale), tf.float32))
 
     @cached_property
@@ -55,7 +49,6 @@ class TensorFlowInference:
         return self._find_task()
 
     def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
-        """What it says of samples with targets, and their losses and qualities."""
         outputs, true = self._outputs(inputs, scale), tf.constant(targets)
         losses = np.asarray(tf.cast(self._task.loss(true, outputs), tf.float64))
         metric = next(iter(self._task.metrics.values()))
@@ -72,37 +65,19 @@ class TensorFlowInference:
             given = tf.constant(as_stored(inputs, scale, self._stored.dtype, self._stored.scale))
         else:
             given = scaled_inputs(tf.constant(inputs), scale)
-        outputs = self._model(given)
-        found = outputs
-        if isinstance(found, dict | list | tuple):
-            found = list(found.values()) if isinstance(found, dict) else list(found)
-            if len(found) != 1:
-                raise UserError(
-                    "a model of one input and one output", f"one of {len(found)} outputs",
-                    "Use the exported model in a program of your own, which knows what each output means.",
-                )  # fmt: skip
-            return found[0]
-        return found
+        outputs = keras.tree.flatten(self._model(given))
+        if len(outputs) != 1:
+            raise UserError(
+                "a model of one input and one output", f"one of {len(outputs)} outputs",
+                "Use the exported model in a program of your own, which knows what each output means.",
+            )  # fmt: skip
+        return outputs[0]
 
 
 def open_inference(path: str, record: ModelRecord) -> TensorFlowInference:
-    """Load a `.keras` file or the folder of a SavedModel."""
+    """Load a `.keras` file."""
     stored = record if record.inputs == "stored" else None
-    task = partial(_task_of, record)
-    if not path.endswith(".keras"):
-        try:
-            loaded = tf.saved_model.load(path)
-            function = loaded.signatures[SIGNATURE]
-        except Exception as error:
-            raise UserError(
-                f"a SavedModel with the signature {SIGNATURE}: {path}",
-                f"{type(error).__name__}: {str(error).strip()[:200]}",
-                "Export the model again with `scalestudy model export`.",
-            ) from error
-        model = lambda inputs: function(**{next(iter(function.structured_input_signature[1])): inputs})  # noqa: E731
-        model.keep = loaded  # type: ignore[attr-defined] # the function does not keep its variables alive
-        return TensorFlowInference(model, task, stored=stored)
-    return TensorFlowInference(load_model(path, record.task), task, stored=stored)
+    return TensorFlowInference(load_model(path, record.task), partial(_task_of, record), stored=stored)
 
 
 def _task_of(record: ModelRecord) -> Task:

@@ -14,8 +14,12 @@ import tensorflow as tf
 from keras import layers
 
 from scalestudy.data.loading.slices import Slice
-from scalestudy.engines.keras.private import all_layers, exchange_variables, is_composed
+from scalestudy.engines.keras.private import all_layers, exchange_variables
 from scalestudy.util.errors import UserError
+
+SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
+PHILOX = 1
+GROUP = 4  # float32 values that one Philox counter gives
 
 
 class Working(NamedTuple):
@@ -53,7 +57,6 @@ def current() -> Working | None:
     return getattr(_local, "worker", None)
 
 
-@keras.saving.register_keras_serializable(package="scalestudy")
 class BatchNorm(keras.layers.BatchNormalization):
     """Keras's batch normalisation (last axis), with statistics per worker or over the global batch.
 
@@ -67,39 +70,16 @@ class BatchNorm(keras.layers.BatchNormalization):
     evaluation and saving.
     """
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        """Create gamma, beta and the moving statistics, which every replica keeps for itself."""
-        axis = self.axis if self.axis >= 0 else self.axis + len(input_shape)
-        if axis != len(input_shape) - 1 or self.renorm:
-            raise ValueError(
-                "Expected normalisation over the last axis, without renormalisation. "
-                f"Received: axis={self.axis}, renorm={self.renorm}. Use channels last."
-            )
-        shape = (input_shape[-1],)
-        if self.scale:
-            self.gamma = self.add_weight(
-                shape=shape, name="gamma", initializer=self.gamma_initializer,
-                regularizer=self.gamma_regularizer, constraint=self.gamma_constraint, autocast=False,
-            )  # fmt: skip
-        if self.center:
-            self.beta = self.add_weight(
-                shape=shape, name="beta", initializer=self.beta_initializer,
-                regularizer=self.beta_regularizer, constraint=self.beta_constraint, autocast=False,
-            )  # fmt: skip
-        self.moving_mean = self._statistic("moving_mean", shape, self.moving_mean_initializer)
-        self.moving_variance = self._statistic("moving_variance", shape, self.moving_variance_initializer)
-        self._reduction_axes = list(range(len(input_shape) - 1))
-
     def keep_statistics(self) -> None:
-        """Keep the statistics of a layer that was Keras's own as ours does."""
-        kept = {name: getattr(self, name) for name in ("moving_mean", "moving_variance")}
+        """Have every replica keep the moving statistics for itself."""
+        before = {name: getattr(self, name) for name in ("moving_mean", "moving_variance")}
         exchange_variables(
-            self, {name: self._statistic(name, old.shape, old.numpy()) for name, old in kept.items()}
+            self, {name: self._statistic(name, old.shape, old.numpy()) for name, old in before.items()}
         )
 
     def _statistic(self, name: str, shape: tuple[int | None, ...], initializer: Any) -> keras.Variable:
         # A mean on reading would be a collective, which a callback that reads weights on rank 0 alone would
-        # wait for in vain. The mean is taken by all, when it is needed.
+        # wait for in vain. Every replica keeps its own, and all take the mean when it is needed.
         return keras.Variable(
             initializer, shape=shape, dtype=self.variable_dtype, trainable=False, autocast=False,
             synchronization="on_read", aggregation="only_first_replica", name=name,
@@ -181,31 +161,15 @@ class BatchNorm(keras.layers.BatchNormalization):
             variable.value.assign(variable.value * keep + tf.cast(value, dtype) * add)
 
 
-PHILOX = 1
-GROUP = 4  # float32 values that one Philox counter gives
-
-
-@keras.saving.register_keras_serializable(package="scalestudy")
-class Dropout(keras.layers.Layer):
-    """Dropout under which any number of workers draws the same noise for the same global batch.
+class Dropout(layers.Dropout):
+    """Keras's dropout, with the same noise for the same global batch on any number of workers.
 
     The noise is a counter-based stream (Philox; Salmon et al., SC11): a worker starts at the counter
     of its slice's first sample and draws its own rows only.
-
-    Args:
-        rate: Share of the values set to zero.
-        seed: Seed of the run.
-        index: Number of this layer in its model, so that layers differ.
-        spatial: Drop whole channels (of inputs [B, ..., C]).
     """
 
-    def __init__(self, rate: float, seed: int, index: int, spatial: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.rate = rate
-        self.draw_by(seed, index, spatial=spatial)
-
     def draw_by(self, seed: int, index: int, *, spatial: bool) -> None:
-        """Draw by this seed of the run, as this layer of its model."""
+        """Draw by this seed of the run, as this layer of its model; `spatial` drops whole channels."""
         self.seed, self.index, self.spatial = seed, index, spatial
         digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
         self._key = int.from_bytes(digest[:8], "little")
@@ -241,11 +205,6 @@ class Dropout(keras.layers.Layer):
         worker.calls[self.index] += 1
         return worker.calls[self.index] - 1
 
-    def get_config(self) -> dict[str, Any]:
-        """Arguments that make the same layer again."""
-        own = {"rate": self.rate, "seed": self.seed, "index": self.index, "spatial": self.spatial}
-        return {**super().get_config(), **own}
-
 
 def _sample_of(inputs: Any) -> list[Any]:
     """Lengths of one sample's axes; of sequences of any length a tensor."""
@@ -256,11 +215,8 @@ def _sample_of(inputs: Any) -> list[Any]:
     ]
 
 
-def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Model:
-    """The same model with our batch normalisation and dropout in place of Keras's.
-
-    Weights are carried over; all other layers are shared with the given model. Layers cannot be exchanged
-    inside of layers and models of other classes, as those of other libraries: they are changed in place.
+def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> None:
+    """Make ours of a model's batch normalisation and dropout, where they are.
 
     Args:
         model: Built.
@@ -270,77 +226,42 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> keras.Mode
     Raises:
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """
-    changed = [layer for layer in all_layers(model) if _replaceable(layer)]
-    stuck = _stuck(model)
-    if sync_batch_norm and stuck:
-        raise UserError(
-            "batch normalisation over the last axis, without renormalisation, for sync_batch_norm",
-            f"another in the layer {stuck[0]}",
-            "Put channels last, or set sync_batch_norm = false.",
-        )
-    if not changed:
-        return model
-    number = itertools.count()
-
-    def replace(layer: keras.layers.Layer) -> keras.layers.Layer:
-        if not _replaceable(layer):
-            return layer
-        common = {"name": layer.name, "dtype": layer.dtype_policy}
-        if isinstance(layer, layers.BatchNormalization):
-            ours = BatchNorm.from_config({**layer.get_config(), "synchronized": False})
-            ours.trainable = layer.trainable
-            return ours
-        return Dropout(
-            layer.rate, seed, next(number), spatial=not isinstance(layer, layers.Dropout), **common
-        )
-
-    if is_composed(model) and all(map(is_composed, _models(model))):
-        clone = keras.models.clone_model(model, clone_function=replace, recursive=True)
-        clone.set_weights(model.get_weights())
-        model = clone
-    for layer in all_layers(model):
-        if _replaceable(layer):
-            _change(layer, seed, number)
-    return model
+    numbers = itertools.count()
+    for layer in _in_order(model):
+        if isinstance(layer, BatchNorm | Dropout):
+            continue  # it is in the model twice
+        if adaptable(layer):
+            adapt_layer(layer, seed, numbers)
+        elif sync_batch_norm and isinstance(layer, layers.BatchNormalization):
+            raise UserError(
+                "batch normalisation over the last axis, without renormalisation, for sync_batch_norm",
+                f"another in the layer {layer.name}",
+                "Put channels last, or set sync_batch_norm = false.",
+            )
 
 
-def _models(model: keras.Model) -> list[keras.Model]:
-    return [layer for layer in all_layers(model) if isinstance(layer, keras.Model)]
-
-
-def _change(layer: keras.layers.Layer, seed: int, number: Iterator[int]) -> None:
-    """Make ours of one of Keras's layers, where it is."""
+def adapt_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
+    """Make ours of one of Keras's layers, which is built; dropout takes the next number."""
     if isinstance(layer, layers.BatchNormalization):
         layer.__class__ = BatchNorm
         layer.keep_statistics()
     else:
-        spatial = not isinstance(layer, layers.Dropout)
+        spatial = isinstance(layer, SPATIAL)
         layer.__class__ = Dropout
-        layer.draw_by(seed, next(number), spatial=spatial)
+        layer.draw_by(seed, next(numbers), spatial=spatial)
 
 
-def _replaceable(layer: keras.layers.Layer) -> bool:
-    if isinstance(layer, BatchNorm | Dropout):
-        return False
+def _in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
+    """All layers of a model, in the order in which they compute where it tells."""
+    for layer in model.layers:
+        yield layer
+        yield from _in_order(layer) if isinstance(layer, keras.Model) else all_layers(layer)[1:]
+
+
+def adaptable(layer: keras.layers.Layer) -> bool:
+    """Whether a layer is one of Keras's whose meaning would depend on the workers, and can be ours."""
     if isinstance(layer, layers.BatchNormalization):
-        return not layer.renorm and layer.axis in (
-            -1,
-            len(layer.input_spec.axes or {}) - 1,
-            layer.input_spec.ndim - 1,
-        )
-    if isinstance(layer, layers.Dropout):
-        return layer.noise_shape is None
-    return isinstance(
-        layer, layers.SpatialDropout1D | layers.SpatialDropout2D | layers.SpatialDropout3D
-    ) and (getattr(layer, "data_format", "channels_last") == "channels_last")
-
-
-def _stuck(model: keras.Model) -> list[str]:
-    """Names of the batch normalisations that cannot be ours."""
-    return [
-        layer.name
-        for layer in all_layers(model)
-        if isinstance(layer, layers.BatchNormalization)
-        and not isinstance(layer, BatchNorm)
-        and not _replaceable(layer)
-    ]
+        return not layer.renorm and layer.axis in (-1, layer.input_spec.ndim - 1)
+    if isinstance(layer, SPATIAL):
+        return getattr(layer, "data_format", "channels_last") == "channels_last"
+    return isinstance(layer, layers.Dropout) and layer.noise_shape is None

@@ -1,7 +1,7 @@
 """One process's part of a run, computed by TensorFlow."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, SupportsFloat
 
@@ -120,8 +120,9 @@ class TensorFlowTrainer:
         with self._replicas.scope():
             task = self._load()
             refuse_moving_averages(task.callbacks)
-            model = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
-            self.task = replace(task, model=model)
+            model = task.model
+            adapt(model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            self.task = task
             self.loss_scale = LossScale(train.precision == "mixed_float16")
             self._phases = phases(self.task, rates, point)
         model.optimizer = self.optimizer
@@ -156,7 +157,6 @@ class TensorFlowTrainer:
 
     @property
     def phases(self) -> list[int]:
-        """Steps of the run from which on other layers learn."""
         return [phase.first for phase in self._phases]
 
     @property
@@ -166,59 +166,47 @@ class TensorFlowTrainer:
 
     @property
     def has_callbacks(self) -> bool:
-        """Whether the task has any."""
         return bool(self.task.callbacks)
 
     @property
     def rate(self) -> float | None:
-        """Learning rate where a callback may set it; None where a table rules."""
         settable = settable_rate(self.optimizer)
         return None if settable is None else float(settable.value.numpy())
 
     def enter(self, step: int) -> None:
-        """Take up the phase of a step, and its optimizer."""
         self._phase = phase_of(self.phases, step)
         self.task.model.optimizer = self.optimizer
 
     def set_rate(self, rate: float) -> None:
-        """Set it for this process."""
         self.optimizer.learning_rate = rate
 
     def stage(self, part: Slice, device: int) -> Slice:
-        """Take a slice's arrays to where they are computed."""
         return stage(part, device)
 
     def train(self, call: Call) -> SupportsFloat:
-        """Compute the steps of a call, and update the weights after each."""
         self.enter(call[0].step)
         with explained():
             losses: SupportsFloat = self._train[self._phase](call)
         return losses
 
     def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
-        """Losses, samples and the metrics' sums of a call of one step."""
         with explained():
             return self._evaluation.sums(call)
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Loss and metrics of what `evaluate` gave, added up."""
         return self._evaluation.results(sums)
 
     def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
-        """Confusion matrices of the same sums."""
         return self._evaluation.matrices(sums)
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
-        """Quality of giving the same answer everywhere."""
         return self._evaluation.constant(targets, answer)
 
     def values(self) -> Values:
-        """The values of all variables in this process."""
         own = [np.stack(self._replicas.copies(variable)) for variable in self.own]
         return Values([variable.numpy() for variable in self._common], own)
 
     def assign(self, values: Values) -> None:
-        """Restore what `values` gave."""
         for variable, value in zip(self._common, values.common, strict=True):
             variable.assign(_typed(value, variable))
         for variable, rows in zip(self.own, values.own, strict=True):
@@ -226,11 +214,9 @@ class TensorFlowTrainer:
                 part.assign(_typed(row, part))
 
     def average(self) -> None:
-        """Set the moving statistics to their mean over all workers."""
         self._replicas.average(self.own)
 
     def share(self) -> None:
-        """Give every process the values that rank 0 has."""
         for variable in self._all:
             variable.assign(self._group.share(variable.numpy()))
 
@@ -241,15 +227,12 @@ class TensorFlowTrainer:
         return [list(copy) for copy in zip(*copies, strict=True)]
 
     def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
-        """The task's Keras callbacks."""
         return KerasCallbacks(self.task, epochs=epochs, steps=steps)
 
     def flops(self) -> Flops:
-        """What a step of the present phase computes."""
         return self._train[self._phase].flops()
 
     def prove_savable(self, path: str) -> None:
-        """Save the model as it is to `path`, and load it back."""
         plain = self._as_plain()
         prove_savable(plain.model, path, plain.definitions)
 
@@ -258,7 +241,6 @@ class TensorFlowTrainer:
         self._as_plain().model.save(path)
 
     def restore(self, path: str) -> None:
-        """Take the weights of a saved model."""
         saved = load_model(path, self._named[0]).get_weights()
         model = self.task.model
         shapes = [tuple(weight.shape) for weight in model.weights]

@@ -167,7 +167,7 @@ def _of_file(path: Path) -> FoundModel:
         raise UserError(
             f"a run's folder, a study's, or a model's file ({' or '.join(suffixes)})",
             f"{path}, which is none of these",
-            "Name a folder with point.json or study.json, or a file that `scalestudy model export` has written.",
+            "Name a folder with point.json or study.json, or a file from `scalestudy model export`.",
         )
     record: ModelRecord | None = None
     with (

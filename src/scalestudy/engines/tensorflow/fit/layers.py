@@ -12,10 +12,8 @@ import tensorflow as tf
 from keras import layers
 
 from scalestudy.engines.keras.private import all_layers, own_moments, replaced, seed_state
-from scalestudy.engines.tensorflow.layers import GROUP, PHILOX, current
+from scalestudy.engines.tensorflow.layers import GROUP, PHILOX, SPATIAL, current
 from scalestudy.util.errors import UserError
-
-SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
 
 
 def shared_layers(model: keras.Model) -> AbstractContextManager[None]:

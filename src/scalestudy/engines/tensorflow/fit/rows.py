@@ -100,11 +100,9 @@ class Shared:
         return found if found is None or self._rows is not None else -(-int(found) // self._together)
 
     def on_epoch_begin(self) -> None:
-        """As Keras's."""
         self._adapter.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """As Keras's."""
         self._adapter.on_epoch_end()
 
     def get_numpy_iterator(self) -> Iterator[Batch]:

@@ -47,7 +47,6 @@ class Distributed(CompiledReplicas):
         self._average: tuple[Sequence[Any], Callable[[], None]] | None = None
 
     def scope(self) -> AbstractContextManager[Any]:
-        """TensorFlow's scope, within which variables are made on every device."""
         return self.strategy.scope()
 
     def step(
@@ -94,7 +93,6 @@ class Distributed(CompiledReplicas):
         return summed(gradients, buckets, lambda part: context.all_reduce(SUM, part))
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
-        """Sum over this process's replicas."""
         return tf.nest.map_structure(self._sum, self.strategy.run(lambda: compute(slices[self._device()])))
 
     def _device(self) -> int:
@@ -111,7 +109,6 @@ class Distributed(CompiledReplicas):
         return tf.distribute.get_replica_context().all_reduce(SUM, tensor)
 
     def parts(self, variable: Any) -> list[Any]:
-        """The variable's part on every local device."""
         return list(self.strategy.experimental_local_results(variable))
 
     def average(self, variables: Sequence[Any]) -> None:

@@ -52,11 +52,9 @@ class HorovodGroup(TensorGroup):
             return np.asarray(hvd.allreduce(tf.constant(values), op=hvd.Sum, name="host_sum").numpy())
 
     def tensor_sum(self, tensor: Any) -> Any:
-        """Sum over processes."""
         return hvd.allreduce(tensor, op=hvd.Sum, name="tensor_sum")
 
     def broadcast(self, variables: Sequence[Any]) -> None:
-        """Rank 0's values to all."""
         hvd.broadcast_variables(list(variables), root_rank=0)
 
     def build_record(self) -> dict[str, Any]:
@@ -76,7 +74,6 @@ class HorovodReplicas(CompiledReplicas):
     """
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
-        """All-reduce, a group for each bucket."""
         if self.workers == 1:
             return gradients
         return summed(gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum))

@@ -57,7 +57,6 @@ class CollectiveGroup(TensorGroup):
         self._compiled: dict[Any, Callable[[Any], Any]] = {}
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over processes by TensorFlow's own collective."""
         if self.size == 1:
             return values
         return np.asarray(self.tensor_sum(tf.constant(values)).numpy())
@@ -93,7 +92,6 @@ class CollectiveReplicas(CompiledReplicas):
         self._strategy = strategy
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
-        """TensorFlow's all-reduce, once for each bucket."""
         return summed(gradients, buckets, self._summed)
 
     def sync_sum(self, tensor: Any) -> Any:
