@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.registry import Registry
@@ -19,7 +19,9 @@ from scalestudy.util.registry import Registry
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.study.point import Point
+    from scalestudy.study.strategies import Traits
+
+    DeviceSetting = Literal["auto", "cpu", "gpu"]
 
 MODES: Registry[Callable[..., None]] = Registry(
     "scalestudy.modes",
@@ -90,13 +92,8 @@ def _work(path: Path) -> int:
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
-    from scalestudy.cluster.environment import own_gpus, process_environment
-    from scalestudy.cluster.placement import check_placement
-    from scalestudy.cluster.promise import device_of, promised, refuse_missing
     from scalestudy.cluster.secret import secret_set
-    from scalestudy.hardware.devices import visible_gpus
-    from scalestudy.study.engines import engine_traits
-    from scalestudy.study.store import RunFolder
+    from scalestudy.study.run_folder import RunFolder
     from scalestudy.training.watchdog import Watchdog
     from scalestudy.util.registry import loaded
 
@@ -104,37 +101,17 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     point = folder.point()
     watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.silent_after)
     watchdog.start()
-    seen, promise = visible_gpus(os.environ), promised(os.environ)
-    device = device_of(point.launch.device, promise, seen)
-    if device == "gpu":
-        refuse_missing(promise, seen)
-    check_placement(
-        placement,
-        strategy=point.traits,
-        workers=point.workers,
-        gpus=len(seen) if device == "gpu" else None,
-    )
     placement = replace(placement, roles=point.traits.roles_of(point.workers))
-    _pin(point, placement, device)
-    own: list[str] = []
-    if device == "gpu":
-        devices = point.traits.workers_at_once(point.workers)
-        place = placement.gpu_place(len(seen))
-        own = own_gpus(os.environ, seen, local_rank=place, devices=devices)
-    rendezvous = point.traits.rendezvous
-    changes = process_environment(
-        os.environ, engine_traits(point.engine), gpus=own, rendezvous=rendezvous, placement=placement
+    device, gpus = take_part(
+        placement, point.traits, point.workers, point.launch.device, point.launch.cpus_per_worker
     )
-    for name in changes.unset:
-        print(f"scalestudy: {name} is unset for {point.implementation}", file=sys.stderr)
-        del os.environ[name]
-    os.environ.update(changes.values)
+    rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
         mode = next((name for name in MODES.names() if (path / f"{name}.json").exists()), None)
         run = MODES.get(mode) if mode is not None else loaded(point.traits.loop)
     try:
         with secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext():
-            run(folder, point, placement, clock, device=device, gpus=own)
+            run(folder, point, placement, clock, device=device, gpus=gpus)
     except Exception as error:
         if not isinstance(error, ScalestudyError):
             watchdog.failed()
@@ -142,10 +119,59 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     return 0
 
 
+def take_part(
+    placement: Placement, strategy: Traits, workers: int, device: DeviceSetting,
+    cpus_per_worker: int | None = None,
+) -> tuple[str, list[str]]:  # fmt: skip
+    """Take this process's cores and GPUs, and set the environment that its framework is imported in.
+
+    Args:
+        placement: This process among the others.
+        strategy: That does the work.
+        workers: Of the run.
+        device: As the study file has it: "auto", "cpu" or "gpu".
+        cpus_per_worker: Cores to stay on, where the launcher has granted more; None for all of them.
+
+    Returns:
+        "cpu" or "gpu", and the names of the GPUs that it computes on.
+
+    Raises:
+        UserError: If the placement contradicts the strategy.
+        RunError: If a GPU is missing.
+    """
+    from scalestudy.cluster.environment import own_gpus, process_environment
+    from scalestudy.cluster.placement import check_placement
+    from scalestudy.cluster.promise import device_of, promised, refuse_missing
+    from scalestudy.hardware.devices import visible_gpus
+    from scalestudy.study.engines import engine_traits
+
+    seen, promise = visible_gpus(os.environ), promised(os.environ)
+    used = device_of(device, promise, seen)
+    if used == "gpu":
+        refuse_missing(promise, seen)
+    check_placement(placement, strategy=strategy, workers=workers, gpus=len(seen) if used == "gpu" else None)
+    devices = strategy.workers_at_once(workers)
+    if cpus_per_worker is not None:
+        _pin(placement, used, devices, cpus_per_worker)
+    gpus: list[str] = []
+    if used == "gpu":
+        place = placement.gpu_place(len(seen))
+        gpus = own_gpus(os.environ, seen, local_rank=place, devices=devices)
+    changes = process_environment(
+        os.environ, engine_traits(strategy.engine), gpus=gpus, rendezvous=strategy.rendezvous,
+        placement=placement,
+    )  # fmt: skip
+    for name in changes.unset:
+        print(f"scalestudy: {name} is unset for {strategy.name}", file=sys.stderr)
+        del os.environ[name]
+    os.environ.update(changes.values)
+    return used, gpus
+
+
 def _take_output(path: Path, placement: Placement) -> None:
     """Send output to the log of this rank, where no launcher has done so."""
     from scalestudy.cluster.output import keeps_own_log
-    from scalestudy.study.store import RunFolder
+    from scalestudy.study.run_folder import RunFolder
 
     if not keeps_own_log(placement, os.environ):
         return
@@ -162,7 +188,7 @@ def _take_output(path: Path, placement: Placement) -> None:
             stream.reconfigure(line_buffering=True)
 
 
-def _pin(point: Point, placement: Placement, device: str) -> None:
+def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) -> None:
     """Stay on this process's own cores, where its launcher has granted more: on GPUs near its own."""
     from scalestudy.cluster.cores import own_cores
     from scalestudy.hardware import cores
@@ -171,12 +197,11 @@ def _pin(point: Point, placement: Placement, device: str) -> None:
 
     if "SCALESTUDY_LAUNCHER" in os.environ:
         return
-    devices = point.traits.workers_at_once(point.workers)
     near = [gpu.cpus for gpu in visible_gpus(os.environ)] if device == "gpu" else []
     near = near[: devices * placement.local_size]
     if len(near) < devices * placement.local_size:  # each process sees its own alone
         near = []
-    need = point.launch.cpus_per_worker * devices
+    need = cpus_per_worker * devices
     own = own_cores(core_by_core(cores.granted()) if near else cores.granted(), need, placement, near)
     if own is not None:
         cores.stay_on(own)

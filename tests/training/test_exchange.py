@@ -38,13 +38,11 @@ def test_a_sum_that_is_held_back_until_the_first_layers_gradient_is_not(held):
 
 def test_an_overflow_of_one_worker_leaves_the_step_out_on_both(framework, two_devices):
     from scalestudy.engines.tensorflow.step import LossScale
-    from scalestudy.engines.tensorflow.strategies.replicas import LossScaling
 
     tf, replicas = framework, two_devices.replicas
     with replicas.scope():
         weight = tf.Variable(1.0)
-        scale = LossScale(active=True)
-    scaling = LossScaling(scale.overflow, scale.guard)
+        scale = LossScale()
 
     @tf.function
     def step(parts):
@@ -54,7 +52,7 @@ def test_an_overflow_of_one_worker_leaves_the_step_out_on_both(framework, two_de
         def update(sums):
             weight.assign_sub(sums[0])
 
-        return replicas.step(gradient, update, parts, scaling, buckets=((1,), (0,)))
+        return replicas.step(gradient, update, parts, scale, buckets=((1,), (0,)))
 
     before = float(scale.value.numpy())
     for own in ((np.inf, 1.0), (1.0, np.nan), (3e38, 3e38)):  # the last: finite, but not its sum

@@ -31,7 +31,7 @@ def test_a_dry_run_shows_each_rank_and_the_line_for_srun(file):
         "Through Slurm: SCALESTUDY_SCRIPT_STRATEGY=horovod srun --kill-on-bad-exit=1 --ntasks=2 "
         f"--cpus-per-task=1 python {file} --lr 'a b'"
     )
-    assert len(start_lines(planned(file, strategy="mirrored"))) == 3  # one process
+    assert len(start_lines(planned(file, strategy="virtual"))) == 3  # one process
 
 
 def test_each_process_is_given_its_place_and_the_strategy(file, tmp_path):
@@ -50,7 +50,8 @@ def test_each_process_is_given_its_place_and_the_strategy(file, tmp_path):
     ("words", "told"),
     [
         ({"strategy": "single"}, "one worker"),
-        ({"strategy": "horovd"}, '"horovd"'),
+        ({"strategy": "mirrored"}, "one device in each process"),
+        ({"strategy": "horovd"}, "'horovd'"),
         ({"launch": {"device": "tpu"}}, '"tpu"'),
     ],
 )

@@ -24,7 +24,7 @@ from scalestudy.engines.tensorflow.setup import (
     refuse_other_arithmetic,
     set_up,
 )
-from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
+from scalestudy.engines.tensorflow.strategies.replicas import without_exchange
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.study.model_record import ModelRecord
@@ -55,9 +55,9 @@ class TensorFlow:
     def devices(self, device: str) -> list[str]:
         found = tf.config.list_physical_devices(device.upper())
         if device == "cpu":
-            return [each.name for each in found]
+            return [cpu.name for cpu in found]
         details = tf.config.experimental.get_device_details
-        return [str(details(each).get("device_name", each.name)) for each in found]
+        return [str(details(gpu).get("device_name", gpu.name)) for gpu in found]
 
     def why_missing(self) -> Reason:
         """By how TensorFlow was built, by the driver, or in its own words."""
@@ -83,7 +83,7 @@ class TensorFlow:
         """By TensorFlow's allocator of each GPU."""
         if device == "cpu":
             return []
-        return [_peak(each.name) for each in tf.config.list_logical_devices("GPU")]
+        return [_peak(gpu.name) for gpu in tf.config.list_logical_devices("GPU")]
 
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined

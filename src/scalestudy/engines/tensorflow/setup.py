@@ -11,6 +11,14 @@ from scalestudy.engines.keras.setup import set_precision
 from scalestudy.study.feasible import TF32_NEEDS, without_tf32
 from scalestudy.util.errors import RunError, UserError
 
+OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+"""By this variable cuBLAS and cuDNN overrule what a program asks for: "0" switches TensorFloat-32 off."""
+_REFUSAL = re.compile(
+    r"[^.\n]*(?:\b(?:not|cannot|require)\b[^.\n]*determinis|determinis[^.\n]*\b(?:not|cannot)\b)[^.\n]*",
+    re.IGNORECASE,
+)
+"""The sentence in which TensorFlow or XLA refuses an operation; there are several wordings."""
+
 
 def set_up(
     *,
@@ -40,21 +48,14 @@ def set_up(
 
 
 def begin(seed: int, precision: str) -> None:
-    """Seeds and precision of what is built from now on."""
+    """Seeds and precision of what is built from now on.
+
+    TensorFloat-32 is a precision of its own: TensorFlow would take it for float32 on GPUs from Ampere, where
+    "float32" would then mean another arithmetic than on a V100.
+    """
     keras.utils.set_random_seed(seed)
     set_precision(precision)
-    set_tensor_float(precision)
-
-
-_REFUSAL = re.compile(
-    r"[^.\n]*(?:\b(?:not|cannot|require)\b[^.\n]*determinis|determinis[^.\n]*\b(?:not|cannot)\b)[^.\n]*",
-    re.IGNORECASE,
-)
-"""The sentence in which TensorFlow or XLA refuses an operation. There are several wordings:
-"A deterministic GPU implementation of X is not currently available", "Determinism is not yet supported for
-X", "X ops do not yet have a deterministic XLA implementation", "HLO instruction X does not have a
-deterministic implementation", "X cannot be called when determinism is enabled", "Random ops require a seed
-to be set when determinism is enabled"."""
+    tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
 
 def op_determinism(*, deterministic: bool, xla: bool, device: str) -> bool:
@@ -76,30 +77,16 @@ def explained() -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, RuntimeError) as error:
-        sentence = refusal_in(str(error))
-        if sentence is None:
+        match = _REFUSAL.search(str(error))
+        if match is None:
             raise
+        sentence = match.group().strip()
         key = "deterministic = false, or xla = false," if "XLA" in sentence else "deterministic = false"
         raise RunError(
             "operations that can repeat bit for bit, as train.deterministic = true asks",
             f"one that cannot: {sentence}",
             f"Set {key} under [train], or do without that operation in the task.",
         ) from error
-
-
-def refusal_in(message: str) -> str | None:
-    """The sentence of an error's message that refuses an operation for want of determinism, if any."""
-    found = _REFUSAL.search(message)
-    return found.group().strip() if found else None
-
-
-OVERRIDE = "NVIDIA_TF32_OVERRIDE"
-"""By this variable cuBLAS and cuDNN overrule what a program asks for: "0" switches TensorFloat-32 off."""
-
-
-def set_tensor_float(precision: str) -> None:
-    """Allow TensorFloat-32 under the precision "tf32", and under no other."""
-    tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
 
 def refuse_other_arithmetic(
@@ -131,4 +118,5 @@ def capability_of_gpus() -> tuple[int, int] | None:
     """Lowest compute capability of the GPUs that TensorFlow sees; None where it says none."""
     details = tf.config.experimental.get_device_details
     gpus = tf.config.list_physical_devices("GPU")
-    return min((found for gpu in gpus if (found := details(gpu).get("compute_capability"))), default=None)
+    capabilities = [details(gpu).get("compute_capability") for gpu in gpus]
+    return min(filter(None, capabilities), default=None)

@@ -90,12 +90,9 @@ class Compiled:
     """
 
     def __init__(
-        self,
-        function: Callable[[list[Slice]], Any],
-        *,
-        fixed: bool = False,
+        self, function: Callable[[list[Slice]], Any], *, fixed: bool = False,
         columns: tuple[Described, Described] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._function, self._fixed, self._columns = function, fixed, columns
         self._compiled: Any = None
         self._specs: list[Slice] = []
@@ -122,20 +119,19 @@ class Compiled:
 
 def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) -> list[Slice]:
     def spec(tensor: Any, column: Column | None = None) -> Any:
-        depth_and_rest = tensor.shape.as_list()
-        if len(depth_and_rest) > 1:
-            depth_and_rest[1] = None
+        lengths = tensor.shape.as_list()  # steps and rows first
+        if len(lengths) > 1:
+            lengths[1] = None
         if column is not None and column.sequence:
-            depth_and_rest[2] = None
-        return tf.TensorSpec(depth_and_rest, tensor.dtype)
+            lengths[2] = None
+        return tf.TensorSpec(lengths, tensor.dtype)
 
     def specs(part: Slice) -> Slice:
-        rest = [spec(number) for number in part[2:]]
-        if columns is None:
-            return Slice(map_columns(spec, part.inputs), map_columns(spec, part.targets), *rest)
-        return Slice(
-            map_columns(spec, part.inputs, columns[0]), map_columns(spec, part.targets, columns[1]), *rest
+        inputs, targets = (
+            map_columns(spec, arrays, *described)
+            for arrays, described in zip(part[:2], zip(columns) if columns else ((), ()), strict=True)
         )
+        return Slice(inputs, targets, *(spec(number) for number in part[2:]))
 
     return [specs(part) for part in slices]
 

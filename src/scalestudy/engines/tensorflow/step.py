@@ -14,12 +14,7 @@ from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.tensorflow.layers import Working, working
 from scalestudy.engines.tensorflow.staging import Compiled, gpu
-from scalestudy.engines.tensorflow.strategies.replicas import (
-    CompiledReplicas,
-    Gradient,
-    Gradients,
-    LossScaling,
-)
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
 from scalestudy.tasks.base import Task
 
 GROW_AFTER = 2000
@@ -30,36 +25,29 @@ class LossScale:
     """Dynamic scale of the loss, so that float16 gradients neither vanish nor overflow.
 
     Halved when a gradient is not finite (that step is left out), doubled after 2,000 good steps
-    (Micikevicius et al. 2018, arXiv:1710.03740). Without float16 it is 1 and never looks.
+    (Micikevicius et al. 2018, arXiv:1710.03740). What is not finite on one worker is not finite in the sum
+    that all have: nothing is exchanged for it.
     """
 
-    def __init__(self, active: bool) -> None:
-        self.active = active
-        if active:
-            self.value = tf.Variable(START, trainable=False, dtype=tf.float32)
-            self.good = tf.Variable(0, trainable=False, dtype=tf.int64)
-
-    def variables(self) -> list[Any]:
-        """What must be restored with the model."""
-        return [self.value, self.good] if self.active else []
+    def __init__(self) -> None:
+        self.value = tf.Variable(START, trainable=False, dtype=tf.float32)
+        self.good = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     def scale(self, loss: Any) -> Any:
         """The loss that gradients are taken of."""
-        return loss * tf.cast(self.value, loss.dtype) if self.active else loss
+        return loss * tf.cast(self.value, loss.dtype)
 
-    def unscale(self, gradients: list[Any]) -> list[Any]:
+    def unscale(self, gradients: Gradients) -> Gradients:
         """Gradients of the loss itself."""
-        if not self.active:
-            return gradients
         return [gradient / tf.cast(self.value, gradient.dtype) for gradient in gradients]
 
-    def overflow(self, gradients: list[Any]) -> Any:
-        """Whether any gradient is not finite."""
+    def overflow(self, gradients: Gradients) -> Any:
+        """Whether any of summed gradients is not finite."""
         finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
         return tf.logical_not(tf.reduce_all(finite))
 
-    def guard(self, overflow: Any, update: Any) -> None:
-        """Call `update` unless `overflow` (of the summed gradients) is true; then adjust the scale."""
+    def guard(self, overflow: Any, update: Callable[[], None]) -> None:
+        """Call `update` unless `overflow` is true; then adjust the scale."""
 
         def good() -> Any:
             update()
@@ -76,38 +64,49 @@ class LossScale:
         tf.cond(overflow, bad, good)
 
 
-Ready = Callable[[Slice], Slice]
-
-
 def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
     """The slice of step `index` of a call, whose arrays lie on the device `place`."""
     with tf.device(place):  # unsaid, it would be the first GPU, and all would go there and back
         step = part.step + tf.cast(index, tf.int64)
-        inputs, targets = (
-            map_columns(itemgetter(index), part.inputs),
-            map_columns(itemgetter(index), part.targets),
-        )
+        inputs = map_columns(itemgetter(index), part.inputs)
+        targets = map_columns(itemgetter(index), part.targets)
     return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
 
 
-def make_gradient(
+def make_train_call(
     task: Task,
     replicas: CompiledReplicas,
+    optimizer: keras.Optimizer,
     *,
-    ready: Ready,
+    ready: Callable[[Slice], Slice],
     xla: bool,
     synchronised: bool,
-    loss_scale: LossScale,
+    loss_scale: LossScale | None,
+    buckets: Buckets,
+    columns: tuple[Described, Described] | None = None,
     frozen: Sequence[str] = (),
-) -> Gradient:
-    """The function a worker computes: its part of the global batch's gradient, and its losses' sum.
+) -> Compiled:
+    """Compile the slices of a call -> sum of losses on this process, with the weights updated.
 
-    The gradient is that of (sum of the slice's losses) / (samples of the *global* batch), so that the
+    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch), so that the
     sum over workers is the gradient of the global mean, whatever the sizes of the slices.
+
+    Args:
+        task: Model and loss.
+        replicas: How the workers combine.
+        optimizer: Built; takes gradients as summed.
+        ready: Makes of a slice as stored what goes into the model and the loss.
+        xla: Whether XLA compiles what a worker computes.
+        synchronised: Whether the model's batch normalisation spans the workers.
+        loss_scale: For float16.
+        buckets: In which gradients are summed over workers.
+        columns: What inputs and targets are, where some are sequences of different length.
+        frozen: Names of the model's layers that stay as they are.
     """
     model = task.model
     with kept(model, frozen):
-        variables = [variable.value for variable in task.trained]
+        trained = task.trained
+    variables = [variable.value for variable in trained]
     sync_sum = replicas.sync_sum if synchronised else None
 
     def losses_of(part: Slice) -> Any:
@@ -125,68 +124,28 @@ def make_gradient(
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
-                each_loss = losses_of(part)
-            losses = real * tf.reduce_sum(tf.cast(each_loss, floatx))
+                sample_losses = losses_of(part)
+            losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
             objective = losses / total
             if model.losses:  # regularisers: once for the global batch, shared out by samples
                 objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
-            objective = loss_scale.scale(objective)
+            if loss_scale:
+                objective = loss_scale.scale(objective)
         gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return [tf.convert_to_tensor(each) for each in gradients], tf.cast(losses, tf.float64)
-
-    return tf.function(gradient, jit_compile=True, autograph=False) if xla else gradient
-
-
-def make_train_call(
-    task: Task,
-    replicas: CompiledReplicas,
-    optimizer: keras.Optimizer,
-    *,
-    ready: Ready,
-    xla: bool,
-    synchronised: bool,
-    loss_scale: LossScale,
-    buckets: Buckets,
-    columns: tuple[Described, Described] | None = None,
-    frozen: Sequence[str] = (),
-) -> Compiled:
-    """Compile the slices of a call -> sum of losses on this process, with the weights updated.
-
-    Args:
-        task: Model and loss.
-        replicas: How the workers combine.
-        optimizer: Built; takes gradients as summed.
-        ready: Makes of a slice as stored what goes into the model and the loss.
-        xla: Whether XLA compiles what a worker computes.
-        synchronised: Whether the model's batch normalisation spans the workers.
-        loss_scale: For float16.
-        buckets: In which gradients are summed over workers.
-        columns: What inputs and targets are, where some are sequences of different length.
-        frozen: Names of the model's layers that stay as they are.
-    """
-    with kept(task.model, frozen):
-        variables = task.trained
-    gradient = make_gradient(
-        task,
-        replicas,
-        ready=ready,
-        xla=xla,
-        synchronised=synchronised,
-        loss_scale=loss_scale,
-        frozen=frozen,
-    )
+        return [tf.convert_to_tensor(value) for value in gradients], tf.cast(losses, tf.float64)
 
     def update(gradients: Gradients) -> None:
-        gradients = loss_scale.unscale(gradients)
+        if loss_scale:
+            gradients = loss_scale.unscale(gradients)
         if task.gradients is not None:
-            gradients = task.gradients(gradients, variables)
-        optimizer.apply(gradients, variables)
+            gradients = task.gradients(gradients, trained)
+        optimizer.apply(gradients, trained)
 
-    scaling = LossScaling(loss_scale.overflow, loss_scale.guard) if loss_scale.active else None
+    compute = tf.function(gradient, jit_compile=True, autograph=False) if xla else gradient
 
     def one(call: list[Slice], index: Any) -> Any:
         slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
-        return replicas.step(gradient, update, slices, scaling, buckets=buckets, together=synchronised)
+        return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
 
     def train_call(call: list[Slice]) -> Any:
         if leaves(call[0].inputs)[0].shape[0] == 1:

@@ -37,7 +37,7 @@ from scalestudy.util.errors import UserError
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps in which the same layers learn.
+    """Steps in which the same layers learn: one phase, or two where pretrained layers are frozen first.
 
     Attributes:
         first: Step of the run that it begins with, from 0.
@@ -52,108 +52,63 @@ class Phase:
     variables: list[keras.Variable]
 
 
-def phases(task: Task, rates: NDArray[np.float64], point: Point) -> list[Phase]:
-    """The phases of a run, one unless pretrained layers are frozen first.
-
-    Args:
-        task: Its model, and which layers were trained before.
-        rates: Learning rate of each step of the run, shape [steps].
-        point: What is run.
-    """
-    train = point.train
-    first = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
-    found = []
-    if first:
-        found.append(_phase(task, rates[:first], point, 0, task.pretrained))
-    if first < len(rates):
-        found.append(_phase(task, rates[first:], point, first, ()))
-    return found
-
-
-def phase_of(firsts: Sequence[int], step: int) -> int:
-    """Index of the phase that a step of the run belongs to; `firsts` are their first steps."""
-    return max(index for index, first in enumerate(firsts) if first <= step)
-
-
-def sizes(variables: Sequence[keras.Variable]) -> list[int]:
-    """Bytes of each variable's gradient."""
-    values = [variable.value for variable in variables]
-    return [value.shape.num_elements() * value.dtype.size for value in values]
-
-
-def _phase(
-    task: Task, rates: NDArray[np.float64], point: Point, first: int, frozen: tuple[str, ...]
-) -> Phase:
-    train = point.train
-    optimizer: Any = make_optimizer(
-        train.optimizer, rates,
-        kappa=point.batch_ratio, scaling=train.learning_rate_scaling, clip_norm=train.clip_norm,
-    )  # fmt: skip
-    take_summed(optimizer)
-    with kept(task.model, frozen):
-        variables = task.trained
-    optimizer.build(variables)
-    return Phase(first, frozen, optimizer, variables)
-
-
 class TensorFlowTrainer:
-    """Model, optimizer and compiled functions of one process; see `Trainer`.
-
-    Args:
-        point: What is run.
-        prepared: The data set.
-        rates: Learning rate of each step of the run, shape [steps].
-        joined: The workers.
-    """
+    """Model, optimizer and compiled functions of one process; see `Trainer` and `Engine.trainer`."""
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
         self._group, self._replicas = tensors(joined)
-        columns = prepared.columns if prepared.has_sequences else None
-        self._phase = 0
-        train = point.train
-        if train.xla:
-            _refuse_lengths(prepared)
-        data = DataInfo.of(prepared, point.class_weights)
-        self._load = partial(load_task, point.task, data, train)
+        train, limit = point.train, point.launch.bucket_bytes
+        if train.xla and prepared.has_sequences:
+            raise UserError(
+                "xla = false for sequences of different length, which XLA would compile for each length",
+                "xla = true",
+                "Leave it out, or have read(data) give sequences of one length.",
+            )
+        self._load = partial(load_task, point.task, DataInfo.of(prepared, point.class_weights), train)
         self._named = point.task, prepared.input_shape
-        self._built: Task | None = None
+        self._plain: Task | None = None
         with self._replicas.scope():
-            task = self._load()
+            self.task = task = self._load()
             refuse_moving_averages(task.callbacks)
-            model = task.model
-            adapt(model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
-            self.task = task
-            self.loss_scale = LossScale(train.precision == "mixed_float16")
-            self._phases = phases(self.task, rates, point)
-        model.optimizer = self.optimizer
-        self._all = [variable.value for variable in self._variables()]
-        self._all += self.loss_scale.variables()
-        self.own = per_worker(model)
-        apart = {id(variable) for variable in self.own}
-        self._common = [variable for variable in self._all if id(variable) not in apart]
+            adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            self.loss_scale = LossScale() if train.precision == "mixed_float16" else None
+            self._phases = _phases(task, rates, point)
+        self._phase = 0
+        task.model.optimizer = self.optimizer
+        optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
+        self._all = [variable.value for variable in (*task.model.variables, *task.weights, *optimizers)]
+        if self.loss_scale:
+            self._all += [self.loss_scale.value, self.loss_scale.good]
+        self.own = [
+            variable.value
+            for layer in all_layers(task.model)
+            if isinstance(layer, BatchNorm)
+            for variable in (layer.moving_mean, layer.moving_variance)
+        ]
+        own = {id(variable) for variable in self.own}
+        self._common = [variable for variable in self._all if id(variable) not in own]
         self.variables: Sequence[Variable] = [
-            Variable(each.dtype.name, tuple(each.shape.as_list()), id(each) in apart) for each in self._all
+            Variable(tensor.dtype.name, tuple(tensor.shape.as_list()), id(tensor) in own)
+            for tensor in self._all
         ]
         self.metrics: Sequence[str] = list(task.metrics)
         self.sense = task.sense
         self.senses: Mapping[str, Sense] = task.senses
-        self.parameters: int = model.count_params()
+        self.parameters: int = task.model.count_params()
         self._group.broadcast(self._all)
-        self.buckets: Sequence[Bucket] = buckets_of(
-            model, self._phases[-1].variables, point.launch.bucket_bytes
-        )
+        self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, limit)
+        columns = prepared.columns if prepared.has_sequences else None
         augmentation = Augmentation(train.augment, train.augment_on, prepared)
         self._train = [
             make_train_call(
-                augmentation.of_task(self.task), self._replicas, phase.optimizer,
-                ready=augmentation.ready, xla=train.xla,
-                synchronised=train.sync_batch_norm and bool(self.own), loss_scale=self.loss_scale,
-                buckets=in_buckets(sizes(phase.variables), point.launch.bucket_bytes), columns=columns,
-                frozen=phase.frozen,
+                augmentation.of_task(task), self._replicas, phase.optimizer, ready=augmentation.ready,
+                xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
+                loss_scale=self.loss_scale, buckets=in_buckets(_bytes(phase.variables), limit),
+                columns=columns, frozen=phase.frozen,
             )
             for phase in self._phases
         ]  # fmt: skip
-        self._evaluation = Evaluation(self.task, self._replicas, scale=prepared.scale, columns=columns)
+        self._evaluation = Evaluation(task, self._replicas, scale=prepared.scale, columns=columns)
 
     @property
     def phases(self) -> list[int]:
@@ -174,7 +129,7 @@ class TensorFlowTrainer:
         return None if settable is None else float(settable.value.numpy())
 
     def enter(self, step: int) -> None:
-        self._phase = phase_of(self.phases, step)
+        self._phase = max(index for index, phase in enumerate(self._phases) if phase.first <= step)
         self.task.model.optimizer = self.optimizer
 
     def set_rate(self, rate: float) -> None:
@@ -237,62 +192,59 @@ class TensorFlowTrainer:
         prove_savable(plain.model, path, plain.definitions)
 
     def save(self, path: str) -> None:
-        """Save the model as a plain Keras model, free of this package's layers."""
         self._as_plain().model.save(path)
 
     def restore(self, path: str) -> None:
         saved = load_model(path, self._named[0]).get_weights()
-        model = self.task.model
-        shapes = [tuple(weight.shape) for weight in model.weights]
-        if [value.shape for value in saved] != shapes:
+        if [value.shape for value in saved] != [tuple(weight.shape) for weight in self.task.model.weights]:
             raise other_model(path, *self._named)
-        model.set_weights(saved)
+        self.task.model.set_weights(saved)
 
     def inference(self) -> TensorFlowInference:
-        """The plain model with the present weights."""
         plain = self._as_plain()
         return TensorFlowInference(plain.model, lambda: plain, traced=False)
 
-    def _variables(self) -> list[keras.Variable]:
-        optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
-        return [*self.task.model.variables, *self.task.weights, *optimizers]
-
     def _as_plain(self) -> Task:
         """The task as it is written, with the present weights."""
-        if self._built is None:
-            self._built = self._load()
-        weights = (*self._built.model.weights, *self._built.weights)
+        self._plain = self._plain or self._load()
+        weights = (*self._plain.model.weights, *self._plain.weights)
         for variable, value in zip(weights, self.weights()[0], strict=True):
             variable.assign(value)
-        return self._built
+        return self._plain
 
 
 def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], limit: int | None) -> list[Bucket]:
     """The buckets that the gradients of these variables go in, full at `limit` bytes."""
-    held, work = sizes(variables), multiply_adds(model, variables)
+    sizes, work = _bytes(variables), multiply_adds(model, variables)
     return [
-        Bucket(sum(held[i] for i in each), None if work is None else sum(work[i] for i in each))
-        for each in in_buckets(held, limit)
+        Bucket(sum(sizes[i] for i in bucket), None if work is None else sum(work[i] for i in bucket))
+        for bucket in in_buckets(sizes, limit)
     ]
 
 
-def _refuse_lengths(prepared: Prepared) -> None:
-    """Refuse sequences of different length, for XLA."""
-    if prepared.has_sequences:
-        raise UserError(
-            "xla = false for sequences of different length, which XLA would compile for each length",
-            "xla = true",
-            "Leave it out, or have read(data) give sequences of one length.",
-        )
+def _phases(task: Task, rates: NDArray[np.float64], point: Point) -> list[Phase]:
+    train = point.train
+    change = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
+    phases = []
+    for first, stop, frozen in ((0, change, task.pretrained), (change, len(rates), ())):
+        if first == stop:
+            continue
+        optimizer: Any = make_optimizer(
+            train.optimizer, rates[first:stop], kappa=point.batch_ratio, scaling=train.learning_rate_scaling,
+            clip_norm=train.clip_norm,
+        )  # fmt: skip
+        take_summed(optimizer)
+        with kept(task.model, frozen):
+            variables = task.trained
+        optimizer.build(variables)
+        phases.append(Phase(first, frozen, optimizer, variables))
+    return phases
 
 
-def per_worker(model: keras.Model) -> list[Any]:
-    """The TensorFlow variables that every worker keeps for itself: the moving statistics."""
-    found = []
-    for layer in all_layers(model):
-        if isinstance(layer, BatchNorm):
-            found += [layer.moving_mean.value, layer.moving_variance.value]
-    return found
+def _bytes(variables: Sequence[keras.Variable]) -> list[int]:
+    """Of each variable's gradient."""
+    values = [variable.value for variable in variables]
+    return [value.shape.num_elements() * value.dtype.size for value in values]
 
 
 def _typed(value: NDArray[Any], variable: Any) -> NDArray[Any]:

@@ -6,26 +6,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scalestudy.cluster.environment import own_gpus, process_environment
-from scalestudy.cluster.placement import Placement, check_placement
-from scalestudy.cluster.promise import device_of, promised, refuse_missing
+from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.secret import SECRET, secret_set
 from scalestudy.hardware import cores
-from scalestudy.hardware.devices import visible_gpus
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.strategies import DEFAULT, REGISTRY, traits, working_names
+from scalestudy.study.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.engines.group import Joined
 
-STRATEGY, WORKERS, DEVICE = (
-    "SCALESTUDY_SCRIPT_STRATEGY",
-    "SCALESTUDY_SCRIPT_WORKERS",
-    "SCALESTUDY_SCRIPT_DEVICE",
-)
+STRATEGY, WORKERS, DEVICE = (f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE"))
 """Variables by which `scalestudy launch` says what its processes are to be."""
+ACROSS = "multiworker"
+"""The strategy of scripts that name none, or TensorFlow's own."""
 
 
 class Start(NamedTuple):
@@ -44,6 +38,24 @@ class Start(NamedTuple):
     device: Literal["auto", "cpu", "gpu"]
 
 
+def strategy_of(name: str) -> Traits:
+    """The strategy that does the work of several workers of a script.
+
+    Raises:
+        UserError: If there is none of this name, or it needs the model on several devices of one process.
+    """
+    if name not in REGISTRY:
+        raise UserError(f"a strategy among {', '.join(working_names())}", repr(name), "Name one of them.")
+    strategy = traits(ACROSS if name == DEFAULT else name)
+    if strategy.one_process and not strategy.one_device:
+        raise UserError(
+            "a strategy of one device in each process, for a script",
+            f"{name}, which copies the model to several devices",
+            f"Take {ACROSS} or horovod: the same workers, in a process each.",
+        )
+    return strategy
+
+
 def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mapping[str, Any]) -> Start:
     """What the environment of a process says that it is to be.
 
@@ -56,13 +68,10 @@ def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mappin
         UserError: If that cannot be.
     """
     placement = resolve(variables)
-    name = variables.get(STRATEGY) or strategy or DEFAULT
-    if name not in REGISTRY:
-        raise UserError(f"a strategy among {', '.join(working_names())}", repr(name), "Name one of them.")
+    kind = strategy_of(variables.get(STRATEGY) or strategy or DEFAULT)
     workers = int(variables.get(WORKERS) or placement.size)
     if workers == 1:
         return Start(placement, 1, traits(DEFAULT).implementation(1, 1), "auto")
-    found = traits(name).implementation(workers, 1 if placement.size == 1 else 2)
     if "keras" in modules and modules["keras"].config.backend() != "tensorflow":
         raise UserError(
             "Keras on TensorFlow, for several workers",
@@ -70,7 +79,7 @@ def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mappin
             "Set KERAS_BACKEND=tensorflow, or train on one worker.",
         )
     device: Any = variables.get(DEVICE) or "auto"
-    return Start(placement, workers, found, device)
+    return Start(placement, workers, kind.name, device)
 
 
 def joined(start: Start) -> "Joined":
@@ -80,37 +89,18 @@ def joined(start: Start) -> "Joined":
         UserError: If TensorFlow has computed before, or the placement contradicts the strategy.
         RunError: If the others are not found, or a GPU is missing.
     """
+    from scalestudy.worker import take_part
+
     placement, kind = start.placement, traits(start.strategy)
-    seen, promise = visible_gpus(os.environ), promised(os.environ)
-    device = device_of(start.device, promise, seen)
-    if device == "gpu":
-        refuse_missing(promise, seen)
-    check_placement(
-        placement, strategy=kind, workers=start.workers, gpus=len(seen) if device == "gpu" else None
-    )
-    lanes = kind.workers_at_once(start.workers)
-    own: list[str] = []
-    if device == "gpu":
-        own = own_gpus(os.environ, seen, local_rank=placement.gpu_place(len(seen)), devices=lanes)
-    changes = process_environment(
-        os.environ, engine_traits(kind.engine), gpus=own, rendezvous=kind.rendezvous, placement=placement
-    )
-    for unset in changes.unset:
-        del os.environ[unset]
-    os.environ.update(changes.values)
+    device, _ = take_part(placement, kind, start.workers, start.device)
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.setup import set_up
-
-    with _before_it_computes():
-        set_up(
-            threads=len(cores.granted()), at_once=max(2, lanes),
-            cpu_devices=lanes if device == "cpu" else 1, deterministic=False,
-        )  # fmt: skip
-        with _secret(placement) if kind.rendezvous and kind.rendezvous.secret else contextlib.nullcontext():
-            found = join(start.strategy, placement, workers=start.workers, device=device)
     from scalestudy.engines.tensorflow.strategies.multiworker import outside_scope
 
-    return outside_scope(found)
+    with _before_it_computes():
+        set_up(threads=len(cores.granted()), at_once=2, deterministic=False)
+        with _secret(placement) if kind.rendezvous and kind.rendezvous.secret else contextlib.nullcontext():
+            return outside_scope(join(start.strategy, placement, workers=start.workers, device=device))
 
 
 @contextlib.contextmanager
@@ -134,11 +124,9 @@ def _secret(placement: Placement) -> Iterator[None]:
     if placement.size == 1 or os.environ.get(SECRET):
         yield
         return
-    job = [
-        os.environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "PBS_JOBID")
-    ]
-    name = "".join(each if each.isalnum() else "-" for each in "-".join(filter(None, job)))
-    folder = Path.cwd() / f".scalestudy-{name or 'run'}"
+    names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE", "PBS_JOBID")
+    job = "-".join(filter(None, (os.environ.get(name, "") for name in names))) or "run"
+    folder = Path.cwd() / f".scalestudy-{''.join(letter if letter.isalnum() else '-' for letter in job)}"
     folder.mkdir(exist_ok=True)
     try:
         with secret_set(folder, placement):

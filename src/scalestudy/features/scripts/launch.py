@@ -13,7 +13,7 @@ from typing import Any
 from scalestudy.app.one_point import one_point_study
 from scalestudy.cluster.environment import library_changes
 from scalestudy.features.scripts import process
-from scalestudy.features.scripts.join import DEVICE, STRATEGY, WORKERS
+from scalestudy.features.scripts.join import DEVICE, STRATEGY, WORKERS, strategy_of
 from scalestudy.hardware import devices
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.launcher import points_here, refuse_missing_software
@@ -22,7 +22,6 @@ from scalestudy.launch.local.run import failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, Workers, worker_commands
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.strategies import traits
 from scalestudy.util.errors import RunError, UserError
 
 PLAIN = ("cnn", "digits")
@@ -71,14 +70,13 @@ def script_of(
         raise UserError(
             "a Python script", f"{file}, which is no file", "Name it first, its arguments after it."
         )
-    study = one_point_study(*PLAIN, {"strategy": strategy, "workers": workers, "seed": 0}, {"launch": launch})
-    if traits(strategy).most_workers == 1 and workers > 1:
+    kind = strategy_of(strategy)
+    if kind.most_workers == 1 and workers > 1:
         raise UserError(
-            f"one worker for strategy {strategy}",
-            str(workers),
-            "Take mirrored, multiworker or horovod for several.",
+            f"one worker for strategy {strategy}", str(workers), "Take multiworker or horovod for several."
         )
-    (point,) = points_here(study)
+    sweep = {"strategy": kind.name, "workers": workers, "seed": 0}
+    (point,) = points_here(one_point_study(*PLAIN, sweep, {"launch": launch}))
     refuse_missing_software([point])
     return Script(
         point.model_copy(update={"name": file.name, "study": "scalestudy launch"}),

@@ -40,10 +40,10 @@ class Workers:
         self._session: Any = None
         self._group: Any = None
         if self.size > 1:
-            found = joined(start)
-            from scalestudy.engines.tensorflow.fit.session import Session
+            joint = joined(start)
+            from scalestudy.engines.tensorflow.fit.session import FitSession
 
-            self._session, self._group = Session(found), found.group
+            self._session, self._group = FitSession(joint), joint.group
             self._session.share_seed()
 
     def __repr__(self) -> str:

@@ -18,13 +18,12 @@ TOKENS = np.where(np.arange(7) < rng.integers(2, 7, (23, 1)), rng.integers(1, 11
 
 
 @pytest.fixture(scope="module")
-def sessions(placement, two_devices):
-    """Three workers in turn on one device, and two on a device each."""
+def session(framework, placement):
+    """Three workers, computed in turn on one device."""
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.fit.session import Session
+    from scalestudy.engines.tensorflow.fit.session import FitSession
 
-    in_turn = join("virtual", placement, workers=3, device="cpu")
-    return {"virtual": Session(in_turn), "mirrored": Session(two_devices)}
+    return FitSession(join("virtual", placement, workers=3, device="cpu"))
 
 
 def classifier(optimizer="adam", loss="sparse_categorical_crossentropy", between=(), **words):
@@ -72,8 +71,7 @@ def assert_same(found):
         np.testing.assert_allclose(np.asarray(other.value), np.asarray(one.value), **ROUNDING)
 
 
-@pytest.mark.parametrize("name", ["virtual", "mirrored"])
-def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_of_keras(sessions, name):
+def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_of_keras(session):
     import keras
 
     drawn = []
@@ -91,14 +89,14 @@ def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_
 
     assert_same(
         both(
-            sessions[name], make, X, Y, batch_size=8, shuffle=True, class_weight={0: 3.0, 1: 0.5},
+            session, make, X, Y, batch_size=8, shuffle=True, class_weight={0: 3.0, 1: 0.5},
             validation_split=0.2, validation_freq=2, callbacks=[Falling],
         )
     )  # fmt: skip
-    assert drawn[0] == drawn[1]  # a copy on each device draws nothing from the script's own numbers
+    assert drawn[0] == drawn[1]  # nothing is drawn from the script's own numbers
 
 
-def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(sessions, framework):
+def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(session, framework):
     import keras
 
     def make():
@@ -114,30 +112,41 @@ def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(sessi
         return model
 
     rows = framework.data.Dataset.from_tensor_slices(({"one": X, "two": X + 1}, {"kind": Y, "size": X}))
-    found = both(sessions["virtual"], make, rows.take(20).batch(10), shuffle=False)
+    found = both(session, make, rows.take(20).batch(10), shuffle=False)
     assert {"kind_loss", "size_loss"} <= set(found[0][1].history)
     assert_same(found)
 
 
-def test_a_loss_that_is_divided_by_weights_or_by_what_a_mask_leaves_is_exact(sessions):
+@pytest.mark.parametrize("divided", ["by rows", "by weights", "by a mask"])
+def test_the_parts_that_workers_have_in_a_loss_add_up_to_kerass(framework, divided):
     import keras
+    from keras import ops
 
-    mean = keras.losses.SparseCategoricalCrossentropy(reduction="mean_with_sample_weight")
-    found = both(
-        sessions["mirrored"], lambda: classifier("sgd", mean), X, Y, batch_size=8, sample_weight=WEIGHTS
-    )
-    assert_same(found)
+    from scalestudy.engines.keras.exact_losses import Share, part_of
 
-    def masked():
-        layers = [keras.Input((7,)), keras.layers.Embedding(11, 4, mask_zero=True)]
-        model = keras.Sequential([*layers, keras.layers.Dense(3, activation="softmax")])
-        model.compile("sgd", "sparse_categorical_crossentropy")
-        return model
+    reduction = "mean_with_sample_weight" if divided == "by weights" else "sum_over_batch_size"
+    loss = keras.losses.SparseCategoricalCrossentropy(reduction=reduction)
+    if divided == "by a mask":
+        first, inputs, targets = [keras.layers.Embedding(11, 4, mask_zero=True)], TOKENS, TOKENS % 3
+    else:
+        first, inputs, targets = [], X, Y
+    weights = WEIGHTS if divided == "by weights" else None
+    model = keras.Sequential([*first, keras.layers.Dense(3, activation="softmax")])
 
-    assert_same(both(sessions["mirrored"], masked, TOKENS, TOKENS % 3, batch_size=8))
+    def part(rows, sync_sum):
+        share = Share(ops.cast(len(inputs[rows]), "float32"), ops.cast(len(inputs), "float32"), sync_sum)
+        own = None if weights is None else weights[rows]
+        return part_of(loss, share)(targets[rows], model(inputs[rows]), own)
+
+    expected = loss(targets, model(inputs), sample_weight=weights)
+    divisors, halves = [], (slice(0, 9), slice(9, 23))
+    for rows in halves:
+        part(rows, lambda own: divisors.append(own) or own)
+    total = sum(float(part(rows, lambda own: sum(divisors))) for rows in halves)
+    np.testing.assert_allclose(total, float(expected), rtol=1e-6)
 
 
-def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(sessions):
+def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(session):
     def rows():
         while True:
             for start in range(0, 23, 6):
@@ -148,7 +157,7 @@ def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(sessions):
     found = []
     for fit in (
         lambda m, **k: m.fit(rows(), **k),
-        lambda m, **k: sessions["virtual"].fit(m, rows(), per_worker=False, **k),
+        lambda m, **k: session.fit(m, rows(), per_worker=False, **k),
     ):
         keras.utils.set_random_seed(3)
         model = classifier(steps_per_execution=2)
@@ -156,8 +165,8 @@ def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(sessions):
     assert_same(found)
 
 
-def test_a_batch_of_each_worker_is_a_part_of_one_that_is_as_many_times_as_large(sessions, framework):
-    session, rows = sessions["virtual"], framework.data.Dataset.from_tensor_slices((X, Y)).batch(3)
+def test_a_batch_of_each_worker_is_a_part_of_one_that_is_as_many_times_as_large(session, framework):
+    rows = framework.data.Dataset.from_tensor_slices((X, Y)).batch(3)
     words = {"shuffle": False, "batch_size": 9}
     assert_same(both(session, classifier, X, Y, per_worker=True, mine={"batch_size": 3}, **words))
     import keras
@@ -172,7 +181,7 @@ def test_a_batch_of_each_worker_is_a_part_of_one_that_is_as_many_times_as_large(
         np.testing.assert_allclose(other, one, **ROUNDING)
 
 
-def test_callbacks_stop_within_an_epoch_and_set_weights_as_under_keras(sessions):
+def test_callbacks_stop_within_an_epoch_and_set_weights_as_under_keras(session):
     import keras
 
     heard = []
@@ -188,17 +197,16 @@ def test_callbacks_stop_within_an_epoch_and_set_weights_as_under_keras(sessions)
         def on_epoch_end(self, epoch, logs=None):
             self.model.set_weights([0.5 * weight for weight in self.model.get_weights()])
 
-    found = both(sessions["mirrored"], classifier, X, Y, batch_size=8, epochs=5, callbacks=[Own])
+    found = both(session, classifier, X, Y, batch_size=8, epochs=5, callbacks=[Own])
     assert_same(found)
     half = len(heard) // 2
     np.testing.assert_allclose(heard[:half], heard[half:], **ROUNDING)
     assert [batch for batch, _ in heard[:half]] == [0, 1, 2, 0, 1, 2, 0, 1]
 
 
-def test_a_model_is_fitted_again_after_it_was_compiled_anew_and_is_kerass_own_afterwards(sessions, tmp_path):
+def test_a_model_is_fitted_again_after_it_was_compiled_anew_and_is_kerass_own_afterwards(session, tmp_path):
     import keras
 
-    session = sessions["virtual"]
     keras.utils.set_random_seed(3)
     model = classifier()
     session.fit(model, X, Y, per_worker=False, verbose=0)
@@ -216,7 +224,7 @@ def test_a_model_is_fitted_again_after_it_was_compiled_anew_and_is_kerass_own_af
     model.fit(X, Y, verbose=0)
 
 
-def test_what_cannot_be_shared_is_refused_by_name(sessions):
+def test_what_cannot_be_shared_is_refused_by_name(session):
     import keras
 
     class Own(keras.Model):
@@ -232,12 +240,10 @@ def test_what_cannot_be_shared_is_refused_by_name(sessions):
 
     own = Own()
     own.compile("sgd", "sparse_categorical_crossentropy")
-    averaging = keras.optimizers.SGD(0.1, gradient_accumulation_steps=2)
-    for name, model, words in (
-        ("virtual", keras.Sequential([keras.layers.Dense(1)]), "one that is not"),
-        ("virtual", classifier(run_eagerly=True), "run_eagerly=True"),
-        ("virtual", own, "Own with its own train_step"),
-        ("mirrored", classifier(averaging), "gradient_accumulation_steps"),
+    for model, words in (
+        (keras.Sequential([keras.layers.Dense(1)]), "one that is not"),
+        (classifier(run_eagerly=True), "run_eagerly=True"),
+        (own, "Own with its own train_step"),
     ):
         with pytest.raises(UserError, match=words):
-            sessions[name].fit(model, X, Y, per_worker=False, verbose=0)
+            session.fit(model, X, Y, per_worker=False, verbose=0)

@@ -47,11 +47,11 @@ def on_two(work):
 def calls(group, **given):
     """The calls of one epoch."""
     from scalestudy.engines.keras.private import epoch_iterator
-    from scalestudy.engines.tensorflow.fit.rows import Shared
+    from scalestudy.engines.tensorflow.fit.rows import WorkerRows
 
     together = given.pop("together", 1)
     replicas = CompiledReplicas(group, 2, slices=[(group.rank, group.rank + 1)], size=2)
-    shared = Shared(epoch_iterator(**given).data_adapter, replicas, group, together=together)
+    shared = WorkerRows(epoch_iterator(**given).data_adapter, replicas, together=together)
     return [batch.call[0] for batch in shared.get_numpy_iterator()]
 
 
@@ -107,10 +107,10 @@ def test_ragged_batches_are_refused_with_what_to_do(framework):
 
 
 def test_outputs_of_all_rows_are_put_into_their_order(framework):
-    from scalestudy.engines.tensorflow.fit.predict import _gathered
+    from scalestudy.engines.tensorflow.fit.session import _gathered
 
-    places = [np.array([0, 1, 4]), np.array([2, 3])]
-    found = on_two(lambda group: _gathered(group, places[group.rank], {"a": places[group.rank] * 10.0}))
+    blocks = [np.array([0.0, 10.0]), np.array([20.0, 30.0, 40.0])]
+    found = on_two(lambda group: _gathered(group, {"a": blocks[group.rank]}, 5))
     for outputs in found:
         assert outputs["a"].tolist() == [0, 10, 20, 30, 40]
 

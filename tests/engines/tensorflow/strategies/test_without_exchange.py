@@ -1,8 +1,7 @@
 import numpy as np
 
 from scalestudy.engines.group import Joined
-from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
-from scalestudy.engines.tensorflow.strategies.without_exchange import without_exchange
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup, without_exchange
 
 
 class Summing(CompiledReplicas):

@@ -23,7 +23,7 @@ SAMPLED = 4096
 """Numbers of each array of a batch that tell whether all workers have the same."""
 
 
-class Form(NamedTuple):
+class BatchForm(NamedTuple):
     """What a batch is made of.
 
     Attributes:
@@ -37,11 +37,11 @@ class Form(NamedTuple):
     def packed(self, leaves: Sequence[Any]) -> Any:
         """Values for `flat` in the structure of the batch, None where it has none."""
         given = iter(leaves)
-        flat = [None if each is None else next(given) for each in keras.tree.flatten(self.structure)]
+        flat = [None if spec is None else next(given) for spec in keras.tree.flatten(self.structure)]
         return keras.tree.pack_sequence_as(self.structure, flat)
 
 
-def form_of(structure: Any) -> Form:
+def form_of(structure: Any) -> BatchForm:
     """The form of batches with these specs."""
 
     def any_rows(spec: Any) -> Any:
@@ -58,46 +58,45 @@ def form_of(structure: Any) -> Form:
         return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
 
     structure = keras.tree.map_structure(any_rows, structure)
-    return Form(structure, [spec for spec in keras.tree.flatten(structure) if spec is not None])
+    return BatchForm(structure, [spec for spec in keras.tree.flatten(structure) if spec is not None])
 
 
 class Batch(NamedTuple):
     """What Keras hands on: one step, and what it is made of."""
 
-    form: Form
+    form: BatchForm
     call: Call
 
 
-class Shared:
-    """Stands in for one of Keras's data adapters: gives a worker's rows instead of whole batches.
+class WorkerRows:
+    """Stands in for one of Keras's data adapters: gives this process's rows instead of whole batches.
 
     Arrays are cut before anything is converted: no worker touches another's rows. A stream (a dataset, a
     generator, a `PyDataset`) is gone through by every worker, since nothing else tells where a batch begins.
 
     Args:
         adapter: Keras's own.
-        replicas: Whose slices are taken.
-        group: The processes.
+        replicas: Whose rows are taken; they have one device.
         together: Batches of a stream that are one step: 1, or one for each worker.
     """
 
-    def __init__(self, adapter: Any, replicas: CompiledReplicas, group: Group, *, together: int = 1) -> None:
-        self._adapter, self._replicas, self._group, self._together = adapter, replicas, group, together
+    def __init__(self, adapter: Any, replicas: CompiledReplicas, *, together: int = 1) -> None:
+        self._adapter, self._replicas, self._together = adapter, replicas, together
+        self._group = replicas.group
         self._rows = array_rows(adapter)
         if self._rows is None:
             self._dataset = adapter.get_tf_dataset()
             self.form = form_of(self._dataset.element_spec)
         else:
-            self._order = rows_in_order(adapter) if group.rank == 0 else None
-            one = keras.tree.map_structure(_first_row, self._rows)
-            self.form = form_of(one)
-            self._leaves = [each for each in keras.tree.flatten(self._rows) if each is not None]
+            self._order = rows_in_order(adapter) if self._group.rank == 0 else None
+            self.form = form_of(keras.tree.map_structure(_first_row, self._rows))
+            self._leaves = [leaf for leaf in keras.tree.flatten(self._rows) if leaf is not None]
 
     @property
     def num_batches(self) -> int | None:
         """Steps of an epoch, where they are known."""
-        found = self._adapter.num_batches
-        return found if found is None or self._rows is not None else -(-int(found) // self._together)
+        batches = self._adapter.num_batches
+        return batches if batches is None or self._rows is not None else -(-int(batches) // self._together)
 
     def on_epoch_begin(self) -> None:
         self._adapter.on_epoch_begin()
@@ -116,82 +115,65 @@ class Shared:
         rows, _ = batch_of(self._adapter)
         order = np.zeros(rows, np.int64)
         if self._order is not None:
-            order = np.concatenate([keras.tree.flatten(each)[0].numpy() for each in self._order])
+            order = np.concatenate([keras.tree.flatten(batch)[0].numpy() for batch in self._order])
         return self._group.share(order)
 
     def _of_arrays(self, order: NDArray[np.int64]) -> Iterator[Call]:
         rows, batch = batch_of(self._adapter)
         for begin in range(0, rows, batch):
             total = min(batch, rows - begin)
-            call = []
-            for device, (start, stop) in enumerate(self._bounds(total)):
-                chosen = order[begin + start : begin + stop]
-                leaves = [_taken(each, chosen) for each in self._leaves]
-                call.append(_slice(leaves, start, total, device))
-            yield tuple(call)
+            start, stop = self._bounds(total)
+            chosen = order[begin + start : begin + stop]
+            yield (_slice([_taken(leaf, chosen) for leaf in self._leaves], start, total),)
 
     def _of_stream(self) -> Iterator[Call]:
         stream = iter(self._dataset)
         known = self._adapter.num_batches is not None
         while True:
             batches = [batch for _ in range(self._together) if (batch := next(stream, None)) is not None]
-            flat = [[each for each in keras.tree.flatten(batch) if each is not None] for batch in batches]
+            flat = [[leaf for leaf in keras.tree.flatten(batch) if leaf is not None] for batch in batches]
             sizes = [int(leaves[0].shape[0]) for leaves in flat]
             if not known or flat:
                 _refuse_unequal(self._group, [*sizes, _digest(flat)])
             if not flat:
                 return
-            yield self._parts(flat, sizes)
+            yield (self._part(flat, sizes),)
 
-    def _parts(self, flat: list[list[Any]], sizes: list[int]) -> Call:
+    def _part(self, flat: list[list[Any]], sizes: list[int]) -> Slice:
         total = sum(sizes)
-        ends = np.cumsum([0, *sizes, *([0] * (self._replicas.workers - len(sizes)))])
-        call = []
-        for device, (start, stop) in enumerate(self._bounds(total)):
-            if self._together == 1:
-                leaves = [each[start:stop] for each in flat[0]]
-            else:  # a batch for each worker
-                first, last = self._replicas.slices[device]
-                start = int(ends[first])  # noqa: PLW2901
-                mine = flat[first:last] or [[each[:0] for each in flat[0]]]
-                leaves = [tf.concat(parts, 0) for parts in zip(*mine, strict=True)]
-            call.append(_slice(leaves, start, total, device))
-        return tuple(call)
+        if self._together == 1:
+            start, stop = self._bounds(total)
+            return _slice([leaf[start:stop] for leaf in flat[0]], start, total)
+        first, last = self._replicas.slices[0]  # a batch for each worker
+        mine = flat[first:last] or [[leaf[:0] for leaf in flat[0]]]
+        leaves = [tf.concat(parts, 0) for parts in zip(*mine, strict=True)]
+        return _slice(leaves, sum(sizes[:first]), total)
 
-    def _bounds(self, total: int) -> list[tuple[int, int]]:
-        """The rows of each device of this process."""
-        workers = self._replicas.workers
-        return [
-            (worker_slice(total, first, workers)[0], worker_slice(total, last - 1, workers)[1])
-            for first, last in self._replicas.slices
-        ]
+    def _bounds(self, total: int) -> tuple[int, int]:
+        """The rows of this process."""
+        (first, last), workers = self._replicas.slices[0], self._replicas.workers
+        return worker_slice(total, first, workers)[0], worker_slice(total, last - 1, workers)[1]
 
 
-def _slice(leaves: Sequence[Any], start: int, total: int, device: int) -> Slice:
+def _slice(leaves: Sequence[Any], start: int, total: int) -> Slice:
     """A slice of one step whose inputs are all that the batch has, by their places."""
     count = int(leaves[0].shape[0])
-    place = gpu(device)
     if not count:  # one row of zeros, which counts for nothing
-        leaves = [np.zeros((1, *each.shape[1:]), _numpy_type(each)) for each in leaves]
-    tensors = [_there(each, place) for each in leaves]
-    return Slice({str(index): each for index, each in enumerate(tensors)}, {}, start, count, total)
+        types = [leaf.dtype.as_numpy_dtype if tf.is_tensor(leaf) else leaf.dtype for leaf in leaves]
+        leaves = [np.zeros((1, *leaf.shape[1:]), kind) for leaf, kind in zip(leaves, types, strict=True)]
+    inputs = {str(index): _on_device(leaf) for index, leaf in enumerate(leaves)}
+    return Slice(inputs, {}, start, count, total)
 
 
-def _there(leaf: Any, place: str | None) -> Any:
+def _on_device(leaf: Any) -> Any:
+    place = gpu(0)
     if not tf.is_tensor(leaf):
-        return (
-            tf.convert_to_tensor(leaf)
-            if leaf.dtype.kind in "OUS"
-            else tensor(np.ascontiguousarray(leaf), place)
-        )
+        text = leaf.dtype.kind in "OUS"
+        return tf.convert_to_tensor(leaf) if text else tensor(np.ascontiguousarray(leaf), place)
     if place is None or leaf.dtype in (tf.int32, tf.string):
         return leaf
     with tf.device(place):
         return tf.identity(leaf)
-
-
-def _numpy_type(leaf: Any) -> Any:
-    return leaf.dtype.as_numpy_dtype if tf.is_tensor(leaf) else leaf.dtype
 
 
 def _first_row(rows: Any) -> Any:

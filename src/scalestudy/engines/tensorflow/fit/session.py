@@ -8,40 +8,38 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.engines.group import Joined
+from scalestudy.data.loading.order import worker_slice
+from scalestudy.engines.group import Group, Joined
 from scalestudy.engines.keras.private import (
     all_layers,
+    array_rows,
+    batch_of,
     build_from,
+    compile_words,
     compiled_of,
     epoch_iterator,
     replaced,
 )
-from scalestudy.engines.tensorflow.fit.copies import Computing
-from scalestudy.engines.tensorflow.fit.predict import predicted
-from scalestudy.engines.tensorflow.fit.refusals import refuse_other_loops, uses_xla
-from scalestudy.engines.tensorflow.fit.rows import Batch, Form, Shared
+from scalestudy.engines.tensorflow.fit.rows import Batch, BatchForm, WorkerRows
 from scalestudy.engines.tensorflow.fit.step import Steps
-from scalestudy.engines.tensorflow.fit.together import (
-    Before,
-    Together,
-    hears_batches,
-    share_values,
-    shared_history,
-)
+from scalestudy.engines.tensorflow.fit.together import Averaging, Together, share_values, shared_history
 from scalestudy.engines.tensorflow.private import epochs_by
-from scalestudy.engines.tensorflow.strategies.replicas import tensors
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, tensors
+from scalestudy.util.errors import UserError
 
 DEFAULT_BATCH = 32
 """Keras's."""
 KEPT = "scalestudy_steps"
 """Attribute of a model that holds what was compiled for it, as long as the model lives."""
+STEPS = ("train_step", "test_step", "compute_loss", "compute_metrics")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
-class Session:
+class FitSession:
     """What several workers share of Keras's training.
 
     Args:
-        joined: The workers, and this process's part among them.
+        joined: The workers, and this process's part among them: one device.
     """
 
     def __init__(self, joined: Joined) -> None:
@@ -58,11 +56,10 @@ class Session:
         callbacks = _listed(arguments.pop("callbacks", None))
         if self._group.rank:
             arguments["verbose"] = 0
-        own = callbacks if self._group.rank == 0 else []
+        called = callbacks if self._group.rank == 0 else []
         with self._shared(model, per_worker) as shared:
-            together = Together(self._group, callbacks, shared.push)
-            before = Before(shared.average, shared.pull, batches=any(map(hears_batches, own)))
-            history = model.fit(*data, callbacks=[before, *own, together], **arguments)
+            together = Together(self._group, callbacks)
+            history = model.fit(*data, callbacks=[Averaging(shared.average), *called, together], **arguments)
             # Under an optimizer that averages weights, Keras has just set them.
             share_values(self._group, model.variables)
         history.history = shared_history(self._group, history.history)
@@ -73,30 +70,37 @@ class Session:
         if self._group.rank:
             arguments |= {"verbose": 0, "callbacks": None}
         with self._shared(model, per_worker) as shared:
-            told = keras.callbacks.LambdaCallback(on_test_begin=lambda logs: shared.begin())
-            arguments["callbacks"] = [told, *_listed(arguments.get("callbacks"))]
+            begin = keras.callbacks.LambdaCallback(on_test_begin=lambda logs: shared.begin())
+            arguments["callbacks"] = [begin, *_listed(arguments.get("callbacks"))]
             return model.evaluate(*data, **arguments)
 
     def predict(self, model: keras.Model, x: Any, **arguments: Any) -> Any:
-        """Keras's `predict`, each process computing its rows of every batch; all get all."""
-        if self._group.size == 1:
-            return model.predict(x, **arguments)
-        if self._group.rank:
+        """Keras's `predict`; each process computes a block of the rows of arrays, or all of a stream."""
+        group = self._group
+        if group.rank:
             arguments |= {"verbose": 0, "callbacks": None}
-        return predicted(self._group, model, x, arguments)
+        adapter = epoch_iterator(x=x, batch_size=arguments.get("batch_size")).data_adapter
+        rows = array_rows(adapter)
+        if group.size == 1 or rows is None or arguments.get("steps") is not None:
+            return model.predict(x, **arguments)
+        count, batch = batch_of(adapter)
+        start, stop = worker_slice(count, group.rank, group.size)
+        asked = slice(start, stop) if stop > start else slice(0, 1)
+        inputs = keras.utils.unpack_x_y_sample_weight(rows)[0]
+        mine = keras.tree.map_structure(lambda array: array.convert_to_numpy(array[asked]), inputs)
+        outputs = model.predict(mine, **(arguments | {"batch_size": batch}))
+        return _gathered(group, outputs, count)
 
     @contextmanager
     def _shared(self, model: keras.Model, per_worker: bool) -> Iterator["_Model"]:
         """Within, the model's own `fit` and `evaluate` are those of all workers."""
-        refuse_other_loops(model)
-        shared = _Model(model, Joined(self._group, self._replicas), per_worker)
-        own = {
-            "make_train_function": _nothing,
-            "make_test_function": _nothing,
-            "train_function": shared.train,
-            "test_function": shared.test,
-        }
-        with replaced({model: own}), epochs_by(shared.epochs):
+        _refuse_other_loops(model)
+        shared = _Model(model, self._replicas, per_worker)
+        functions = {
+            "make_train_function": _nothing, "make_test_function": _nothing,
+            "train_function": shared.train, "test_function": shared.test,
+        }  # fmt: skip
+        with replaced({model: functions}), epochs_by(shared.epochs):
             yield shared
 
 
@@ -105,14 +109,13 @@ class _Model:
 
     Args:
         model: The user's.
-        joined: The workers.
+        replicas: The workers.
         per_worker: Whether a batch is one worker's, and not that of all.
     """
 
-    def __init__(self, model: keras.Model, joined: Joined, per_worker: bool) -> None:
-        self._model, self._per_worker = model, per_worker
-        self._group, self._replicas = tensors(joined)
-        self._computing: Computing | None = None
+    def __init__(self, model: keras.Model, replicas: CompiledReplicas, per_worker: bool) -> None:
+        self._model, self._replicas, self._per_worker = model, replicas, per_worker
+        self._own: list[Any] = []
         self._forms: dict[str, Steps] = {}
 
     def epochs(self, **arguments: Any) -> Any:
@@ -123,7 +126,7 @@ class _Model:
         if size or not steps:
             arguments["batch_size"] = (size or DEFAULT_BATCH) * together
         iterator = epoch_iterator(**arguments)
-        iterator.data_adapter = Shared(iterator.data_adapter, self._replicas, self._group, together=together)
+        iterator.data_adapter = WorkerRows(iterator.data_adapter, self._replicas, together=together)
         self._build(iterator.data_adapter.form)
         iterator.reset()
         return iterator
@@ -138,49 +141,76 @@ class _Model:
 
     def begin(self) -> None:
         """Have all workers begin with what rank 0 has; called when the model is built."""
-        share_values(self._group, self._model.variables)
-        self.push()
-
-    def push(self) -> None:
-        """Have the model that computes take what the user's has."""
-        if self._computing:
-            self._computing.push()
-
-    def pull(self) -> None:
-        """Give the user's model what was computed."""
-        if self._computing:
-            self._computing.pull()
+        share_values(self._replicas.group, self._model.variables)
 
     def average(self) -> None:
         """Set what each worker keeps for itself to its mean over all; every rank must ask."""
-        if self._computing:
-            self._computing.average()
+        self._replicas.average(self._own)
 
-    def _build(self, form: Form) -> None:
+    def _build(self, form: BatchForm) -> None:
         """Take what was compiled for this model before, if nothing has changed since; else compile it."""
         model = self._model
         build_from(model, form.structure)
         compiled = compiled_of(model)
-        known = [model.optimizer, compiled.loss, compiled.metrics, self._group, *model.trainable_variables]
-        kept = vars(model).get(KEPT)
-        if (
-            kept is None
-            or len(kept[0]) != len(known)
-            or any(a is not b for a, b in zip(kept[0], known, strict=True))
-        ):
-            kept = known, Computing(model, self._replicas), {}
-            vars(model)[KEPT] = kept
-        self._computing, self._forms = kept[1:]
-        key = str(form)
-        if key not in self._forms:
-            self._forms[key] = Steps(
-                model, self._computing.model, self._computing.optimizer, self._replicas, form,
-                together=self._synchronises(), xla=uses_xla(model),
+        parts = [
+            model.optimizer, compiled.loss, compiled.metrics, self._replicas, *model.trainable_variables
+        ]  # fmt: skip
+        before, own, forms = vars(model).get(KEPT, ([], [], {}))
+        if len(before) != len(parts) or any(a is not b for a, b in zip(before, parts, strict=True)):
+            own, forms = own_variables(model), {}
+            vars(model)[KEPT] = parts, own, forms
+        self._own, self._forms = own, forms
+        if str(form) not in forms:
+            # XLA only where it was asked for: Keras takes it unasked where it can.
+            forms[str(form)] = Steps(
+                model, self._replicas, form, together=_synchronises(model),
+                xla=compile_words(model).get("jit_compile") is True,
             )  # fmt: skip
 
-    def _synchronises(self) -> bool:
-        layers = all_layers(self._model)
-        return any(isinstance(each, keras.layers.BatchNormalization) and each.synchronized for each in layers)
+
+def own_variables(model: keras.Model) -> list[Any]:
+    """Tensors that each worker moves by its own rows: moving statistics, and what is like them."""
+    layers = all_layers(model)
+    frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
+    free = [variable for variable in model.non_trainable_variables if id(variable) not in frozen]
+    return [variable.value for variable in free if variable.dtype in FLOATS]
+
+
+def _synchronises(model: keras.Model) -> bool:
+    norms = [layer for layer in all_layers(model) if isinstance(layer, keras.layers.BatchNormalization)]
+    return any(layer.synchronized for layer in norms)
+
+
+def _refuse_other_loops(model: keras.Model) -> None:
+    """Refuse a model that trains itself in another way than Keras does."""
+    if not getattr(model, "compiled", False):
+        raise UserError("a compiled model", "one that is not", "Call model.compile(...) before.")
+    custom = [name for name in STEPS if getattr(type(model), name) is not getattr(keras.Model, name)]
+    if custom:
+        raise UserError(
+            "a model trained by Keras's own step, whose gradients are summed over the workers",
+            f"{type(model).__name__} with its own {custom[0]}",
+            "Give its loss and metrics to compile(), or write it as a task with a step of its own.",
+        )
+    if model.run_eagerly:
+        raise UserError(
+            "compile(run_eagerly=False) on several workers",
+            "run_eagerly=True",
+            "Look for the error on one worker: python SCRIPT.",
+        )
+
+
+def _gathered(group: Group, outputs: Any, count: int) -> Any:
+    """All ranks' blocks of rows, one after the other."""
+    most = -(-count // group.size)
+    sizes = [stop - start for start, stop in (worker_slice(count, r, group.size) for r in range(group.size))]
+    tables = []
+    for array in keras.tree.flatten(outputs):
+        table = np.zeros((most, *array.shape[1:]), array.dtype)
+        table[: sizes[group.rank]] = array[: sizes[group.rank]]
+        tables.append(table)
+    chosen = np.concatenate([np.arange(size) + rank * most for rank, size in enumerate(sizes)])
+    return keras.tree.pack_sequence_as(outputs, [table[chosen] for table in group.gather(tables)])
 
 
 def _nothing(force: bool = False) -> None:

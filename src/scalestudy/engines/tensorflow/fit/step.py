@@ -6,6 +6,7 @@ loss and to the variables of the metrics, so that every worker has the metrics o
 """
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import keras
@@ -16,7 +17,7 @@ from scalestudy.engines.buckets import in_buckets
 from scalestudy.engines.keras.exact_losses import Share, part_of, refuse_unreduced
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.fit.layers import shared_layers
-from scalestudy.engines.tensorflow.fit.rows import Form
+from scalestudy.engines.tensorflow.fit.rows import BatchForm
 from scalestudy.engines.tensorflow.layers import Working, working
 from scalestudy.engines.tensorflow.staging import tensors_of
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
@@ -29,28 +30,18 @@ class Steps:
     """The compiled train and test step of a model.
 
     Args:
-        model: The user's, compiled and built: its metrics count.
-        computing: The model that computes: the same, or a copy on several devices.
-        optimizer: Of that one.
-        replicas: How the workers combine.
+        model: The user's, compiled and built.
+        replicas: How the workers combine; they have one device.
         form: Of a batch.
         together: Whether layers sum over all workers.
         xla: Whether XLA compiles what a worker computes.
     """
 
     def __init__(
-        self,
-        model: keras.Model,
-        computing: keras.Model,
-        optimizer: Any,
-        replicas: CompiledReplicas,
-        form: Form,
-        *,
-        together: bool,
-        xla: bool,
+        self, model: keras.Model, replicas: CompiledReplicas, form: BatchForm, *, together: bool, xla: bool
     ) -> None:
-        self._model, self._computing, self._optimizer = model, computing, optimizer
-        self._replicas, self._form, self._together, self._xla = replicas, form, together, xla
+        self._model, self._replicas, self._form = model, replicas, form
+        self._together, self._xla = together, xla
         self._compiled = compiled_of(model)
         refuse_unreduced(self._compiled)
         self._trackers = [self._compiled.tracker, *self._compiled.loss_metrics]
@@ -61,8 +52,7 @@ class Steps:
 
     def _function(self, step: Callable[[list[Slice]], Any]) -> Callable[[Sequence[Call]], Any]:
         """A function of the calls that Keras takes at once: the metrics after the last of them."""
-        slices = [_specs(self._form) for _ in self._replicas.slices]
-        compiled = tf.function(step, input_signature=[slices], autograph=False)
+        compiled = tf.function(step, input_signature=[[_specs(self._form)]], autograph=False)
 
         def function(calls: Sequence[Call]) -> Any:
             logs: Any = {}
@@ -73,7 +63,8 @@ class Steps:
         return function
 
     def _train(self, slices: list[Slice]) -> Any:
-        variables = [variable.value for variable in self._computing.trainable_variables]
+        optimizer, trained = self._model.optimizer, self._model.trainable_variables
+        variables = [variable.value for variable in trained]
         reached: list[int] = []
         buckets: list[tuple[int, ...]] = []
 
@@ -81,30 +72,25 @@ class Steps:
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(variables)
                 objective, sums = self._objective(part, training=True)
-                objective = self._optimizer.scale_loss(objective)
+                objective = optimizer.scale_loss(objective)
             found = tape.gradient(objective, variables)
             # Known while it is traced, and the same on all: an optimizer leaves what has no gradient alone.
-            reached[:] = [index for index, each in enumerate(found) if each is not None]
-            own = [tf.convert_to_tensor(found[index]) for index in reached]
-            buckets[:] = in_buckets(
-                [each.dtype.size * _numbers(variables[i]) for i, each in zip(reached, own, strict=True)],
-                BUCKET,
-            )
-            return own, sums
+            reached[:] = [index for index, value in enumerate(found) if value is not None]
+            gradients = [tf.convert_to_tensor(found[index]) for index in reached]
+            sizes = [
+                value.dtype.size * prod(variables[i].shape)
+                for i, value in zip(reached, gradients, strict=True)
+            ]
+            buckets[:] = in_buckets(sizes, BUCKET)
+            return gradients, sums
 
         def update(gradients: Gradients) -> None:
-            trained = self._computing.trainable_variables
-            self._optimizer.apply(gradients, [trained[index] for index in reached])
+            optimizer.apply(gradients, [trained[index] for index in reached])
 
         compute = tf.function(gradient, jit_compile=True, autograph=False) if self._xla else gradient
-        with shared_layers(self._computing):
+        with shared_layers(self._model):
             sums = self._replicas.step(
-                compute,
-                update,
-                slices,
-                None,
-                buckets=buckets,
-                together=self._together,
+                compute, update, slices, None, buckets=buckets, together=self._together
             )
         return self._count(sums)
 
@@ -119,19 +105,19 @@ class Steps:
         count, total = tf.cast(part.count, floatx), tf.cast(part.total, floatx)
         sync = self._replicas.sync_sum if self._synchronises() else None
         share = Share(count, total, sync)
-        model, real = self._computing, part.count > 0
+        model, real = self._model, part.count > 0
         with working(Working(part, self._replicas.size * count / total, sync)):
             outputs = model(x, training=training) if asks_training(model) else model(x)
-        each: list[Any] = []
+        losses: list[Any] = []
         deltas: list[Any] = []
         objective = tf.zeros([], floatx)
         if self._compiled.loss is not None:
-            objective += tf.cast(self._losses(share, y, outputs, weights, each), floatx)
+            objective += tf.cast(self._losses(share, y, outputs, weights, losses), floatx)
         for loss in model.losses:  # once for the batch, shared out by samples
             objective += tf.cast(tf.reduce_sum(loss), floatx) * count / total
         if self._compiled.metrics is not None:
             deltas = self._metric_deltas(y, outputs, weights)
-        parts = each if self._compiled.loss_metrics else []
+        parts = losses if self._compiled.loss_metrics else []
         means = [
             number for value in (objective, *parts) for number in (value * tf.cast(total, value.dtype), count)
         ]
@@ -145,15 +131,15 @@ class Steps:
         one_by_one = any(last - first > 1 for first, last in self._replicas.slices)
         return self._together or not one_by_one
 
-    def _losses(self, share: Share, y: Any, outputs: Any, weights: Any, each: list[Any]) -> Any:
-        """Keras's sum of this worker's parts of the losses; they are put into `each`."""
+    def _losses(self, share: Share, y: Any, outputs: Any, weights: Any, parts: list[Any]) -> Any:
+        """Keras's sum of this worker's parts of the losses; they are put into `parts`."""
 
         def heard(loss: Any) -> Callable[..., Any]:
             part = part_of(loss, share)
 
             def call(*given: Any) -> Any:
-                each.append(part(*given))
-                return each[-1]
+                parts.append(part(*given))
+                return parts[-1]
 
             return call
 
@@ -178,22 +164,15 @@ class Steps:
         group = self._replicas.group
         if group.size > 1:
             sums = group.tensor_sum(sums)
-        variables = [v for each in self._trackers for v in each.variables] + self._metric_variables
-        sizes = [_numbers(variable) for variable in variables]
+        variables = [v for tracker in self._trackers for v in tracker.variables] + self._metric_variables
+        sizes = [prod(variable.shape) for variable in variables]
         for variable, part in zip(variables, tf.split(sums, sizes), strict=True):
             added = tf.cast(tf.reshape(part, variable.shape), variable.dtype)
             variable.assign(variable.value + added)
         return self._model.get_metrics_result()
 
 
-def _numbers(variable: Any) -> int:
-    count = 1
-    for length in variable.shape:
-        count *= int(length)
-    return count
-
-
-def _specs(form: Form) -> Slice:
+def _specs(form: BatchForm) -> Slice:
     number = tf.TensorSpec([], tf.int64)
     inputs = {str(index): spec for index, spec in enumerate(form.flat)}
     return Slice(

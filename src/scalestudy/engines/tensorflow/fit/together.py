@@ -9,7 +9,6 @@ import numpy as np
 
 from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import first_epoch, settable_rate
-from scalestudy.engines.tensorflow.fit.copies import innermost
 
 HARMLESS = (
     keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard, keras.callbacks.BackupAndRestore,
@@ -31,18 +30,14 @@ class Together(keras.callbacks.Callback):
     Args:
         group: The processes.
         callbacks: The user's, as this rank has them; only rank 0's are called.
-        push: Has a copy that computes take what the user's model has.
     """
 
-    def __init__(
-        self, group: Group, callbacks: Sequence[keras.callbacks.Callback], push: Callable[[], None]
-    ) -> None:
+    def __init__(self, group: Group, callbacks: Sequence[keras.callbacks.Callback]) -> None:
         super().__init__()
-        own = [type(each) not in (*HARMLESS, *DECIDING) for each in callbacks]
-        batches = [hears_batches(each) and not isinstance(each, HARMLESS) for each in callbacks]
-        asked = group.share(np.array([any(own), any(batches)], np.int64))
-        self._careful, self._each_batch = (bool(each) for each in asked)
-        self._group, self._push = group, push
+        custom = any(type(callback) not in (*HARMLESS, *DECIDING) for callback in callbacks)
+        batches = any(hears_batches(callback) for callback in callbacks if not isinstance(callback, HARMLESS))
+        careful, each_batch = group.share(np.array([custom, batches], np.int64))
+        self._group, self._careful, self._each_batch = group, bool(careful), bool(each_batch)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Begin with what rank 0 has, which a callback may have restored."""
@@ -68,7 +63,7 @@ class Together(keras.callbacks.Callback):
         self._agree(weights=True)
 
     def _agree(self, *, weights: bool = False, optimizer: bool = False) -> None:
-        rate = settable_rate(innermost(self.model.optimizer))
+        rate = settable_rate(getattr(self.model.optimizer, "inner_optimizer", self.model.optimizer))
         mine = np.array([self.model.stop_training, 0.0 if rate is None else float(rate.value)], np.float64)
         stop, agreed = self._group.share(mine)
         self.model.stop_training = bool(stop)
@@ -77,35 +72,24 @@ class Together(keras.callbacks.Callback):
         variables = list(self.model.variables) if weights else []
         variables += self.model.optimizer.variables if optimizer else []
         share_values(self._group, variables)
-        self._push()
 
 
-class Before(keras.callbacks.Callback):
-    """Comes before the user's callbacks: what they read are the weights of all workers.
+class Averaging(keras.callbacks.Callback):
+    """Comes before the user's callbacks: what they evaluate and save are the weights of all workers.
 
     Args:
         average: Sets what each worker keeps for itself to its mean over all; every rank must ask.
-        pull: Brings the user's model up to date, where a copy of it computes.
-        batches: Whether it must be so after each batch.
     """
 
-    def __init__(self, average: Callable[[], None], pull: Callable[[], None], *, batches: bool) -> None:
+    def __init__(self, average: Callable[[], None]) -> None:
         super().__init__()
-        self._average, self._pull, self._batches = average, pull, batches
-
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Where a callback looks after each batch."""
-        if self._batches:
-            self._pull()
+        self._average = average
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Before each evaluation."""
         self._average()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Before anything is saved."""
         self._average()
-        self._pull()
 
 
 def share_values(group: Group, variables: Sequence[Any]) -> None:
@@ -122,20 +106,15 @@ def share_values(group: Group, variables: Sequence[Any]) -> None:
             variable.assign(np.frombuffer(part.tobytes(), value.dtype).reshape(value.shape))
 
 
-def shared_text(group: Group, text: str) -> str:
-    """What rank 0 has."""
-    mine = np.frombuffer(text.encode(), np.uint8)
-    (length,) = group.share(np.array([len(mine)], np.int64))
-    own = mine if group.rank == 0 else np.zeros(int(length), np.uint8)
-    return group.share(own).tobytes().decode()
-
-
 def shared_history(group: Group, history: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """Rank 0's, which knows the rates that its callbacks have put down."""
     if group.size == 1:
         return history
     plain = {key: [np.asarray(value).tolist() for value in values] for key, values in history.items()}
-    found: dict[str, list[Any]] = json.loads(shared_text(group, json.dumps(plain)))
+    text = np.frombuffer(json.dumps(plain).encode(), np.uint8)
+    (length,) = group.share(np.array([len(text)], np.int64))
+    text = group.share(text if group.rank == 0 else np.zeros(int(length), np.uint8))
+    found: dict[str, list[Any]] = json.loads(text.tobytes())
     return history if group.rank == 0 else found
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -14,34 +14,43 @@ from scalestudy.engines.tensorflow.strategies.replicas import (
     CompiledReplicas,
     Gradient,
     Gradients,
-    LossScaling,
     TensorGroup,
+    Update,
 )
 from scalestudy.util.errors import UserError
+
+if TYPE_CHECKING:
+    from scalestudy.engines.tensorflow.step import LossScale
 
 SUM = tf.distribute.ReduceOp.SUM
 
 
-class Distributed(CompiledReplicas):
-    """Replicas that a `tf.distribute.Strategy` holds, one per device.
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """The strategy "mirrored": a worker on each GPU of this node, or on each of as many logical CPU devices.
 
-    Args:
-        strategy: TensorFlow's strategy.
-        group: The processes of the run.
-        workers: Workers of the run.
-        slices: For each device of this process, the workers (first, beyond the last) it computes.
-        size: Replicas among all processes.
+    Raises:
+        UserError: If there are fewer devices than workers.
     """
+    devices = tf.config.list_logical_devices(device.upper())
+    if len(devices) < workers:
+        raise UserError(
+            f"{workers} {device.upper()} devices for {workers} mirrored workers",
+            f"{len(devices)}",
+            "Use fewer workers, or strategy multiworker or horovod over several nodes.",
+        )
+    strategy = tf.distribute.MirroredStrategy([device.name for device in devices[:workers]])
+    group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
+    slices = [(worker, worker + 1) for worker in range(workers)]
+    return Joined(group, Distributed(strategy, group, workers, slices=slices, size=workers))
+
+
+class Distributed(CompiledReplicas):
+    """Replicas that a `tf.distribute.Strategy` holds, one per device; see `Replicas`."""
 
     def __init__(
-        self,
-        strategy: tf.distribute.Strategy,
-        group: TensorGroup,
-        workers: int,
-        *,
-        slices: Sequence[tuple[int, int]],
-        size: int,
-    ) -> None:
+        self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int, *,
+        slices: Sequence[tuple[int, int]], size: int,
+    ) -> None:  # fmt: skip
         super().__init__(group, workers, slices=slices, size=size)
         self.strategy = strategy
         self._average: tuple[Sequence[Any], Callable[[], None]] | None = None
@@ -50,22 +59,16 @@ class Distributed(CompiledReplicas):
         return self.strategy.scope()
 
     def step(
-        self,
-        gradient: Gradient,
-        update: Callable[[Gradients], None],
-        slices: Sequence[Slice],
-        scaling: LossScaling | None,
-        *,
-        buckets: Buckets,
-        together: bool = False,
-    ) -> Any:
+        self, gradient: Gradient, update: Update, slices: Sequence[Slice], loss_scale: "LossScale | None", *,
+        buckets: Buckets, together: bool = False,
+    ) -> Any:  # fmt: skip
         """One step on all replicas. The optimizer must take gradients as they are: summed over replicas."""
 
         def compute() -> tuple[Gradients, Any]:
             gradients, losses = gradient(slices[self._device()])
             return self.sum_gradients(gradients, buckets), losses
 
-        if scaling is None:
+        if loss_scale is None:
 
             def whole() -> Any:
                 gradients, losses = compute()
@@ -76,11 +79,11 @@ class Distributed(CompiledReplicas):
 
         def judged() -> Any:
             gradients, losses = compute()
-            return gradients, losses, scaling.overflow(gradients)
+            return gradients, losses, loss_scale.overflow(gradients)
 
         gradients, losses, overflow = self.strategy.run(judged)
         first = self.strategy.experimental_local_results(overflow)[0]  # alike on all
-        scaling.guard(first, lambda: self.strategy.run(update, args=(gradients,)))
+        loss_scale.guard(first, lambda: self.strategy.run(update, args=(gradients,)))
         return self._sum(losses)
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
@@ -125,22 +128,3 @@ class Distributed(CompiledReplicas):
 
             self._average = variables, tf.function(lambda: self.strategy.run(assign_means))
         self._average[1]()
-
-
-def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """A worker on each GPU of this node, or on each of as many logical CPU devices.
-
-    Raises:
-        UserError: If there are fewer devices than workers.
-    """
-    found = tf.config.list_logical_devices(device.upper())
-    if len(found) < workers:
-        raise UserError(
-            f"{workers} {device.upper()} devices for {workers} mirrored workers",
-            f"{len(found)}",
-            "Use fewer workers, or strategy multiworker or horovod over several nodes.",
-        )
-    strategy = tf.distribute.MirroredStrategy([each.name for each in found[:workers]])
-    group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
-    slices = [(worker, worker + 1) for worker in range(workers)]
-    return Joined(group, Distributed(strategy, group, workers, slices=slices, size=workers))

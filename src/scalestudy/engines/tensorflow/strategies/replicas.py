@@ -1,8 +1,9 @@
 """The copies of the model that one process holds: how its workers combine their gradients."""
 
+import copy
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +13,13 @@ from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Group, Joined, Replicas
 
+if TYPE_CHECKING:
+    from scalestudy.engines.tensorflow.step import LossScale
+
 Gradients = list[Any]
 Gradient = Callable[[Slice], tuple[Gradients, Any]]
 """slice -> gradients of (sum of its losses / total), and the sum of its losses."""
-
-
-class LossScaling(NamedTuple):
-    """How a step whose float16 gradients overflowed is left out, on all workers alike.
-
-    What is not finite on one worker is not finite in the sum that all have: the sum itself tells, and
-    nothing is exchanged for it.
-
-    Attributes:
-        overflow: summed gradients -> whether one is not finite.
-        guard: (whether one is not, update) -> calls update or leaves it out.
-    """
-
-    overflow: Callable[[Gradients], Any]
-    guard: Callable[[Any, Callable[[], None]], None]
+Update = Callable[[Gradients], None]
 
 
 class TensorGroup(Group):
@@ -56,22 +46,16 @@ class CompiledReplicas(Replicas):
         return nullcontext()
 
     def step(
-        self,
-        gradient: Gradient,
-        update: Callable[[Gradients], None],
-        slices: Sequence[Slice],
-        scaling: LossScaling | None,
-        *,
-        buckets: Buckets,
-        together: bool = False,
-    ) -> Any:
+        self, gradient: Gradient, update: Update, slices: Sequence[Slice], loss_scale: "LossScale | None", *,
+        buckets: Buckets, together: bool = False,
+    ) -> Any:  # fmt: skip
         """Compute one step on all workers and update the weights. Compiled.
 
         Args:
             gradient: What a worker computes.
             update: Applies gradients, summed over all workers.
             slices: Of one step, one per device of this process.
-            scaling: For float16, otherwise None.
+            loss_scale: For float16, otherwise None.
             buckets: In which gradients are summed.
             together: Whether layers sum over all workers, so that none of them can be computed by itself.
 
@@ -79,21 +63,16 @@ class CompiledReplicas(Replicas):
             The sum of losses over the workers of this process.
         """
         gradients, losses = self.worker_sums(gradient, slices[0], together=together)
-        self.apply(self.sum_gradients(gradients, buckets), update, scaling)
+        gradients = self.sum_gradients(gradients, buckets)
+        if loss_scale is None:
+            update(gradients)
+        else:
+            loss_scale.guard(loss_scale.overflow(gradients), lambda: update(gradients))
         return losses
 
     def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
         """Gradients and losses of one device's slice, summed over the workers it computes. Compiled."""
         return gradient(part)
-
-    def apply(
-        self, gradients: Gradients, update: Callable[[Gradients], None], scaling: LossScaling | None
-    ) -> None:
-        """Update the weights by summed gradients, unless an overflow forbids it. Compiled."""
-        if scaling is None:
-            update(gradients)
-        else:
-            scaling.guard(scaling.overflow(gradients), lambda: update(gradients))
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
         """Gradients summed over the processes. Compiled."""
@@ -134,6 +113,15 @@ def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """One worker in one process."""
+    """The strategy "single": one worker in one process, the reference that all others are held against."""
     group = TensorGroup()
     return Joined(group, CompiledReplicas(group, 1, slices=[(0, 1)]))
+
+
+def without_exchange(joined: Joined) -> Joined:
+    """The same workers, who sum no gradients; see `Engine.without_exchange`."""
+    group, exchanging = tensors(joined)
+    replicas = copy.copy(exchanging)
+    replicas.sum_gradients = lambda gradients, buckets: gradients  # type: ignore[method-assign]
+    replicas.sync_sum = lambda tensor: tensor * replicas.workers  # type: ignore[method-assign]
+    return Joined(group, replicas)
