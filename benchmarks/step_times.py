@@ -24,7 +24,7 @@ from scalestudy.measure.step_times import StepTimes, quantile
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
-from scalestudy.training.session import Session, Tally
+from scalestudy.training.session import EpochCounters, Session
 
 CLAIM = 1.01
 CALLS = 200_000
@@ -52,7 +52,7 @@ def main() -> None:
         epochs = session.epoch_records()
 
         def seconds(kind: StepTimes) -> float:
-            session.step_times, session._tally = kind, Tally(times=kind)
+            session.step_times, session._tally = kind, EpochCounters(times=kind)
             return next(epochs).train_seconds
 
         for kind in kinds:

@@ -1,11 +1,11 @@
 import itertools
 
-from scalestudy.measure.heartbeat import Stillness
+from scalestudy.measure.heartbeat import ProgressTimer
 
 
 def looks(times, seen):
     clock = iter([times[0], *times])
-    still = Stillness(5.0, lambda: next(clock))
+    still = ProgressTimer(5.0, lambda: next(clock))
     return [still.look(each) for each in seen]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalestudy.engines.group import Group
-from scalestudy.training.resume import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, Agreement
+from scalestudy.training.resume import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, CheckpointConsensus
 
 
 class Time:
@@ -36,8 +36,8 @@ class Threads(Group):
         return total
 
 
-def alone(time: Time, asked=lambda: False) -> Agreement:
-    return Agreement(asked, Group(), time)
+def alone(time: Time, asked=lambda: False) -> CheckpointConsensus:
+    return CheckpointConsensus(asked, Group(), time)
 
 
 def test_a_process_alone_looks_after_the_first_call_and_then_once_a_second():
@@ -88,7 +88,7 @@ def test_every_rank_leaves_at_the_same_call_however_their_speeds_differ(paces, r
 
     def work(rank: int) -> None:
         time, call = Time(), 0
-        agreement = Agreement(
+        agreement = CheckpointConsensus(
             lambda: call >= request_at if rank == 0 else True, Threads(rank, ranks, barrier, table), time
         )
         while left[rank] < 0:
@@ -118,7 +118,7 @@ def test_several_processes_ask_after_the_first_call_and_then_every_few_seconds()
         def host_sum(self, values):
             return values * [1, 1, 2]  # the other rank is as fast
 
-    agreement = Agreement(lambda: False, Two(0, 2), time)
+    agreement = CheckpointConsensus(lambda: False, Two(0, 2), time)
     asked = []
     for call in range(1, 200):
         time.now += 0.1

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from scalestudy.engines.group import Group
-from scalestudy.training.devices import _mark, refuse_shared_gpus
+from scalestudy.training.devices import refuse_shared_gpus
 from scalestudy.util.errors import UserError
 
 
@@ -11,10 +11,10 @@ class Others(Group):
 
     def __init__(self, *uuids: str) -> None:
         super().__init__(len(uuids), len(uuids) + 1)
-        self._marks = [_mark([uuid] if uuid else []) for uuid in uuids]
+        self._names = np.array([uuid.encode() for uuid in uuids], "S96")
 
     def gather(self, arrays):
-        return [np.concatenate([np.array(self._marks, np.int64), *arrays])]
+        return [np.concatenate([self._names, *arrays])]
 
 
 def test_processes_on_one_gpu_are_refused_by_their_ranks():

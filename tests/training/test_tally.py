@@ -1,7 +1,7 @@
 from scalestudy.data.loading.slices import Slice
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
-from scalestudy.training.session import Tally
+from scalestudy.training.session import EpochCounters
 
 
 def call(steps):
@@ -10,7 +10,7 @@ def call(steps):
 
 def test_every_call_is_accounted_for_once_whether_time_stands_still_after_it_or_not():
     times, clock = StepTimes(0), PhaseClock()
-    tally = Tally(times=times)
+    tally = EpochCounters(times=times)
     tally.start()
     for number, steps in enumerate((8, 8, 7)):
         tally.arrived()
@@ -28,7 +28,7 @@ def test_every_call_is_accounted_for_once_whether_time_stands_still_after_it_or_
 
 
 def test_a_tally_needs_no_account():
-    tally = Tally()
+    tally = EpochCounters()
     tally.start()
     tally.arrived()
     tally.count(call(1), 2.0)

@@ -1,6 +1,6 @@
 import pytest
 
-from scalestudy.measure.heartbeat import Mark
+from scalestudy.measure.heartbeat import ProgressMark
 from scalestudy.study.records import Sign
 from scalestudy.training.watchdog import due_after, granted
 
@@ -22,14 +22,14 @@ from scalestudy.training.watchdog import due_after, granted
 def test_a_step_may_take_twenty_times_the_slowest_and_other_phases_what_the_study_says(
     phase, slowest, silent_after, due
 ):
-    assert due_after(Mark(9, phase, 1, 5, 0.0, slowest), silent_after) == due
+    assert due_after(ProgressMark(9, phase, 1, 5, 0.0, slowest), silent_after) == due
 
 
 def test_a_rank_that_waits_for_another_waits_as_long_as_that_one_may_take():
     def sign(rank, marks, due):
         return Sign(rank=rank, host="a", pid=1, phase="x", marks=marks, moved=0, due=due, written=0)
 
-    mark, own = Mark(30, "step", 1, 5, 0.0, 0.1), sign(1, 30, 120)
+    mark, own = ProgressMark(30, "step", 1, 5, 0.0, 0.1), sign(1, 30, 120)
     assert granted(mark, 120, [sign(0, 27, 600), own]) == 600  # rank 0 writes a checkpoint
     assert granted(mark, 120, [sign(0, 30, 120), own]) == 120
     assert granted(mark, 120, [sign(0, 33, 600), own]) == 120

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from scalestudy.cli.terminal import Terminal
     from scalestudy.features.predict.find_model import FoundModel
-    from scalestudy.features.predict.job import Job
+    from scalestudy.features.predict.job import ModelJob
     from scalestudy.features.predict.predict import Predicted, Wanted
 
 SHOWN = 20
@@ -191,7 +191,7 @@ def _found(path: Path, point: str | None, weights: str) -> "tuple[FoundModel, Te
     return model, terminal
 
 
-def _print_plan(job: "Job", wanted: "Wanted", label: str) -> None:
+def _print_plan(job: "ModelJob", wanted: "Wanted", label: str) -> None:
     from scalestudy.cli.console import out
     from scalestudy.data.sources.files import several
 

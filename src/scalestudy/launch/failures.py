@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from scalestudy.measure.heartbeat import Stillness
+from scalestudy.measure.heartbeat import ProgressTimer
 from scalestudy.study.hang import first_hung, in_words
 from scalestudy.study.records import Cause, Failure, Hang
 from scalestudy.study.run_folder import RunFolder
@@ -152,7 +152,7 @@ class HangDetector:
     def __init__(self, run: RunFolder, size: int, silent_after: float, every: float | None = None) -> None:
         self._run, self._size, self._silent_after = run, size, silent_after
         self._every = HANG_EVERY if every is None else every
-        self._unchanged = Stillness(5 * self._every)
+        self._unchanged = ProgressTimer(5 * self._every)
         self._due = 0.0
 
     def check(self, now: float) -> Hang | None:

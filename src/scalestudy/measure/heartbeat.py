@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Mark(NamedTuple):
+class ProgressMark(NamedTuple):
     """A place in a run.
 
     Attributes:
@@ -33,7 +33,7 @@ class Heartbeat:
     """The latest mark of a process. A mark takes a microsecond or a few, and no lock."""
 
     def __init__(self) -> None:
-        self.last = Mark(0, "start-up", 0, 0, time.monotonic(), 0.0)
+        self.last = ProgressMark(0, "start-up", 0, 0, time.monotonic(), 0.0)
         """A tuple that is replaced as a whole, so that another thread never sees half of one."""
 
     def enter(self, phase: str) -> None:
@@ -48,10 +48,10 @@ class Heartbeat:
     def _mark(self, phase: str, epoch: int, step: int) -> None:
         last, now = self.last, time.monotonic()
         slowest = max(last.slowest, now - last.since) if last.phase in STEPS else last.slowest
-        self.last = Mark(last.number + 1, phase, epoch, step, now, slowest)
+        self.last = ProgressMark(last.number + 1, phase, epoch, step, now, slowest)
 
 
-class Stillness:
+class ProgressTimer:
     """Adds up for how long nothing has changed, in seconds in which this process could have seen it.
 
     While a job is suspended nobody's time runs: between two looks no more than `longest` counts.

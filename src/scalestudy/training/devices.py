@@ -1,6 +1,5 @@
 """The devices of a run: an engine set up on what its process was given, and a GPU for each process."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -9,6 +8,16 @@ from scalestudy.engines.base import Engine
 from scalestudy.engines.group import Group
 from scalestudy.study.point import Point
 from scalestudy.util.errors import RunError, UserError
+
+UNUSABLE = "invalid usage"
+"""What NCCL says in its first sum where two processes have one GPU (ncclInvalidUsage; src/init.cc)."""
+LONGEST_UUID = 96
+EXPECTED = "a GPU of its own for each process"
+ACTION = (
+    "Let the launcher show every process all GPUs of its node, or each a different one: look at "
+    "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
+    "A node that has lost a GPU looks the same: see `nvidia-smi -L` there."
+)
 
 
 def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]) -> None:
@@ -47,16 +56,6 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
     )
 
 
-UNUSABLE = "invalid usage"
-"""What NCCL says in its first sum where two processes have one GPU (ncclInvalidUsage; src/init.cc)."""
-EXPECTED = "a GPU of its own for each process"
-ACTION = (
-    "Let the launcher show every process all GPUs of its node, or each a different one: look at "
-    "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
-    "A node that has lost a GPU looks the same: see `nvidia-smi -L` there."
-)
-
-
 def refuse_shared_gpus(
     group: Group, uuids: Sequence[str], recorded: Callable[[], Mapping[int, Sequence[str]]] = dict
 ) -> None:
@@ -77,25 +76,21 @@ def refuse_shared_gpus(
     if group.size == 1:
         return
     try:
-        (marks,) = group.gather([np.array([_mark(uuids[:1])], np.int64)])
+        (names,) = group.gather([np.array([next(iter(uuids), "").encode()], f"S{LONGEST_UUID}")])
     except Exception as error:  # each framework has its own
-        _refuse_alike({rank: _mark(names[:1]) for rank, names in recorded().items()})
+        _refuse_alike({rank: next(iter(names), "") for rank, names in recorded().items()})
         if UNUSABLE not in str(error):
             raise
         words = next(line for line in str(error).splitlines() if UNUSABLE in line)
         raise UserError(EXPECTED, f"NCCL's refusal, as of two on one: {words.strip()}", ACTION) from error
-    _refuse_alike(dict(enumerate(marks.tolist())))
+    _refuse_alike({rank: name.decode() for rank, name in enumerate(names.tolist())})
 
 
-def _refuse_alike(marks: Mapping[int, int]) -> None:
-    ranks: dict[int, list[int]] = {}
-    for rank, mark in sorted(marks.items()):
-        ranks.setdefault(mark, []).append(rank)
-    shared = next((same for mark, same in ranks.items() if mark and len(same) > 1), None)
+def _refuse_alike(names: Mapping[int, str]) -> None:
+    """Refuse ranks of one name; "" is nobody's."""
+    ranks: dict[str, list[int]] = {}
+    for rank, name in sorted(names.items()):
+        ranks.setdefault(name, []).append(rank)
+    shared = next((same for name, same in ranks.items() if name and len(same) > 1), None)
     if shared:
         raise UserError(EXPECTED, f"one that ranks {', '.join(map(str, shared))} share", ACTION)
-
-
-def _mark(uuids: Sequence[str]) -> int:
-    """A number that tells the first of these apart, and is not 0; 0 for none."""
-    return int.from_bytes(hashlib.sha256(uuids[0].encode()).digest()[:7], "big") or 1 if uuids else 0

@@ -43,9 +43,9 @@ def measure(trainer: Trainer, group: Group, loader: Loader, samples: Indices, he
     for call in calls:
         heart.enter("evaluation")
         sums = [a + b for a, b in zip(sums, trainer.evaluate(call), strict=True)]
-    flat = group.host_sum(np.concatenate([np.ravel(each) for each in sums]))
-    pieces = np.split(flat, np.cumsum([np.size(each) for each in sums])[:-1])
-    sums = [piece.reshape(np.shape(each)) for piece, each in zip(pieces, sums, strict=True)]
+    flat = group.host_sum(np.concatenate([np.ravel(part) for part in sums]))
+    pieces = np.split(flat, np.cumsum([np.size(part) for part in sums])[:-1])
+    sums = [piece.reshape(np.shape(part)) for piece, part in zip(pieces, sums, strict=True)]
     return Measured(trainer.results(sums), trainer.matrices(sums))
 
 
@@ -82,20 +82,14 @@ def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> 
     Returns:
         None where the task's outputs are not of classes, or no such quality is a finite number.
     """
-    shares = class_shares(prepared, samples)
+    counts = class_counts(prepared, samples)
+    shares = counts / max(1.0, counts.sum())
     frequent = np.argsort(-shares, kind="stable")[: 2 if len(shares) == 2 else 1]
     answers = [*np.eye(len(shares))[frequent], shares]
     found = [trainer.constant(_parts(prepared, samples), answer) for answer in answers]
     known = [value for value in found if value is not None and np.isfinite(value)]
     better = trainer.sense.better
     return max(known, key=lambda value: gain(value, better), default=None) if better else None
-
-
-def class_shares(prepared: Prepared, samples: Indices) -> NDArray[np.float64]:
-    """Share of each class among the targets of `samples`, padding left out; shape [classes]."""
-    counts = class_counts(prepared, samples)
-    shares: NDArray[np.float64] = counts / max(1.0, counts.sum())
-    return shares
 
 
 def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:

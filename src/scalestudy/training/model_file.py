@@ -4,7 +4,7 @@ import contextlib
 import math
 import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -50,17 +50,15 @@ def try_saving(folder: RunFolder, trainer: Trainer) -> None:
         UserError: If the model cannot be saved or loaded; names the class at fault.
         RunError: If the folder cannot take the file.
     """
-    half = _half(folder)
     try:
-        trainer.prove_savable(str(half))
+        with _half(folder.model) as half:
+            trainer.prove_savable(str(half))
     except OSError as error:
         raise RunError(
             "a folder that can take the model of its run",
             f"{error} at {folder.path}",
             "Free some space or quota there, or name another folder with --out.",
         ) from error
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def save(folder: RunFolder, trainer: Trainer) -> str | None:
@@ -69,20 +67,25 @@ def save(folder: RunFolder, trainer: Trainer) -> str | None:
     Returns:
         Why it is not there; None if it is. The whole error is in the log.
     """
-    half = _half(folder)
     try:
-        trainer.save(str(half))
-        os.replace(half, folder.model)
+        with _half(folder.model) as half:
+            trainer.save(str(half))
+            os.replace(half, folder.model)
     except Exception as error:  # what was measured stands, whatever an engine or a disk does here
         traceback.print_exc()
         return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-    finally:
-        half.unlink(missing_ok=True)
     return None
 
 
-def _half(folder: RunFolder) -> Path:
-    return folder.model.with_name(f".half.{folder.model.name}")  # frameworks ask for the suffix
+@contextlib.contextmanager
+def _half(path: Path) -> Iterator[Path]:
+    """A file beside it to write to, gone afterwards; frameworks ask for the suffix."""
+    half = path.with_name(f".half.{path.name}")
+    try:
+        yield half
+    finally:
+        with contextlib.suppress(OSError):
+            half.unlink(missing_ok=True)
 
 
 NONE, QUALITY = "none", "quality"
@@ -103,7 +106,7 @@ def metric_to_keep(wanted: str, trainer: Trainer) -> tuple[str, Better] | None:
         return None
     name = trainer.metrics[0] if wanted == QUALITY else wanted
     # A metric may have values of its own beside it, as of each class: iou_background.
-    beside = [each for each in trainer.metrics if name.startswith(f"{each}_")]
+    beside = [metric for metric in trainer.metrics if name.startswith(f"{metric}_")]
     base = name if name in ("loss", *trainer.metrics) else max(beside, key=len, default=None)
     if base is None:
         raise UserError(
@@ -174,16 +177,13 @@ class BestKeeper:
         value = values.get(metric)
         if value is None or not improves(value, self._best, better):
             return
-        half = self._folder.best.with_name(f".half.{self._folder.best.name}")  # frameworks ask for the suffix
         self._folder.refuse_other_job()
         try:
-            self._trainer.save(str(half))
-            os.replace(half, self._folder.best)
+            with _half(self._folder.best) as half:
+                self._trainer.save(str(half))
+                os.replace(half, self._folder.best)
             self._folder.write_best_record(BestRecord(epoch=epoch, metric=metric, value=value))
             self._best = value
         except Exception as error:  # of a disk, or of the user's own classes: what was measured stands
             traceback.print_exc()
             print(f"scalestudy: the model of epoch {epoch} is not kept: {error}", flush=True)
-        finally:
-            with contextlib.suppress(OSError):
-                half.unlink(missing_ok=True)

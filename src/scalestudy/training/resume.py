@@ -24,14 +24,14 @@ KEEP_WITHIN = 600.0
 """Seconds after which a checkpoint is also taken within an epoch."""
 
 
-class Decision(NamedTuple):
+class Agreed(NamedTuple):
     """What all ranks do now: leave (with a checkpoint), or only take one."""
 
     stop: bool
     keep: bool
 
 
-class Agreement:
+class CheckpointConsensus:
     """Lets all ranks do the same at the same call.
 
     They agree by a sum over processes, which costs time; so they also agree on the number of calls
@@ -56,7 +56,7 @@ class Agreement:
         alone = self._group.size == 1
         return self._calls >= self._until or (alone and self._now() - self._checked >= LOOK_EVERY)
 
-    def within_epoch(self) -> Decision:
+    def within_epoch(self) -> Agreed:
         """Decide between two calls. Every rank must ask when `due`."""
         pace = (self._now() - self._checked) / max(1, self._calls)
         decision, pace = self._decide(KEEP_WITHIN, pace)
@@ -64,18 +64,18 @@ class Agreement:
         self._checked = self._now()
         return decision
 
-    def after_epoch(self) -> Decision:
+    def after_epoch(self) -> Agreed:
         """Decide between two epochs. Every rank must ask."""
         return self._decide(KEEP_EVERY, 0.0)[0]
 
-    def _decide(self, keep_every: float, pace: float) -> tuple[Decision, float]:
+    def _decide(self, keep_every: float, pace: float) -> tuple[Agreed, float]:
         processes = self._group.size
         # Whole nanoseconds below 2^53 add up to the same in any order, so on every rank.
         mine = np.array([0, 0, round(pace * 1e9)], np.float64)
         if self._group.rank == 0:
             mine[:2] = self._asked(), self._now() - self._kept >= keep_every
         stop, keep, paces = self._group.host_sum(mine) if processes > 1 else mine
-        decision = Decision(bool(stop), bool(stop or keep))
+        decision = Agreed(bool(stop), bool(stop or keep))
         if decision.keep:
             self._kept = self._now()
         return decision, float(paces) / 1e9 / processes
@@ -104,7 +104,7 @@ class Keeper:
         self._folder, self._session, self._clock = folder, session, clock
         self._group = session.group
         self._fingerprint = session.fingerprint()
-        self._agreement: Agreement | None = None
+        self._agreement: CheckpointConsensus | None = None
 
     def found(self) -> Position | None:
         """Where this run was kept, as this rank sees it. What is unusable is named in the log."""
@@ -128,7 +128,7 @@ class Keeper:
                 f"scalestudy: goes on in epoch {position.epoch + 1} after step {position.step} "
                 f"(restart {self._session.restarts})", flush=True,
             )  # fmt: skip
-        self._agreement = Agreement(self._folder.stop.exists, self._group)
+        self._agreement = CheckpointConsensus(self._folder.stop.exists, self._group)
         return position
 
     def after_call(self) -> None:
@@ -155,7 +155,7 @@ class Keeper:
         """Remove the checkpoint of a run that is done."""
         checkpoint.remove(self._folder.checkpoint)
 
-    def _act(self, decide: Callable[[], Decision]) -> None:
+    def _act(self, decide: Callable[[], Agreed]) -> None:
         with self._clock.phase("exchange"):
             decision = decide()
         if decision.keep:

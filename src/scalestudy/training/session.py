@@ -40,7 +40,7 @@ class Moment:
     seconds: float
 
 
-class Tally:
+class EpochCounters:
     """Counts an epoch's calls on this process. Its time stands still between `stop` and `start`.
 
     Attributes:
@@ -166,7 +166,7 @@ class Session:
         self.elapsed = 0.0
         self._resumed: int | None = None
         self.step_times = StepTimes(joined.group.rank)
-        self._tally = Tally(times=self.step_times)
+        self._tally = EpochCounters(times=self.step_times)
         self._validation: Measured | None = None
         self.class_names = prepared.class_names
         self.sample_bytes = prepared.bytes / prepared.count if prepared.count else None
@@ -222,7 +222,7 @@ class Session:
         self.restarts, self._resumed = position.restarts + 1, position.epoch
         loss = position.losses[self.group.rank]
         counted = position.step, position.samples, loss, position.spent, position.waited
-        self._tally = Tally(*counted, times=self.step_times)
+        self._tally = EpochCounters(*counted, times=self.step_times)
         self._clock.resume(position.phases, position.wall)
         self.began = position.began
         self.hosts |= set(position.hosts)
@@ -319,7 +319,7 @@ class Session:
             elapsed_training_seconds=self.elapsed, resumed=self._resumed == epoch,
         )  # fmt: skip
         self.step_times.epoch_end(epoch + 1)
-        self._tally = Tally(times=self.step_times)
+        self._tally = EpochCounters(times=self.step_times)
         due = (epoch + 1) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
         return self._validated(record) if due else record
 

@@ -1,4 +1,7 @@
-"""The watchdog of a rank: gives its signs of life, and ends it when nothing has moved for too long.
+"""Hang detection in a worker: gives its signs of life, and ends it when nothing has moved for too long.
+
+What moves is told to `measure.heartbeat`; which rank was first is judged by `study.hang`; what the launcher
+says of it stands in `launch.failures`.
 
 It is a thread, yet its signs do not say that the run goes on: how far that has come is told by the thread
 that does the work. Each rank judges itself alone, since a silent rank keeps all others waiting; their signs
@@ -17,7 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scalestudy.measure.heartbeat import STEPS, Heartbeat, Mark, Stillness
+from scalestudy.measure.heartbeat import STEPS, Heartbeat, ProgressMark, ProgressTimer
 from scalestudy.study.hang import EXIT_CODE, first_hung, first_stopped, in_words
 from scalestudy.study.records import Sign
 from scalestudy.study.run_folder import RunFolder
@@ -36,14 +39,14 @@ LOOKS = 5
 """Signs that a living rank has time to write before it is said which one was first."""
 
 
-def due_after(mark: Mark, silent_after: float) -> float:
+def due_after(mark: ProgressMark, silent_after: float) -> float:
     """Seconds from a mark within which there must be the next one."""
     if mark.phase not in STEPS or not mark.slowest:
         return silent_after
     return min(silent_after, max(FLOOR, TIMES * mark.slowest))
 
 
-def granted(mark: Mark, due: float, signs: Sequence[Sign]) -> float:
+def granted(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float:
     """Seconds that a rank may stand still: as long as those that it waits for, since they are behind it.
 
     Rank 0 alone calls callbacks and writes checkpoints; the others wait for it in their next step.
@@ -70,7 +73,7 @@ class Watchdog:
         self._folder, self._rank, self._size, self._heart = folder, rank, size, heart
         self._silent_after, self._leave = silent_after, leave
         self._every = max(EVERY, size / AT_MOST)
-        self._still = Stillness(LOOKS * self._every)
+        self._still = ProgressTimer(LOOKS * self._every)
         self._host, self._pid = socket.gethostname(), os.getpid()
 
     def start(self) -> None:

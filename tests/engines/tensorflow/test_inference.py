@@ -10,7 +10,7 @@ from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.keras.model_files import export_model
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.features.predict import worker as evaluate
-from scalestudy.features.predict.job import Job
+from scalestudy.features.predict.job import ModelJob
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
@@ -109,7 +109,7 @@ def test_an_evaluation_counts_each_sample_once_whatever_the_number_of_processes(
     monkeypatch.setattr(evaluate, "PIXELS_AT_ONCE", 64 * 5)
     rows = list(range(3, 40))
     swapped = [1, 0, *range(2, 10)]  # the set has its first two classes in another order
-    job = Job(
+    job = ModelJob(
         action="evaluate", model=str(path), record=record, size=size, prepared=str(prepared.path), rows=rows,
         classes=swapped,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from PIL import Image
 from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.images import files_of
-from scalestudy.features.predict.job import Job
+from scalestudy.features.predict.job import ModelJob
 from scalestudy.features.predict.predict import as_csv
 from scalestudy.features.predict.predict_share import chunks, predict_share
 
@@ -30,7 +30,7 @@ def predicted(model, tmp_path, *, size=1, folder="images", **more):
     """Lines of all shares of a prediction, in order, and the folder that it wrote to."""
     items = files_of([str(tmp_path / folder)])[0]
     out = tmp_path / f"out-{size}"
-    job = Job.model_validate({
+    job = ModelJob.model_validate({
         "action": "predict", "model": "", "out": str(out), "size": size,
         "items": items, **more,
     })  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from scalestudy.engines.keras.private import Compiled, mask_of, weighted
+from scalestudy.engines.keras.private import CompiledParts, mask_of, weighted
 from scalestudy.util.errors import UserError
 
 TINY = 1e-30
@@ -28,7 +28,7 @@ class Share(NamedTuple):
     sync_sum: Callable[[Any], Any] | None
 
 
-def refuse_unreduced(compiled: Compiled) -> None:
+def refuse_unreduced(compiled: CompiledParts) -> None:
     """Refuse losses that are no number for a batch.
 
     Raises:

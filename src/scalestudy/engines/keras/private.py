@@ -51,7 +51,7 @@ def replace_downloads(download: Callable[..., Any]) -> None:
     file_utils.urlretrieve = download
 
 
-class Compiled(NamedTuple):
+class CompiledParts(NamedTuple):
     """What `compile` has given a model, built.
 
     Attributes:
@@ -69,16 +69,16 @@ class Compiled(NamedTuple):
     metrics: Any
 
 
-def compiled_of(model: keras.Model) -> Compiled:
+def compiled_of(model: keras.Model) -> CompiledParts:
     """What a model was compiled with; it must be built by `build_from`."""
     loss = model._compile_loss
     parts = list(loss._flat_losses or []) if loss is not None else []
     metrics = model._compile_metrics
-    return Compiled(loss, parts, model._loss_tracker, list(loss.metrics) if loss else [], metrics)
+    return CompiledParts(loss, parts, model._loss_tracker, list(loss.metrics) if loss else [], metrics)
 
 
 @contextmanager
-def parts_replaced(compiled: Compiled, functions: Sequence[Any]) -> Iterator[None]:
+def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> Iterator[None]:
     """Within, Keras's sum of losses calls these functions in place of its own."""
     before = compiled.loss._flat_losses
     compiled.loss._flat_losses = [
@@ -94,7 +94,7 @@ def build_from(model: keras.Model, specs: Any) -> None:
     """Build a compiled model, its losses, metrics and optimizer, for data of this form.
 
     Args:
-        model: Compiled.
+        model: CompiledParts.
         specs: What has a shape and a dtype, in the structure of a batch.
     """
     model._symbolic_build(data_batch=specs)

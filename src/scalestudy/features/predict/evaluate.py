@@ -60,7 +60,7 @@ def evaluate(
     """
     import numpy as np
 
-    from scalestudy.features.predict.job import Job, computed, device_for
+    from scalestudy.features.predict.job import ModelJob, computed, device_for
     from scalestudy.study.engines import engine_traits
 
     suffix = engine_traits(model.record.engine).model_suffix
@@ -73,7 +73,7 @@ def evaluate(
     prepared, rows, name, data = _data(model, source, split, listener)
     classes = matched(model.record, prepared, data)
     workers = min(workers, len(rows))
-    job = Job(
+    job = ModelJob(
         action="evaluate", model=str(model.path.absolute()), record=model.record, size=workers,
         device=device_for(device, workers), prepared=str(prepared.path), rows=np.asarray(rows).tolist(),
         classes=classes,

@@ -29,12 +29,12 @@ def export_model(
         UserError: If it cannot be written there, or in this form.
         RunError: If the process failed.
     """
-    from scalestudy.features.predict.job import Job, computed
+    from scalestudy.features.predict.job import ModelJob, computed
     from scalestudy.util.files import write_atomically
 
     _refuse(model, out, form, force=force)
     record = model.record.model_copy(update={"inputs": "scaled" if raw_inputs else "stored"})
-    job = Job(
+    job = ModelJob(
         action="export", model=str(model.path.absolute()), record=record, out=str(out.absolute()), form=form
     )
     with (
@@ -100,7 +100,7 @@ def write_gallery(
         RunError: If the process failed.
     """
     from scalestudy.features.predict.evaluate import own_data
-    from scalestudy.features.predict.job import Job, computed, device_for
+    from scalestudy.features.predict.job import ModelJob, computed, device_for
     from scalestudy.report.gallery import to_page
     from scalestudy.report.write_document import check_page_name
     from scalestudy.study.gallery_record import GalleryRecord
@@ -115,7 +115,7 @@ def write_gallery(
     prepared, split, run = own_data(model)
     rows, result = split.validation.tolist(), run.result()
     metric = model.record.metric or (result.metric if result else "")
-    job = Job(
+    job = ModelJob(
         action="gallery", model=str(model.path.absolute()), record=model.record,
         device=device_for(device, 1), prepared=str(prepared.path), rows=rows, samples=samples,
         better=(result.better if result else None) or known(metric).better,

@@ -15,7 +15,7 @@ MASKS = "masks"
 """A folder of this name beside images/ holds masks, which are not predicted."""
 
 
-class Item(Record):
+class ImageItem(Record):
     """One image.
 
     Attributes:
@@ -29,7 +29,7 @@ class Item(Record):
     file: str
 
 
-def files_of(arguments: Sequence[str]) -> tuple[list[Item], list[Path]]:
+def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
     """Image files that were named, or lie in folders that were, in their order; and folders left out.
 
     Raises:
@@ -85,7 +85,7 @@ def _below(folder: Path) -> tuple[list[Path], list[Path]]:
     return files, left_out
 
 
-def _named(files: Sequence[tuple[Path, Path, str]]) -> list[Item]:
+def _named(files: Sequence[tuple[Path, Path, str]]) -> list[ImageItem]:
     """Names that differ: of files that only their suffix tells apart with it, then with their folder's."""
     names = [below.with_suffix("") for _, below, _ in files]
     longer = [below for _, below, _ in files], [Path(folder) / below for _, below, folder in files]
@@ -101,6 +101,6 @@ def _named(files: Sequence[tuple[Path, Path, str]]) -> list[Item]:
                 "Predict them one folder after another, each with its own --out.",
             )
     return [
-        Item(shown=str(file), name=name.as_posix(), file=str(file.absolute()))
+        ImageItem(shown=str(file), name=name.as_posix(), file=str(file.absolute()))
         for (file, _, _), name in zip(files, names, strict=True)
     ]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from scalestudy.cluster.environment import own_gpus, process_environment
-from scalestudy.features.predict.images import Item
+from scalestudy.features.predict.images import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.launch.local.workers import Command, Workers
@@ -33,7 +33,7 @@ OnProgress = Callable[[int], None]
 """Is told how much is done: images, or samples."""
 
 
-class Job(Record):
+class ModelJob(Record):
     """What is done, by how many processes; written to a file that they read."""
 
     action: Literal["predict", "evaluate", "gallery", "export"]
@@ -45,7 +45,7 @@ class Job(Record):
     device: Literal["cpu", "gpu"] = "cpu"
     out: str = ""
     """Folder, or file, that is written."""
-    items: list[Item] = Field(default_factory=list)
+    items: list[ImageItem] = Field(default_factory=list)
     """To predict."""
     overlay: bool = False
     probabilities: bool = False
@@ -86,7 +86,9 @@ def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
 
 
 @contextlib.contextmanager
-def computed(job: Job, done: Callable[[Path], int], on_progress: OnProgress) -> Iterator[tuple[Path, Any]]:
+def computed(
+    job: ModelJob, done: Callable[[Path], int], on_progress: OnProgress
+) -> Iterator[tuple[Path, Any]]:
     """Run a job to its end; within, the folder with what its processes left, and the first one's answer.
 
     Args:
@@ -116,7 +118,7 @@ def computed(job: Job, done: Callable[[Path], int], on_progress: OnProgress) -> 
         yield folder, json.loads((folder / "done-0.json").read_text())
 
 
-def _commands(job: Job, folder: Path) -> Iterator[Command]:
+def _commands(job: ModelJob, folder: Path) -> Iterator[Command]:
     granted, engine = sorted(cores.granted()), engine_traits(job.record.engine)
     visible = visible_gpus(os.environ) if job.device == "gpu" else []
     for rank in range(job.size):

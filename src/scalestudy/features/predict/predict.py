@@ -16,8 +16,8 @@ from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.features.predict.images import Item
-    from scalestudy.features.predict.job import Job
+    from scalestudy.features.predict.images import ImageItem
+    from scalestudy.features.predict.job import ModelJob
     from scalestudy.study.model_record import ModelRecord
 
 MARK = "predictions.json"
@@ -70,7 +70,7 @@ class Predicted:
     classes: dict[str, int] = field(default_factory=dict)
 
 
-def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "Job":
+def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "ModelJob":
     """What predicting would do; nothing is computed or written.
 
     Raises:
@@ -78,7 +78,7 @@ def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "Job":
     """
     from scalestudy.data.sources.files import several
     from scalestudy.features.predict.images import files_of
-    from scalestudy.features.predict.job import Job, device_for
+    from scalestudy.features.predict.job import ModelJob, device_for
 
     _refuse_options(model.record, wanted)
     items, left_out = files_of(wanted.images)
@@ -86,7 +86,7 @@ def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "Job":
         listener.note(f"Masks are not predicted: {several([str(path) for path in left_out])} left out.")
     workers = min(wanted.workers, len(items))
     _refuse_out(wanted, items)
-    return Job.model_validate({
+    return ModelJob.model_validate({
         "action": "predict", "model": str(model.path.absolute()), "record": model.record, "size": workers,
         "device": device_for(wanted.device, workers), "out": str(wanted.out.absolute()), "items": items,
         "overlay": wanted.overlay, "probabilities": wanted.probabilities,
@@ -131,7 +131,7 @@ def _refuse_options(record: "ModelRecord", wanted: Wanted) -> None:
         )
 
 
-def _refuse_out(wanted: Wanted, items: "Sequence[Item]") -> None:
+def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
     """Refuse a folder that holds other things, and one in which images would be replaced or read again."""
     out = wanted.out
     if out.exists() and not out.is_dir():

@@ -11,9 +11,9 @@ import numpy as np
 
 from scalestudy.data.images import pictures
 from scalestudy.engines.base import Inference
-from scalestudy.features.predict.images import Item
+from scalestudy.features.predict.images import ImageItem
 from scalestudy.features.predict.inputs import Array, Placing, Read, placing, read_for
-from scalestudy.features.predict.job import Job
+from scalestudy.features.predict.job import ModelJob
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 from scalestudy.util.errors import ScalestudyError
 from scalestudy.util.files import write_atomically
@@ -28,7 +28,7 @@ CHUNKS = 32
 
 class _Ready(NamedTuple):
     place: int
-    item: Item
+    item: ImageItem
     read: Read
     placing: Placing
     inputs: Array
@@ -40,7 +40,7 @@ def chunks(count: int) -> list[range]:
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def predict_share(model: Inference, job: Job, rank: int, folder: Path) -> None:
+def predict_share(model: Inference, job: ModelJob, rank: int, folder: Path) -> None:
     """Predict every `size`-th chunk, and append a line for each image to `part-RANK.jsonl` in `folder`.
 
     An image that cannot be read has a line that says why, and keeps no other from being predicted.
@@ -65,7 +65,7 @@ def predict_share(model: Inference, job: Job, rank: int, folder: Path) -> None:
                 tell(image.place, _written(image, values, job))
 
 
-def _gives_logits(model: Inference, job: Job) -> bool:
+def _gives_logits(model: Inference, job: ModelJob) -> bool:
     """Whether outputs are scores: asked with the same made-up inputs by every process."""
     inputs = np.random.default_rng(0).random((2, *job.record.input_shape), np.float32)
     inputs[0] = 0
@@ -74,7 +74,7 @@ def _gives_logits(model: Inference, job: Job) -> bool:
     return are_logits(outputs)
 
 
-def _read(index: int, item: Item, job: Job) -> _Ready:
+def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
     read = read_for(Path(item.file), job.record)
     way = placing((read.pixels.shape[0], read.pixels.shape[1]), job.record)
     # Resized in the file's own depth, with its rounding, as images are prepared; scaled afterwards.
@@ -82,7 +82,7 @@ def _read(index: int, item: Item, job: Job) -> _Ready:
 
 
 def _computed(
-    model: Inference, job: Job, ready: Sequence[_Ready], most: int, *, logits: bool
+    model: Inference, job: ModelJob, ready: Sequence[_Ready], most: int, *, logits: bool
 ) -> Iterator[tuple[_Ready, Array]]:
     """Each image with the probabilities of its inputs; batches are of one size, filled up with zeros."""
     if not ready:
@@ -101,7 +101,7 @@ def _computed(
     yield from zip(ready, np.split(values, ends[:-1]), strict=True)
 
 
-def _written(image: _Ready, values: Array, job: Job) -> dict[str, Any]:
+def _written(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     """Write what there is of one image, and give its line of the table."""
     change = image.placing.change
     line: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """`python -m scalestudy.features.predict.worker JOB RANK`: one process that uses a model; JOB is a file.
 
-It writes what the job (`job.Job`) asks for, then `done-RANK.json` beside it; or `error-RANK.json`: why not.
+It writes what the job (`job.ModelJob`) asks for, then `done-RANK.json` beside it; or `error-RANK.json`.
 """
 
 import json
@@ -23,7 +23,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine, Trainer, engine_of
 from scalestudy.engines.group import join
-from scalestudy.features.predict.job import ENDS_WITH, Job
+from scalestudy.features.predict.job import ENDS_WITH, ModelJob
 from scalestudy.features.predict.predict_share import predict_share
 from scalestudy.hardware import cores
 from scalestudy.hardware.parent import end_with
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     if ENDS_WITH in os.environ:
         end_with(int(os.environ[ENDS_WITH]))
     try:
-        answer = _done(Job.model_validate_json(path.read_bytes()), rank, path.parent)
+        answer = _done(ModelJob.model_validate_json(path.read_bytes()), rank, path.parent)
     except Exception as error:
         traceback.print_exc()
         reason = explained(error)
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _done(job: Job, rank: int, folder: Path) -> dict[str, Any]:
+def _done(job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
     with without_unused(engine_traits(job.record.engine).unused):
         engine = engine_of(job.record.engine)
         engine.set_up(_point(job.record, job.device), threads=len(cores.granted()), device=job.device)
@@ -84,7 +84,7 @@ def _done(job: Job, rank: int, folder: Path) -> dict[str, Any]:
     return {}
 
 
-def evaluate_share(engine: Engine, job: Job, rank: int, folder: Path) -> dict[str, Any]:
+def evaluate_share(engine: Engine, job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
     """Sum loss and metrics over this process's rows; on the first process those of all rows.
 
     Returns:
@@ -129,7 +129,7 @@ def renumbered(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDA
     return np.ascontiguousarray(table[targets].astype(targets.dtype))
 
 
-def _trainer(engine: Engine, job: Job, prepared: Prepared) -> Trainer:
+def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
     """The task of a model, built for a data set, with the model's weights."""
     record = job.record
     # The task sees the model's channels and classes, whatever those of the set are.

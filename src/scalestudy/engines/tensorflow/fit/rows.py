@@ -54,14 +54,14 @@ def form_of(structure: Any) -> BatchForm:
                 "Convert them (`.to_tensor()`, `tf.sparse.to_dense`), or train on one worker.",
             )
         if not spec.shape.rank:
-            raise UserError("batches, whose first axis counts samples", f"{spec}", "Batch the data.")
+            raise UserError("batches, whose first axis counts samples", f"{spec}", "FitBatch the data.")
         return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
 
     structure = keras.tree.map_structure(any_rows, structure)
     return BatchForm(structure, [spec for spec in keras.tree.flatten(structure) if spec is not None])
 
 
-class Batch(NamedTuple):
+class FitBatch(NamedTuple):
     """What Keras hands on: one step, and what it is made of."""
 
     form: BatchForm
@@ -104,11 +104,11 @@ class WorkerRows:
     def on_epoch_end(self) -> None:
         self._adapter.on_epoch_end()
 
-    def get_numpy_iterator(self) -> Iterator[Batch]:
+    def get_numpy_iterator(self) -> Iterator[FitBatch]:
         """The steps of an epoch; an order is drawn when the first is asked for."""
         calls = self._of_stream() if self._rows is None else _ahead(self._of_arrays(self._shared_order()))
         for call in calls:
-            yield Batch(self.form, call)
+            yield FitBatch(self.form, call)
 
     def _shared_order(self) -> NDArray[np.int64]:
         """All rows in the order of the epoch that begins, as Keras draws it on rank 0."""

@@ -20,7 +20,7 @@ from scalestudy.engines.keras.private import (
     epoch_iterator,
     replaced,
 )
-from scalestudy.engines.tensorflow.fit.rows import Batch, BatchForm, WorkerRows
+from scalestudy.engines.tensorflow.fit.rows import BatchForm, FitBatch, WorkerRows
 from scalestudy.engines.tensorflow.fit.step import Steps
 from scalestudy.engines.tensorflow.fit.together import Averaging, Together, share_values, shared_history
 from scalestudy.engines.tensorflow.private import epochs_by
@@ -131,11 +131,11 @@ class _Model:
         iterator.reset()
         return iterator
 
-    def train(self, batches: Sequence[Batch]) -> Any:
+    def train(self, batches: Sequence[FitBatch]) -> Any:
         """Stands in for Keras's train function."""
         return self._forms[str(batches[0].form)].train([batch.call for batch in batches])
 
-    def test(self, batches: Sequence[Batch]) -> Any:
+    def test(self, batches: Sequence[FitBatch]) -> Any:
         """Stands in for Keras's test function."""
         return self._forms[str(batches[0].form)].test([batch.call for batch in batches])
 
