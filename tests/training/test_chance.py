@@ -8,7 +8,7 @@ import pytest
 from data_settings import data_of
 from scalestudy.data.store.prepare import prepare
 from scalestudy.training import evaluation
-from scalestudy.training.evaluation import class_shares, constant_quality
+from scalestudy.training.evaluation import constant_quality
 
 TASK = """
 import keras
@@ -56,17 +56,6 @@ def quality(sets, framework, placement, tmp_path):
         return constant_quality(trainer, data, np.arange(data.count))
 
     return of
-
-
-def test_shares_are_those_of_the_given_rows_alone(sets):
-    assert class_shares(sets["labels"], np.arange(10)) == pytest.approx([0.2, 0.6, 0.2])
-    assert class_shares(sets["labels"], np.array([9, 4, 8])) == pytest.approx([1 / 3, 0, 2 / 3])
-    assert class_shares(sets["masks"], np.arange(4)) == pytest.approx([0.75, 0.25])
-
-
-def test_padding_is_no_class():
-    padded = SimpleNamespace(classes=2, targets=np.array([[[0, 255, 1, 1]]], np.uint8))
-    assert class_shares(padded, np.array([0])) == pytest.approx([1 / 3, 2 / 3])
 
 
 @pytest.mark.engine

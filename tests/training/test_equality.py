@@ -33,9 +33,11 @@ TIMELINE = "timeline.json"
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
 REAL = [("mirrored", 4), ("multiworker", 2), ("horovod", 2)]
 VIRTUAL = [("virtual", 2), ("virtual", 14)]
-SAME = [(task, *workers) for task in ("cnn", "unet") for workers in REAL]
+COMPUTED = [("cnn", "float64"), ("cnn", "float32"), ("unet", "float64")]
+"""Tasks and precisions of real workers."""
+SAME = [(task, *workers, precision) for task, precision in COMPUTED for workers in REAL]
 # With synchronised batch normalisation virtual workers compute a batch as one worker does: no proof.
-SAME += [("cnn", *workers) for workers in VIRTUAL]
+SAME += [("cnn", *workers, "float64") for workers in VIRTUAL]
 CHANGED = {
     "cnn": {"augment": "mixup, flip, rotate, elastic(1), contrast, noise", "augment_on": "device"},
     "unet": {"augment": "cutmix, flip, rotate, scale, elastic(2), brightness, noise", "augment_on": "loader"},
@@ -121,11 +123,11 @@ def results(data, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("weights")
 
     def cases(implementation: str, workers: int) -> list[dict[str, Any]]:
-        tasks = ("cnn",) if implementation == "virtual" else ("cnn", "unet")
-        return [case(data, task, implementation, workers, p) for task in tasks for p in TOLERANCE]
+        computed = COMPUTED[:1] if implementation == "virtual" else COMPUTED
+        return [case(data, task, implementation, workers, p) for task, p in computed]
 
-    def own(implementation: str, workers: int) -> list[dict[str, Any]]:
-        return [case(data, "unet", implementation, workers, p, sync=False) for p in TOLERANCE]
+    def own(implementation: str, workers: int, *precisions: str) -> list[dict[str, Any]]:
+        return [case(data, "unet", implementation, workers, p, sync=False) for p in precisions]
 
     def changed(implementation: str, workers: int) -> list[dict[str, Any]]:
         tasks = [task for task, *reader in CHANGED_FOR if (implementation, workers) in (tuple(reader), ALONE)]
@@ -151,11 +153,11 @@ def results(data, tmp_path_factory) -> Path:
             # TensorFlow confuses the collectives of mirrored workers of two numbers in one process.
             [
                 *cases("single", 1), *changed("single", 1), *brought("single", 1),
-                *own("mirrored", 2), *brought("mirrored", 2),
+                *own("mirrored", 2, "float64"), *brought("mirrored", 2),
             ],
             [*cases("mirrored", 4), *changed("mirrored", 4)],
             [one for kind in VIRTUAL for one in cases(*kind)]
-            + [*changed("virtual", 4), *own("virtual", 2), *brought("virtual", 4)],
+            + [*changed("virtual", 4), *own("virtual", 2, "float64", "float32"), *brought("virtual", 4)],
         ]  # fmt: skip
         first, second, third = (start(group, 1, port, out) for group in alone)
         finish(first + second + third)
@@ -205,8 +207,7 @@ def assert_equal(out: Path, one: str, other: str, tolerance: float) -> None:
         np.testing.assert_allclose(stored[measured], stored_other[measured], rtol=tolerance)
 
 
-@pytest.mark.parametrize("precision", TOLERANCE)
-@pytest.mark.parametrize(("task", "implementation", "workers"), SAME)
+@pytest.mark.parametrize(("task", "implementation", "workers", "precision"), SAME)
 def test_weights_equal_those_of_one_worker(results, task, implementation, workers, precision):
     if implementation == "horovod" and not horovod_built():
         pytest.skip("Horovod is not built")
@@ -243,10 +244,9 @@ def test_samples_are_changed_alike_for_every_strategy(results, task, implementat
     assert max(np.abs(a - b).max() for a, b in zip(plain, other, strict=True)) > 1e-4
 
 
-@pytest.mark.parametrize("precision", TOLERANCE)
-def test_virtual_workers_with_their_own_statistics_equal_mirrored_ones(results, precision):
-    names = (f"unet-{kind}2-{precision}-own" for kind in ("mirrored", "virtual"))
-    assert_equal(results, *names, TOLERANCE[precision])
+def test_virtual_workers_with_their_own_statistics_equal_mirrored_ones(results):
+    names = (f"unet-{kind}2-float64-own" for kind in ("mirrored", "virtual"))
+    assert_equal(results, *names, TOLERANCE["float64"])
 
 
 @pytest.mark.parametrize("implementation", ["mirrored", "virtual", "multiworker", "horovod"])
@@ -256,19 +256,17 @@ def test_xla_computes_the_same_to_rounding(results, implementation):
     assert_equal(results, "unet-virtual2-float32-own", f"unet-{implementation}2-float32-own-xla", 1e-3)
 
 
-@pytest.mark.parametrize("precision", TOLERANCE)
-def test_statistics_per_worker_are_not_those_of_the_global_batch(results, precision):
-    _, own, _ = weights(results, f"unet-virtual2-{precision}-own")
-    _, shared, _ = weights(results, f"unet-single1-{precision}-sync")
+def test_statistics_per_worker_are_not_those_of_the_global_batch(results):
+    _, own, _ = weights(results, "unet-virtual2-float64-own")
+    _, shared, _ = weights(results, "unet-single1-float64-sync")
     assert max(np.abs(a - b).max() for a, b in zip(own, shared, strict=True)) > 1e-3
 
 
-@pytest.mark.parametrize("precision", TOLERANCE)
 @pytest.mark.parametrize(("implementation", "workers"), REAL)
-def test_the_copies_of_a_run_agree_bit_for_bit(results, implementation, workers, precision):
+def test_the_copies_of_a_run_agree_bit_for_bit(results, implementation, workers):
     if implementation == "horovod" and not horovod_built():
         pytest.skip("Horovod is not built")
-    for task in ("cnn", "unet"):
+    for task, precision in COMPUTED:
         _, _, stored = weights(results, f"{task}-{implementation}{workers}-{precision}-sync")
         assert len(stored["digests"]) == workers
         assert len(set(stored["digests"])) == 1
