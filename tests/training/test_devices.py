@@ -1,11 +1,13 @@
 """An engine computes on the GPUs that its process was given, or the run ends before it computes."""
 
+import numpy as np
 import pytest
 
 from linear import Linear
+from scalestudy.engines.group import Group
 from scalestudy.hardware.no_gpus import Reason
-from scalestudy.training.devices import set_up
-from scalestudy.util.errors import RunError
+from scalestudy.training.devices import refuse_shared_gpus, set_up
+from scalestudy.util.errors import RunError, UserError
 
 
 class Point:
@@ -50,3 +52,62 @@ def test_several_mig_instances_of_one_process_are_refused_for_what_they_are():
 def test_more_are_refused_too():
     with pytest.raises(RunError, match="more than it was shown"):
         checked(8, "gpu", "GPU-a0")
+
+
+class Others(Group):
+    """A group whose other ranks compute on these GPUs."""
+
+    def __init__(self, *uuids: str) -> None:
+        super().__init__(len(uuids), len(uuids) + 1)
+        self._names = np.array([uuid.encode() for uuid in uuids], "S96")
+
+    def gather(self, arrays):
+        return [np.concatenate([self._names, *arrays])]
+
+
+def test_processes_on_one_gpu_are_refused_by_their_ranks():
+    with pytest.raises(UserError, match="ranks 1, 2 share"):
+        refuse_shared_gpus(Others("GPU-a", "GPU-b"), ["GPU-b"])
+
+
+def test_gpus_of_their_own_pass_and_so_do_those_without_a_name():
+    refuse_shared_gpus(Others("GPU-a", "GPU-b"), ["GPU-c"])
+    refuse_shared_gpus(Others("", "GPU-b"), [])
+    refuse_shared_gpus(Group(), ["GPU-a"])
+
+
+class Unmet(Others):
+    """A group that NCCL does not connect."""
+
+    def gather(self, arrays):
+        raise RuntimeError("NCCL: unhandled system error")
+
+
+def test_where_nccl_connects_no_two_processes_of_one_gpu_their_records_tell():
+    with pytest.raises(UserError, match="ranks 0, 2 share"):
+        refuse_shared_gpus(
+            Unmet("GPU-b", "GPU-a"), ["GPU-b"], lambda: {2: ["GPU-b"], 1: ["GPU-a"], 0: ["GPU-b"]}
+        )
+
+
+def test_another_failure_to_meet_stays_what_it_is():
+    for records in ({0: ["GPU-a"], 1: ["GPU-b"]}, {0: [], 1: []}, {1: ["GPU-b"]}):
+        with pytest.raises(RuntimeError, match="unhandled system error"):
+            refuse_shared_gpus(Unmet("GPU-a"), ["GPU-b"], lambda records=records: records)
+
+
+class Told(Group):
+    """A group of two whose first sum fails."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(0, 2)
+        self._error = error
+
+    def gather(self, arrays):
+        raise self._error
+
+
+def test_nccl_which_refuses_a_shared_gpu_before_its_ranks_can_is_explained():
+    words = "NCCL: invalid usage (run with NCCL_DEBUG=WARN for details). Last NCCL warning(error) log entry"
+    with pytest.raises(UserError, match=r"GPU of its own.*on one: NCCL: invalid usage.*--gpu-bind"):
+        refuse_shared_gpus(Told(RuntimeError(f"Graph execution error:\n\n{words}\n\t [[node]]")), ["GPU-a"])

@@ -1,8 +1,9 @@
-"""A run's model is tried ahead, and what is measured outlives one that cannot be written."""
+"""A run's models: tried ahead, the best epoch kept; what is measured outlives one that cannot be kept."""
 
 import errno
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +13,14 @@ from linear import ALONE, Linear, LinearTrainer
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.metrics import Sense, known
+from scalestudy.study.model_record import BestRecord
 from scalestudy.study.point import Point
+from scalestudy.study.records import EpochRecord
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.state import state_of_runs
-from scalestudy.training.model_file import record_of
+from scalestudy.training.checkpoint import Position
+from scalestudy.training.model_file import BestKeeper, improves, metric_to_keep, record_of
 from scalestudy.training.run import run
 from scalestudy.util.errors import RunError, UserError
 
@@ -158,3 +163,169 @@ def test_the_model_of_sequences_that_a_task_reads_itself_has_a_record(folder, tm
     prepared = prepare(data_of(str(reader), cache=tmp_path / "custom", read=reader))
     record = record_of(folder.point(), prepared, "accuracy")
     assert (record.kind, record.input_shape) == ("custom", ())
+
+
+def trainer(*metrics: str, better: str = "higher", save=None):
+    def write(path):
+        Path(path).write_text("weights")
+
+    senses = {name: known(name) for name in metrics} | {metrics[0]: Sense(better)}
+    return SimpleNamespace(metrics=metrics, sense=Sense(better), senses=senses, save=save or write)
+
+
+def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None) -> BestKeeper:
+    session = SimpleNamespace(
+        trainer=made or trainer("iou", "mae"), group=SimpleNamespace(rank=rank), evaluated=None,
+        point=SimpleNamespace(train=SimpleNamespace(keep_best=wanted)),
+    )  # fmt: skip
+    found = BestKeeper(folder, session, PhaseClock())
+    assert session.evaluated == found.evaluated
+    return found
+
+
+def epoch(number: int, **values: float) -> EpochRecord:
+    return EpochRecord(
+        epoch=number, steps=1, samples=1, learning_rate=0.1, loss=1, train_seconds=1, input_seconds=0,
+        elapsed_training_seconds=1, validation=values,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ("quality", ("iou", "higher")), ("iou", ("iou", "higher")), ("mae", ("mae", "lower")),
+        ("loss", ("loss", "lower")), ("iou_thing", ("iou_thing", "higher")), ("none", None),
+    ],
+)  # fmt: skip
+def test_epochs_are_compared_by_the_metric_that_is_named(wanted, found):
+    assert metric_to_keep(wanted, trainer("iou", "mae")) == found
+
+
+def test_a_metric_that_the_task_has_not_is_refused_with_those_that_it_has():
+    with pytest.raises(UserError, match=r"of the task \(iou, mae\), quality, loss or none. Received 'dice'"):
+        metric_to_keep("dice", trainer("iou", "mae"))
+
+
+def test_a_metric_of_which_nothing_says_which_way_is_better_is_refused():
+    with pytest.raises(UserError, match="'own'"):
+        metric_to_keep("own", trainer("iou", "own"))
+    assert metric_to_keep("quality", trainer("own", better="lower")) == ("own", "lower")
+
+
+def test_epochs_are_compared_as_a_task_says_of_any_of_its_metrics():
+    made = trainer("iou", "iou_gap", "boundary_f1_1.5")
+    made.senses |= {"iou_gap": Sense("lower"), "boundary_f1_1.5": Sense("higher")}
+    assert metric_to_keep("iou_gap", made) == ("iou_gap", "lower")
+    assert metric_to_keep("iou_gap_cell", made) == ("iou_gap_cell", "lower")
+    assert metric_to_keep("iou_cell", made) == ("iou_cell", "higher")
+    assert metric_to_keep("boundary_f1_1.5", made) == ("boundary_f1_1.5", "higher")
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "better", "said"),
+    [
+        (0.5, None, "higher", True), (0.5, 0.5, "higher", False), (0.6, 0.5, "higher", True),
+        (0.6, 0.5, "lower", False), (float("nan"), None, "higher", False), (np.inf, 1.0, "higher", False),
+        (None, None, "lower", False),
+    ],
+)  # fmt: skip
+def test_only_what_is_better_and_finite_improves(value, before, better, said):
+    assert improves(value, before, better) is said
+
+
+def test_the_best_epoch_is_kept_and_the_first_of_equals(tmp_path):
+    folder = RunFolder(tmp_path)
+    best = keeper(folder)
+    for number, value in enumerate([0.2, 0.6, 0.4, 0.6], start=1):
+        best.evaluated(epoch(number, iou=value))
+    record = folder.best_record()
+    assert (record.epoch, record.metric, record.value) == (2, "iou", 0.6)
+    assert folder.best.read_text() == "weights"
+    assert not list(tmp_path.glob(".half*"))
+
+
+def test_the_time_it_takes_is_never_counted_as_training(tmp_path):
+    clock = PhaseClock()
+    session = SimpleNamespace(
+        trainer=trainer("iou"), group=SimpleNamespace(rank=1), evaluated=None,
+        point=SimpleNamespace(train=SimpleNamespace(keep_best="quality")),
+    )  # fmt: skip
+    BestKeeper(RunFolder(tmp_path), session, clock).evaluated(epoch(1, iou=0.5))
+    assert set(clock.phases()) == {"saving", "other"}  # other ranks enter the phase, and write nothing
+    assert not list(tmp_path.iterdir())
+
+
+def test_none_keeps_nothing(tmp_path):
+    keeper(RunFolder(tmp_path), "none").evaluated(epoch(1, iou=0.5))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_leaves_the_best_before_and_the_run_going_on(tmp_path, capsys):
+    folder = RunFolder(tmp_path)
+    keeper(folder).evaluated(epoch(1, iou=0.5))
+
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    best = keeper(folder, made=trainer("iou", save=full))
+    best.begin(Position(epoch=1))
+    best.evaluated(epoch(2, iou=0.9))
+    assert folder.best_record().epoch == 1
+    assert folder.best.read_text() == "weights"
+    assert "the model of epoch 2 is not kept" in capsys.readouterr().out
+
+
+def test_a_run_that_goes_on_keeps_what_was_best_before(tmp_path):
+    folder = RunFolder(tmp_path)
+    keeper(folder).evaluated(epoch(3, iou=0.7))
+    later = keeper(folder)
+    later.begin(Position(epoch=4))
+    later.evaluated(epoch(5, iou=0.6))
+    assert folder.best_record().epoch == 3
+    later.evaluated(epoch(6, iou=0.8))
+    assert folder.best_record().epoch == 6
+
+
+@pytest.mark.parametrize("position", [None, Position(epoch=0, step=3)])
+def test_a_run_that_starts_anew_forgets_it(tmp_path, position):
+    folder = RunFolder(tmp_path)
+    folder.best.write_text("of an earlier process")
+    folder.write_best_record(BestRecord(epoch=9, metric="iou", value=0.99))
+    keeper(folder).begin(position)
+    assert folder.best_record() is None
+    assert not folder.best.exists()
+
+
+def test_another_metric_than_before_starts_anew(tmp_path):
+    folder = RunFolder(tmp_path)
+    keeper(folder).evaluated(epoch(3, iou=0.7))
+    keeper(folder, "loss").begin(Position(epoch=4))
+    assert folder.best_record() is None
+
+
+def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_them(data, folder):
+    prepared, split = data
+    point = folder.point()
+    train = point.train.model_copy(update={"epochs": 4, "keep_best": "loss"})
+    write_point(folder.path / "point.json", point.model_copy(update={"train": train}))
+
+    class Spoiling(LinearTrainer):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.has_callbacks = True
+
+        def epoch_end(self, epoch, logs):
+            self.weight = self.weight * (1 if epoch < 1 else -1)  # from the second epoch on worse and worse
+            return False
+
+    computed(folder, Spoiling)
+    losses = [record.validation["loss"] for record in folder.epochs()]
+    best = folder.best_record()
+    assert best.epoch == 1 + int(np.argmin(losses))
+    assert best.value == min(losses)
+    weight = np.array(json.loads(folder.best.read_text()))
+    rows = prepared.inputs[split.validation].reshape(len(split.validation), -1) / 255
+    scores = rows @ weight
+    own = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(rows)), prepared.targets[split.validation]]
+    assert own.mean() == pytest.approx(best.value)
+    assert folder.model_record().class_names == list(prepared.class_names)

@@ -157,6 +157,7 @@ def test_a_batch_is_tried_by_two_calls_of_each_of_its_steps(data):
     assert sorted(sizes) == [2, 2, 8, 8]  # of 42 samples, the last step of an epoch has two
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
 def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_path, phase, function):
     launch = ResolvedLaunch(silent_after=4)
