@@ -34,13 +34,7 @@ def in_buckets(sizes: Sequence[int], limit: int | None) -> Buckets:
 def summed(
     gradients: Sequence[Any], buckets: Buckets, all_reduce: Callable[[list[Any]], Sequence[Any]]
 ) -> list[Any]:
-    """Gradients, all-reduced a bucket at a time, in the order that they have.
-
-    Args:
-        gradients: Of one worker.
-        buckets: Each gradient is in one of them.
-        all_reduce: Sums the gradients of one bucket over workers.
-    """
+    """Gradients, all-reduced a bucket at a time, in the order that they have."""
     sums = list(gradients)
     for bucket in buckets:
         for index, total in zip(bucket, all_reduce([gradients[i] for i in bucket]), strict=True):

@@ -31,11 +31,7 @@ def quantile(histogram: dict[int, int], share: float) -> float:
 
 
 class StepTimes:
-    """Counts calls as they end.
-
-    Args:
-        rank: Of this process.
-    """
+    """Counts calls as they end."""
 
     def __init__(self, rank: int) -> None:
         self._rank, self._together, self._stride = rank, 1, 1

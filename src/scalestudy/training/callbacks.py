@@ -13,12 +13,6 @@ class CallbackDecisions:
     After each epoch every rank learns whether training is to stop, the learning rate where a callback has
     set it, and the weights, which a callback (early stopping) may have changed. The rate they learn before
     each epoch too, and the weights before the first: schedules and what restores weights set them there.
-
-    Args:
-        trainer: Whose task it is.
-        group: The processes of the run.
-        epochs: Epochs of the run.
-        steps: Steps of an epoch.
     """
 
     def __init__(self, trainer: Trainer, group: Group, *, epochs: int, steps: int) -> None:

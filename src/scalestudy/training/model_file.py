@@ -138,11 +138,6 @@ class BestKeeper:
     The files are replaced whole. A failing disk keeps no run from going on: it is told in the log, and the
     best epoch before stays.
 
-    Args:
-        folder: Where it is kept.
-        session: What is run; it tells of every epoch that was evaluated.
-        clock: Where the time that it takes is counted: never as training.
-
     Raises:
         UserError: As `metric_to_keep`.
     """

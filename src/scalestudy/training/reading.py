@@ -25,16 +25,7 @@ STEPS_PER_CALL = 8
 def loaders(
     point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage, training: Indices
 ) -> tuple[Loader, Loader]:
-    """What reads for training, and what reads for evaluation: never both at once, so they share memory.
-
-    Args:
-        point: What is run.
-        prepared: The data set.
-        replicas: Whose slices are read.
-        steps: Steps of an epoch.
-        stage: Takes slices to their devices.
-        training: Rows of the training set.
-    """
+    """What reads for training, and what reads for evaluation: never both at once, so they share memory."""
     buffers = [Buffers() for _ in replicas.slices]
     reader = reader_of(prepared)
     operations = parsed(point.train.augment)

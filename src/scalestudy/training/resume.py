@@ -92,13 +92,7 @@ class StoppedError(Exception):
 
 
 class Keeper:
-    """Takes a run's checkpoints, and restores the last one.
-
-    Args:
-        folder: Where they are kept, seen from every node.
-        session: What is run.
-        clock: Where time is counted.
-    """
+    """Takes a run's checkpoints, and restores the last one."""
 
     def __init__(self, folder: RunFolder, session: Session, clock: PhaseClock) -> None:
         self._folder, self._session, self._clock = folder, session, clock

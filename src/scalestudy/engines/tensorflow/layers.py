@@ -218,11 +218,6 @@ def _sample_of(inputs: Any) -> list[Any]:
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> None:
     """Make ours of a model's batch normalisation and dropout, where they are.
 
-    Args:
-        model: Built.
-        seed: Seed of the run, for dropout.
-        sync_batch_norm: Whether the run asks for synchronised statistics.
-
     Raises:
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """

@@ -165,10 +165,6 @@ def placing(size: Size, record: ModelRecord) -> Placing:
 
     Images that were resized for training are resized. Masks of images that were not keep their scale: a
     larger image is cut into tiles, a smaller one padded.
-
-    Args:
-        size: Height and width of the image.
-        record: What the model is of.
     """
     data = record.data
     tile, overlap = data.get("tile"), data.get("overlap")

@@ -36,11 +36,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class FitSession:
-    """What several workers share of Keras's training.
-
-    Args:
-        joined: The workers, and this process's part among them: one device.
-    """
+    """What several workers share of Keras's training."""
 
     def __init__(self, joined: Joined) -> None:
         self._group, self._replicas = tensors(joined)

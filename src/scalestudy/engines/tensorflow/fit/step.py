@@ -27,15 +27,7 @@ BUCKET = 32 * 2**20
 
 
 class Steps:
-    """The compiled train and test step of a model.
-
-    Args:
-        model: The user's, compiled and built.
-        replicas: How the workers combine; they have one device.
-        form: Of a batch.
-        together: Whether layers sum over all workers.
-        xla: Whether XLA compiles what a worker computes.
-    """
+    """The compiled train and test step of a model."""
 
     def __init__(
         self, model: keras.Model, replicas: CompiledReplicas, form: BatchForm, *, together: bool, xla: bool

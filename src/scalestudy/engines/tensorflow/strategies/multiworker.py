@@ -80,12 +80,7 @@ class CollectiveGroup(TensorGroup):
 
 
 class CollectiveReplicas(CompiledReplicas):
-    """One device a process, whose variables are its own: they need not be made in TensorFlow's scope.
-
-    Args:
-        group: The processes.
-        strategy: TensorFlow's strategy, with one device a process.
-    """
+    """One device a process, whose variables are its own: they need not be made in TensorFlow's scope."""
 
     def __init__(self, group: CollectiveGroup, strategy: tf.distribute.Strategy) -> None:
         super().__init__(group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size)
