@@ -5,8 +5,7 @@ work with it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, SupportsFloat, runtime_checkable
+from typing import Any, NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,14 +79,6 @@ class Engine(Protocol):
         Raises:
             UserError: If it cannot be loaded, or not be written in this form.
         """
-
-
-@runtime_checkable
-class Profiles(Protocol):
-    """An engine that has a profiler of its own."""
-
-    def profiled(self, folder: str) -> AbstractContextManager[None]:
-        """Within, its profiler writes what is computed to a folder, which is made, for its own viewer."""
 
 
 class Judged(NamedTuple):

@@ -1,8 +1,6 @@
 """TensorFlow, as an engine: how a worker's process is set up, and what it is made of."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -70,14 +68,6 @@ class TensorFlow:
         info = tf.sysconfig.get_build_info()
         keys = ("cuda_version", "cudnn_version", "is_cuda_build", "is_rocm_build")
         return {"tensorflow": {key: info[key] for key in keys if key in info}}
-
-    @contextmanager
-    def profiled(self, folder: str) -> Iterator[None]:
-        tf.profiler.experimental.start(folder)
-        try:
-            yield
-        finally:
-            tf.profiler.experimental.stop()
 
     def allocated(self, device: str) -> list[int | None]:
         """By TensorFlow's allocator of each GPU."""
