@@ -132,7 +132,7 @@ class DataSettings(Section):
     )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
-    layout: Literal["pairs", "split-pairs", "objects", "suffixes", "classes", "coco", "table"] | None = Field(
+    layout: Literal["pairs", "suffixes", "classes", "coco", "table"] | None = Field(
         default=None, examples=["pairs"]
     )
     """How a folder is laid out (docs/data.md), where its names leave it open; told by them when absent."""

@@ -4,13 +4,10 @@ import ast
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 from scalestudy.data.sources.base import digest, files_digest
+from scalestudy.data.sources.process import ask_module
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.write import OnProgress
 from scalestudy.study.settings import DataSettings
@@ -119,28 +116,7 @@ class CustomSource:
             "file": str(self._file), "folder": str(folder), "data": self._data.model_dump(mode="json"),
             "identity": self.identity, "fingerprint": self.fingerprint, "parent": os.getpid(),
         }  # fmt: skip
-        command = [sys.executable, "-P", "-m", modules.READ_DATA, json.dumps(request)]
-        # What its libraries say would run into the progress that is shown.
-        with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
-            command, text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-        ) as process:  # fmt: skip
-            assert process.stdout is not None
-            answer: dict[str, Any] | None = None
-            try:
-                for line in process.stdout:
-                    message = _message_of(line)
-                    if "done" in message and on_progress is not None:
-                        on_progress(message["done"], max(message["all"], message["done"]))
-                    answer = message or answer
-                code = process.wait()
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
-            errors.seek(0)
-            last = (errors.read().strip().splitlines() or [""])[-1]
-        if answer is not None and "expected" in answer:
-            raise UserError(answer["expected"], answer["received"], answer["action"])
+        _, code, last = ask_module(modules.READ_DATA, json.dumps(request), on_progress=on_progress)
         if code:
             how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
             raise RunError(
@@ -148,15 +124,6 @@ class CustomSource:
                 f"its process {how}{last and ': '}{last}",
                 "Read in parts, as a generator that yields samples, if memory ran out.",
             )
-
-
-def _message_of(line: str) -> dict[str, Any]:
-    """What a line of the process says: {} for what the user's file prints."""
-    try:
-        message = json.loads(line)
-    except json.JSONDecodeError:
-        return {}
-    return message.get("scalestudy", {}) if isinstance(message, dict) else {}
 
 
 def _files(path: Path) -> list[Path]:

@@ -110,22 +110,17 @@ def open_path(path: Path, data: DataSettings) -> Source:
     if path.is_dir():
         path = _lone_archive(path) or path
     if path.is_dir() and data.layout is None:
-        from scalestudy.data.sources.parquet import ParquetImages, find_shards
+        from scalestudy.data.sources.parquet import ParquetImages, find_files
 
-        shards = find_shards(path, data)
-        if shards:
-            return ParquetImages(path, data, shards)
+        files = find_files(path, data)
+        if files:
+            return ParquetImages(path, data, files)
     if path.is_dir() or path.suffix.lower() in TABLES:
-        from scalestudy.data.sources.folders import FolderClasses, FolderMasks
+        from scalestudy.data.sources.folders import ImageFolder
         from scalestudy.data.sources.layouts.find import list_folder, list_table
 
         listing = list_folder(path, data) if path.is_dir() else list_table(path, data)
-        root = path if path.is_dir() else path.parent
-        return (
-            FolderMasks(root, data, listing)
-            if listing.kind == "masks"
-            else FolderClasses(root, data, listing)
-        )
+        return ImageFolder(path if path.is_dir() else path.parent, data, listing)
     if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.sources.npz import Npz
 
@@ -147,9 +142,9 @@ def _own(data: DataSettings, base: Path) -> Source:
 
 def _lone_archive(folder: Path) -> Path | None:
     """The .npz file of a folder that holds nothing else to be read."""
-    from scalestudy.data.sources.layouts.base import Look
+    from scalestudy.data.sources.layouts.base import Directory
 
-    look = Look(folder)
+    look = Directory(folder)
     archives = [name for name in look.files if name.lower().endswith(".npz")]
     return folder / archives[0] if len(archives) == 1 and not look.images and not look.folders else None
 

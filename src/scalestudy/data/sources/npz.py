@@ -1,10 +1,18 @@
-"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are."""
+"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are.
 
+Arrays are read row by row, so that a large one never lies in memory. Nothing is unpickled or extracted to
+disk; what a header claims is held against the archive and the memory before anything is allocated.
+"""
+
+import math
+import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scalestudy.data.images.form import stored_as
 from scalestudy.data.images.masks import MaskValues
@@ -19,50 +27,146 @@ from scalestudy.data.sources.base import (
 )
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.left_out import MOST_NAMES, LeftOut
-from scalestudy.data.sources.npz_arrays import NpzArray, member_names
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample
+from scalestudy.hardware.memory import memory_limit
 from scalestudy.study.settings import DataSettings
+from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
-_LAYOUT = "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test"
 
 
-def find_arrays(path: Path) -> tuple[dict[str, tuple[NpzArray, NpzArray]], tuple[LeftOut, ...]]:
+class NpzArray:
+    """One array of an .npz file: its `shape` and `dtype` from its header, its rows on demand.
+
+    Raises:
+        UserError: it cannot be read, holds Python objects, is not of the size that its header says, or a row
+            of it (all of it in Fortran order) does not fit into the memory.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        with self._opened() as stream:
+            self.shape, self._fortran, self.dtype = _header(stream)
+            start = stream.tell()
+        with _refusing(path, name), zipfile.ZipFile(path) as archive:
+            held = archive.getinfo(f"{name}.npy").file_size - start
+        if self.dtype.hasobject:
+            raise UserError(
+                "arrays of numbers",
+                f"{name} in {path}, an array of Python objects",
+                "Save it as one array of numbers; objects are never unpickled, since that runs their code.",
+            )
+        self.bytes = math.prod(self.shape) * self.dtype.itemsize
+        if min(self.shape, default=0) < 0 or self.bytes != held:
+            shape = f"[{', '.join(map(str, self.shape))}] {self.dtype}"
+            problem = f"{name}: its header says {shape}, {self.bytes} bytes, but it holds {held}"
+            raise _unreadable(path, problem)
+        rows = self.shape[0] if self.shape and not self._fortran else 1
+        self._refuse_beyond_memory(self.bytes // max(1, rows))
+
+    def rows(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield the rows in order."""
+        if self._fortran or not self.shape:
+            yield from self.whole()
+            return
+        size = math.prod(self.shape[1:]) * self.dtype.itemsize
+        with self._opened() as stream:
+            _header(stream)
+            for _ in range(self.shape[0]):
+                data = stream.read(size)
+                if len(data) < size:
+                    raise _unreadable(self.path, f"{self.name}: the file ends early")
+                yield np.frombuffer(data, self.dtype).reshape(self.shape[1:])
+
+    def whole(self) -> npt.NDArray[Any]:
+        """The whole array.
+
+        Raises:
+            UserError: as `rows`, or it does not fit into the memory.
+        """
+        self._refuse_beyond_memory(self.bytes)
+        with self._opened() as stream:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+    def _refuse_beyond_memory(self, size: int) -> None:
+        if size > (limit := memory_limit()):
+            raise UserError(
+                f"rows that fit into {units.size(limit)} of memory, stored in C order to be read one by one",
+                f"{self.name} in {self.path}, which takes {units.size(size)} at once",
+                "Save numpy.ascontiguousarray of it, with one sample in each row.",
+            )
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        with (
+            _refusing(self.path, self.name),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(f"{self.name}.npy") as stream,
+        ):
+            yield stream
+
+
+@contextmanager
+def _refusing(path: Path, name: str) -> Iterator[None]:
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy's parser of headers raise many kinds
+        raise _unreadable(path, f"{name}: {error}") from error
+
+
+def _unreadable(path: Path, reason: str) -> UserError:
+    return UserError(
+        "an .npz file that can be read", f"{path}: {reason}", "Save it again with numpy.savez_compressed."
+    )
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(stream)
+
+
+Pairs = dict[str, tuple[NpzArray, NpzArray]]
+"""Inputs and targets by split."""
+
+
+def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
     """Inputs and targets by split ("train" first), and what else is in the file.
 
     Raises:
         UserError: it is no .npz file, has no training set, or one array of two; or as `NpzArray`.
     """
-    members = member_names(path)
-    pairs = _pairs(path, [name.removesuffix(".npy") for name in members if name.endswith(".npy")])
-    return pairs, _left_out(members, pairs)
-
-
-def _left_out(members: list[str], pairs: dict[str, tuple[NpzArray, NpzArray]]) -> tuple[LeftOut, ...]:
-    taken = {f"{array.name}.npy" for pair in pairs.values() for array in pair}
-    others = tuple(name.removesuffix(".npy") for name in members if name not in taken)
-    return (LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ()
-
-
-def _pairs(path: Path, names: list[str]) -> dict[str, tuple[NpzArray, NpzArray]]:
-    pairs = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+    except Exception as error:
+        raise _unreadable(path, str(error)) from error
+    names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
+    pairs: Pairs = {}
     for split, suffixes in _SPLITS.items():
         for suffix in suffixes:
-            members = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
-            if len(members) == 1:
+            arrays = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
+            if len(arrays) == 1:
                 raise UserError(
                     f"x_{suffix} and y_{suffix} together",
-                    f"only {members[0]} in {path}",
+                    f"only {arrays[0]} in {path}",
                     "Save both arrays under these names.",
                 )
-            if members and split not in pairs:
-                pairs[split] = (NpzArray(path, members[0]), NpzArray(path, members[1]))
+            if arrays and split not in pairs:
+                pairs[split] = (NpzArray(path, arrays[0]), NpzArray(path, arrays[1]))
     if "train" not in pairs:
-        found_names = several(names) or "no arrays"
-        raise UserError(_LAYOUT, f"{found_names} in {path}", "Save the arrays under these names.")
-    return pairs
+        raise UserError(
+            "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test",
+            f"{several(names) or 'no arrays'} in {path}",
+            "Save the arrays under these names.",
+        )
+    taken = {f"{array.name}.npy" for pair in pairs.values() for array in pair}
+    others = tuple(name.removesuffix(".npy") for name in members if name not in taken)
+    return pairs, ((LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ())
 
 
 class Npz:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalestudy.data.sources import left_out, remarks
+from scalestudy.data.sources import left_out
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.splits.held_out import Fold
@@ -139,7 +139,7 @@ def of_source(data: "DataSettings", base: Path, everything: bool) -> DataSet:
         size_counts=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
         rows=_single(source.rows()),
         class_names=source.class_names,
-        remarks=lambda: [*remarks.of_source(source), *map(str, left_out.of_source(source))],
+        remarks=lambda: [*left_out.remarks_of(source), *map(str, left_out.of_source(source))],
         understood=lambda: str(getattr(source, "understood", "")),
     )
 

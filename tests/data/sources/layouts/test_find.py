@@ -7,7 +7,6 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import DOCUMENTS, STRUCTURES, list_folder
-from scalestudy.data.sources.layouts.names import LAYOUTS
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
@@ -30,7 +29,7 @@ def test_the_two_layouts(mask_folder, class_folder):
 def test_an_empty_folder(tmp_path):
     error = refusal(tmp_path)
     assert "nothing" in error.received
-    assert LAYOUTS in error.expected
+    assert "docs/data.md" in error.expected
 
 
 def test_images_without_folders_are_listed(mask_folder):
@@ -66,7 +65,7 @@ def test_splits_need_a_training_folder(mask_folder):
 def test_two_folders_for_one_split(mask_folder):
     for split in ("train", "val", "validation"):
         root = mask_folder(at=f"set/{split}").parent
-    assert "val/ and validation/" in refusal(root).received
+    assert "val/images/ and validation/images/" in refusal(root).received
 
 
 def test_splits_of_two_layouts(mask_folder, class_folder):

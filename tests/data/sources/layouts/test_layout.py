@@ -2,12 +2,7 @@
 
 import pytest
 
-from scalestudy.data.sources.layouts.names import parts, split_of
-
-
-def test_a_folder_without_splits_is_one_part(mask_folder):
-    root = mask_folder()
-    assert parts(root) == {"": root}
+from scalestudy.data.sources.layouts.names import split_of
 
 
 @pytest.mark.parametrize(

@@ -7,35 +7,23 @@ from pathlib import Path
 
 from scalestudy.data.sources.base import COLUMNS, refuse_unused
 from scalestudy.data.sources.files import shown_entries
-from scalestudy.data.sources.layouts.base import Layout, Look, Scan
+from scalestudy.data.sources.layouts.base import Directory, Layout, Listing, Scan, leave_others
 from scalestudy.data.sources.layouts.classes import CLASSES, LABELS, plausible
 from scalestudy.data.sources.layouts.coco import COCO
-from scalestudy.data.sources.layouts.listing import Listing, listing_of
-from scalestudy.data.sources.layouts.names import LAYOUTS, leave_others
-from scalestudy.data.sources.layouts.objects import OBJECTS
-from scalestudy.data.sources.layouts.pairs import PAIRS, PATTERNS, SPLIT_PAIRS, SUFFIXES
+from scalestudy.data.sources.layouts.listing import finished
+from scalestudy.data.sources.layouts.pairs import PAIRS, PATTERNS, SUFFIXES
 from scalestudy.data.sources.layouts.table import TABLE, Sheet, columns_of, list_sheets
 from scalestudy.data.sources.left_out import Leftovers
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
-STRUCTURES: tuple[Layout, ...] = (
-    SPLIT_PAIRS,
-    PAIRS,
-    OBJECTS,
-    SUFFIXES,
-    CLASSES,
-)
+STRUCTURES: tuple[Layout, ...] = (PAIRS, SUFFIXES, CLASSES)
 """Those that the names of files and folders tell: a folder has the first that is recognised."""
 DOCUMENTS: tuple[Layout, ...] = (COCO, TABLE)
 """Those that a file beside the images tells."""
-ASKED: dict[str, Layout] = {
-    "images": PATTERNS,
-    "masks": PATTERNS,
-    "label_pattern": LABELS,
-}
+ASKED: dict[str, Layout] = {"images": PATTERNS, "masks": PATTERNS, "label_pattern": LABELS}
 """Those that a key of [data] asks for."""
-NAMES: dict[str, Layout] = {each.name: each for each in (*STRUCTURES, *DOCUMENTS, *ASKED.values())}
+NAMES: dict[str, Layout] = {layout.name: layout for layout in (*STRUCTURES, *DOCUMENTS)}
 
 
 def list_table(table: Path, data: DataSettings) -> Listing:
@@ -51,8 +39,8 @@ def list_table(table: Path, data: DataSettings) -> Listing:
             f"the file {table} without them",
             "Name the columns: `file_column` and `label_column` under [data].",
         )
-    scan = Scan(Look(table.parent), data, Leftovers(table.parent))
-    return listing_of(list_sheets([Sheet(table, columns, "")], scan), scan)
+    scan = Scan(Directory(table.parent), data, Leftovers(table.parent))
+    return finished(list_sheets([Sheet(table, columns, "")], scan), scan)
 
 
 def list_folder(root: Path, data: DataSettings) -> Listing:
@@ -61,13 +49,13 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
     Raises:
         UserError: It has none, or several; or its samples contradict each other.
     """
-    scan = Scan(Look(root), data, Leftovers(root))
-    chosen = _asked(data) or _recognised(scan)
-    if chosen is not TABLE:
-        refuse_unused(data, COLUMNS, f"{root}: {chosen.words}")
-    if not chosen.whole and "" not in scan.parts:
+    scan = Scan(Directory(root), data, Leftovers(root))
+    layout = _asked(data) or _recognised(scan)
+    if layout is not TABLE:
+        refuse_unused(data, COLUMNS, f"{root}: {layout.words}")
+    if not layout.whole and "" not in scan.parts:
         leave_others(root, [part.path for part in scan.parts.values()], scan.left)
-    return listing_of(chosen.list(scan), scan)
+    return finished(layout.list(scan), scan)
 
 
 def _asked(data: DataSettings) -> Layout | None:
@@ -77,8 +65,13 @@ def _asked(data: DataSettings) -> Layout | None:
 
 
 def _recognised(scan: Scan) -> Layout:
-    layouts = [document for document in DOCUMENTS if document.recognise(scan.root, scan.data)]
-    structure = _structure(scan, strict=not layouts)
+    layouts = [layout for layout in DOCUMENTS if layout.recognise(scan.root, scan.data)]
+    try:
+        structure = _structure(scan)
+    except UserError:
+        if not layouts:  # beside a table, folders need no layout
+            raise
+        structure = None
     if structure is not None and not (layouts and structure is CLASSES and not plausible(scan)):
         layouts.append(structure)
     if len(layouts) > 1:
@@ -88,35 +81,30 @@ def _recognised(scan: Scan) -> Layout:
             f"{scan.root.path}, which may be {' or '.join(layout.words for layout in layouts)}",
             f"Say which under [data]: layout = {names}.",
         )
-    if not layouts:
-        raise _unknown(scan.root.path)
     return layouts[0]
 
 
-def _structure(scan: Scan, *, strict: bool) -> Layout | None:
-    """The layout that the names of files and folders tell, the same in every split; None without one.
+def _structure(scan: Scan) -> Layout:
+    """The layout that the names of files and folders tell, the same in every split.
 
     Raises:
-        UserError: splits differ, or one has none; only if `strict`, since a table needs no such layout.
+        UserError: there is none, or splits differ.
     """
-    for structure in STRUCTURES:
-        if structure.whole and structure.recognise(scan.root, scan.data):
-            return structure
-    try:
-        of_part = {split: _of_part(part, scan.data) for split, part in scan.parts.items()}
-    except UserError:
-        if strict:
-            raise
-        return None
-    layouts = [layout for layout in of_part.values() if layout is not None]
-    # A test set of images without masks is left out by the layout of objects, and told.
-    missing = (
-        [] if layouts and layouts[0].name == "objects" else [split for split in of_part if not of_part[split]]
-    )
-    if not layouts or (not strict and (missing or len(set(layouts)) > 1)):
-        return None
-    if missing:
-        raise _unknown(scan.parts[missing[0]].path)
+    if PAIRS.recognise(scan.root, scan.data):
+        return PAIRS
+    layouts: list[Layout] = []
+    for part in scan.parts.values():
+        layout = next((layout for layout in STRUCTURES if layout.recognise(part, scan.data)), None)
+        if layout is None:
+            raise UserError(
+                "a folder with images/ and masks/ whose files pair by name, or one folder of images for each "
+                "class (either of them, if you like, inside train/, val/ and test/), or another of the "
+                "layouts in docs/data.md",
+                f"{part.path}, which holds {shown_entries(part.path)}",
+                "Arrange the files in one of these ways, say where they lie (`images` and `masks` under "
+                "[data]), or name another folder as the source.",
+            )
+        layouts.append(layout)
     if len(set(layouts)) > 1:
         raise UserError(
             "the same layout in every split",
@@ -125,19 +113,3 @@ def _structure(scan: Scan, *, strict: bool) -> Layout | None:
             "Give every split the layout of train/.",
         )
     return layouts[0]
-
-
-def _of_part(part: Look, data: DataSettings) -> Layout | None:
-    return next(
-        (structure for structure in STRUCTURES if not structure.whole and structure.recognise(part, data)),
-        None,
-    )
-
-
-def _unknown(folder: Path) -> UserError:
-    return UserError(
-        f"a folder with {LAYOUTS}",
-        f"{folder}, which holds {shown_entries(folder)}",
-        "Arrange the files in one of these ways, say where they lie (`images` and `masks` under [data]), or "
-        "name another folder as the source.",
-    )

@@ -1,7 +1,6 @@
 """Public sets that are an archive of images: "cassava", and "indents@zenodo"."""
 
 import lzma
-import os
 import shutil
 import tarfile
 import zipfile
@@ -13,8 +12,9 @@ import numpy as np
 from PIL import Image
 
 from scalestudy.data.images.decode import read_mask
-from scalestudy.data.images.suffixes import READ
 from scalestudy.data.sources.files import is_system, shown_entries
+from scalestudy.data.sources.layouts.index import images_below
+from scalestudy.data.sources.layouts.pairs import matched
 from scalestudy.data.sources.public.base import SET, About, Public, Recipe
 from scalestudy.data.sources.public.download import Downloading, RemoteFile, fetch
 from scalestudy.study.settings import DataSettings
@@ -35,8 +35,8 @@ ZENODO_INDENTS = RemoteFile(
 def cassava(argument: str | None, data: DataSettings) -> Public:
     """The source "cassava": the published split, without TensorFlow Datasets."""
     _refuse_argument("cassava", argument)
-    make = partial(_cassava, CASSAVA)
-    return Public(Recipe("cassava", "cassava", "classes", CASSAVA.hash, make), data)
+    recipe = Recipe("cassava", "cassava", "classes", CASSAVA.hash, partial(_cassava, CASSAVA))
+    return Public(recipe, data)
 
 
 def zenodo_indents(argument: str | None, data: DataSettings) -> Public:
@@ -47,32 +47,56 @@ def zenodo_indents(argument: str | None, data: DataSettings) -> Public:
     return Public(recipe, data)
 
 
+def _refuse_argument(name: str, argument: str | None) -> None:
+    if argument is not None:
+        raise UserError(f'"{name}" alone', f'"{name}:{argument}"', f'Write "{name}".')
+
+
 def _cassava(file: RemoteFile, folder: Path, store: Path, downloading: Downloading) -> About:
-    archive = fetch(file, store, downloading)
     unpacked = folder / "unpacked"
-    unpacked.mkdir()
-    unpack(archive, unpacked)
+    unpack(fetch(file, store, downloading), unpacked)
     # Below one folder, cassavaleafdata/{train,validation,test}/CLASS/*.jpg.
     inside = [entry for entry in unpacked.iterdir() if not is_system(entry)]
     (inside[0] if len(inside) == 1 and inside[0].is_dir() else unpacked).rename(folder / SET)
-    if unpacked.exists():
-        unpacked.rmdir()
+    shutil.rmtree(unpacked, ignore_errors=True)
     return About()
 
 
 def _indents(file: RemoteFile, folder: Path, store: Path, downloading: Downloading) -> About:
-    archive = fetch(file, store, downloading)
+    """Images and masks, paired by name: a folder is of masks if "mask" or "label" is in its own name.
+
+    Masks that were smoothed are cut at half of full scale.
+    """
     unpacked = store / "unpacked"
-    shutil.rmtree(unpacked, ignore_errors=True)
-    unpacked.mkdir()
-    unpack(archive, unpacked)
-    images, masks = paired_folders(unpacked)
-    for name, pairs in (("images", images), ("masks", masks)):
+    shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier attempt
+    unpack(fetch(file, store, downloading), unpacked)
+
+    def name_of(path: Path) -> str:
+        return "-".join((*path.relative_to(unpacked).parts[:-2], path.stem))
+
+    def is_mask(path: Path) -> bool:
+        # The archive itself is called masks: only the last folder tells.
+        folder = path.parent.name.lower() if path.parent != unpacked else ""
+        return "mask" in folder or "label" in folder
+
+    files = images_below(unpacked)
+    masks = [path for path in files if is_mask(path)]
+    images = [path for path in files if not is_mask(path)]
+    if not images or not masks:
+        raise UserError(
+            "folders of images and of masks whose files pair by name",
+            f"{len(images)} images and {len(masks)} masks in {shown_entries(unpacked)}",
+            "Unpack the archive yourself into images/ and masks/, and name that folder as the source.",
+        )
+    pairs, _ = matched(images, masks, name_of)
+    for name in ("images", "masks"):
         (folder / SET / name).mkdir(parents=True)
-        for stem, path in pairs.items():
-            path.rename(folder / SET / name / f"{stem}{path.suffix.lower()}")
-    for path in sorted((folder / SET / "masks").iterdir()):
-        _make_binary(path)
+    for image, mask in pairs:
+        image.rename(folder / SET / "images" / f"{name_of(image)}{image.suffix.lower()}")
+        values = read_mask(mask)
+        if not set(np.unique(values).tolist()) <= {0, 1}:
+            values = np.where(values > 127, 255, 0)
+        Image.fromarray(values.astype(np.uint8)).save(folder / SET / "masks" / f"{name_of(image)}.png")
     return About()
 
 
@@ -80,12 +104,13 @@ _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EO
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a .zip or a .tar (compressed or not) into an empty folder.
+    """Unpack a .zip or a .tar (compressed or not) into an empty folder, made where it is missing.
 
     Raises:
         UserError: the archive is damaged, or holds what leads out of the folder.
         OSError: the folder cannot take it.
     """
+    folder.mkdir(exist_ok=True)
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as pack:
@@ -93,83 +118,10 @@ def unpack(archive: Path, folder: Path) -> None:
         else:
             with tarfile.open(archive) as tar:
                 tar.extractall(folder, filter="data")
-    except _DAMAGED as error:
-        raise _damaged(archive, error) from error
-    except OSError as error:
-        if error.errno is None:  # what gzip and zlib raise of damaged streams
-            raise _damaged(archive, error) from error
-        raise
-
-
-def _damaged(archive: Path, error: Exception) -> UserError:
-    return UserError("an archive that can be unpacked", f"{archive}: {error}", "Delete it and run again.")
-
-
-def paired_folders(root: Path) -> tuple[dict[str, Path], dict[str, Path]]:
-    """Images and their masks by name, wherever below `root` two folders pair.
-
-    A folder is of masks if "mask" or "label" is in its name. Of the names of files "mask", "_mask" and the
-    like do not count: `a.png` pairs with `a_mask.png`.
-
-    Raises:
-        UserError: there are none, or a folder of masks pairs with no folder of images or with several.
-    """
-    folders: dict[Path, list[Path]] = {}
-    for path, _, names in os.walk(root):
-        files = [Path(path, name) for name in sorted(names)]
-        taken = [file for file in files if not is_system(file) and file.suffix.lower() in READ]
-        if taken:
-            folders[Path(path)] = taken
-    images: dict[str, Path] = {}
-    masks: dict[str, Path] = {}
-    for folder in filter(lambda path: _is_of_masks(path, root), folders):
-        of_masks = _by_name(folders[folder])
-        others = [other for other in folders if not _is_of_masks(other, root)]
-        alike = [other for other in others if of_masks and _by_name(folders[other]).keys() == of_masks.keys()]
-        if len(alike) != 1:
-            images.clear()
-            break
-        before = f"{len(masks)}-" if masks else ""
-        images |= {before + name: path for name, path in _by_name(folders[alike[0]]).items()}
-        masks |= {before + name: path for name, path in of_masks.items()}
-    if not images:
-        shown = ", ".join(f"{folder.relative_to(root)}/ ({len(files)})" for folder, files in folders.items())
+    except (*_DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        # Without a number it is what gzip and zlib raise of damaged streams.
         raise UserError(
-            "folders of images and of masks whose files pair by name",
-            shown or shown_entries(root),
-            "Unpack the archive yourself into images/ and masks/, and name that folder as the source.",
-        )
-    return images, masks
-
-
-def _by_name(files: list[Path]) -> dict[str, Path]:
-    """Files by the names that they pair by; none where two have the same."""
-    named = {_bare(file.stem): file for file in files}
-    return named if len(named) == len(files) else {}
-
-
-def _is_of_masks(folder: Path, root: Path) -> bool:
-    # The archive itself is called masks: only the last part of the path tells.
-    name = folder.name.lower() if folder != root else ""
-    return "mask" in name or "label" in name
-
-
-def _bare(stem: str) -> str:
-    bare = stem.lower()
-    for word in ("masks", "mask", "label", "image", "img"):
-        bare = bare.removesuffix(word).removeprefix(word).strip("_- .")
-    return bare or stem
-
-
-def _make_binary(path: Path) -> None:
-    """Masks that were smoothed: from half of full scale on it is an indent. Others stay as they are."""
-    mask = read_mask(path)
-    values = set(np.unique(mask).tolist())
-    if not (values <= {0, 255} or values <= {0, 1}):
-        path.unlink()
-        Image.fromarray(np.where(mask > 127, 255, 0).astype(np.uint8)).save(path.with_suffix(".png"))
-
-
-def _refuse_argument(name: str, argument: str | None) -> None:
-    if argument is not None:
-        raise UserError(f'"{name}" alone', f'"{name}:{argument}"', f'Write "{name}".')
+            "an archive that can be unpacked", f"{archive}: {error}", "Delete it and run again."
+        ) from error

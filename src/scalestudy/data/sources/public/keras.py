@@ -6,7 +6,6 @@ not fetched again. They are read without Keras.
 
 import difflib
 import gzip
-import io
 import pickle
 import shutil
 import tarfile
@@ -16,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from scalestudy.data.sources.public.base import SET, About, Public, Recipe
 from scalestudy.data.sources.public.download import Downloading, RemoteFile, fetch
+from scalestudy.data.types import Array
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
-Array = npt.NDArray[Any]
 _GOOGLE = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 _TORONTO = "https://www.cs.toronto.edu/~kriz/"
 
@@ -73,6 +71,8 @@ FASHION_NAMES = (
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
 """As Zalando names them by index."""
+Arrays = tuple[Array, Array]
+"""Images and their classes."""
 
 
 def keras(argument: str | None, data: DataSettings) -> Public:
@@ -84,97 +84,82 @@ def keras(argument: str | None, data: DataSettings) -> Public:
             f"keras:{argument}" if argument else '"keras" without a name',
             f"Did you mean keras:{close[0]}?" if close else "Correct the name; tfds:NAME has other sets.",
         )
-    files, make = _SETS[argument]
+    files, read = _SETS[argument]
     version = " ".join(file.hash for file in files)
-    return Public(
-        Recipe(f"keras-{argument}", f"keras:{argument}", "classes", version, partial(make, files)), data
+    recipe = Recipe(f"keras-{argument}", f"keras:{argument}", "classes", version, partial(_make, files, read))
+    return Public(recipe, data)
+
+
+Read = Callable[..., tuple[Arrays, Arrays, list[str]]]
+"""From the files to the training set, the test set, and the names of the classes."""
+
+
+def _make(
+    files: tuple[RemoteFile, ...], read: Read | None, folder: Path, store: Path, downloading: Downloading
+) -> About:
+    paths = [fetch(file, store, downloading) for file in files]
+    if read is None:
+        shutil.copyfile(paths[0], folder / f"{SET}.npz")
+        return About()
+    (x_train, y_train), (x_test, y_test), names = read(*paths)
+    np.savez(folder / f"{SET}.npz", x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+    return About(names)
+
+
+def _fashion(*paths: Path) -> tuple[Arrays, Arrays, list[str]]:
+    """IDX files of bytes, whose headers are 16 bytes of images and 8 of classes."""
+    x_train, y_train, x_test, y_test = (
+        np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16 - 8 * (index % 2))
+        for index, path in enumerate(paths)
+    )
+    return (
+        (x_train.reshape(-1, 28, 28), y_train),
+        (x_test.reshape(-1, 28, 28), y_test),
+        list(FASHION_NAMES),
     )
 
 
-def _mnist(files: tuple[RemoteFile, ...], folder: Path, store: Path, downloading: Downloading) -> About:
-    shutil.copyfile(fetch(files[0], store, downloading), folder / f"{SET}.npz")
-    return About()
-
-
-def _fashion(files: tuple[RemoteFile, ...], folder: Path, store: Path, downloading: Downloading) -> About:
-    x_train, y_train, x_test, y_test = (_idx(fetch(file, store, downloading)) for file in files)
-    _save(folder, x_train, y_train, x_test, y_test)
-    return About(list(FASHION_NAMES))
-
-
-def _cifar10(files: tuple[RemoteFile, ...], folder: Path, store: Path, downloading: Downloading) -> About:
-    root = "cifar-10-batches-py"
-    batches = [*(f"{root}/data_batch_{number}" for number in range(1, 6)), f"{root}/test_batch"]
-    read = _batches(fetch(files[0], store, downloading), [*batches, f"{root}/batches.meta"])
-    pairs = [_pair(read[name], b"labels") for name in batches]
-    x, y = (np.concatenate(part) for part in zip(*pairs[:-1], strict=True))
-    _save(folder, x, y, *pairs[-1])
-    return About(_texts(read[f"{root}/batches.meta"][b"label_names"]))
-
-
-def _cifar100(files: tuple[RemoteFile, ...], folder: Path, store: Path, downloading: Downloading) -> About:
-    names = [f"cifar-100-python/{name}" for name in ("train", "test", "meta")]
-    train, test, meta = _batches(fetch(files[0], store, downloading), names).values()
-    _save(folder, *_pair(train, b"fine_labels"), *_pair(test, b"fine_labels"))
-    return About(_texts(meta[b"fine_label_names"]))
-
-
-def _save(folder: Path, x_train: Array, y_train: Array, x_test: Array, y_test: Array) -> None:
-    np.savez(folder / f"{SET}.npz", x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
-
-
-def _idx(file: Path) -> Array:
-    """An array in the IDX format of MNIST: magic with type (8: bytes) and rank, sizes, bytes in C order."""
-    with gzip.open(file) as stream:
-        content = stream.read()
-    rank = content[3] if content[:3] == b"\0\0\x08" else 0
-    shape = np.frombuffer(content, ">u4", rank, 4)
-    values = np.frombuffer(content, np.uint8, -1, 4 + 4 * rank)
-    if not rank or values.size != int(np.prod(shape, dtype=np.int64)):
-        raise _unexpected(file)
-    return values.reshape(shape)
-
-
-def _batches(archive: Path, names: list[str]) -> dict[str, dict[bytes, Any]]:
-    """These pickles of an archive, read in memory: nothing is unpacked, and nothing but arrays is made."""
+def _cifar(archive: Path, *, train: tuple[str, ...], test: str, names: str, labels: bytes) -> Any:
+    """Pickles of planes. Their archive is the published one, by its checksum: nothing else is unpickled."""
     with tarfile.open(archive) as tar:
-        batches = {}
-        for name in names:
+
+        def read(name: str) -> dict[bytes, Any]:
             stream = tar.extractfile(name)
-            if stream is None:
-                raise _unexpected(archive)
-            batches[name] = _ArraysOnly(io.BytesIO(stream.read()), encoding="bytes").load()
-        return batches
+            assert stream is not None
+            return dict(pickle.load(stream, encoding="bytes"))
+
+        def arrays(members: tuple[str, ...]) -> Arrays:
+            batches = [read(member) for member in members]
+            images = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
+            classes = np.concatenate([batch[labels] for batch in batches])
+            return np.ascontiguousarray(images.transpose(0, 2, 3, 1)), classes.astype(np.int64)
+
+        kind = b"fine_label_names" if labels == b"fine_labels" else b"label_names"
+        return arrays(train), arrays((test,)), [name.decode() for name in read(names)[kind]]
 
 
-def _pair(batch: dict[bytes, Any], labels: bytes) -> tuple[Array, Array]:
-    """Images uint8 [N, 32, 32, 3], which are stored as planes, and their classes [N]."""
-    images = batch[b"data"].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-    return np.ascontiguousarray(images), np.asarray(batch[labels], np.int64)
-
-
-def _texts(names: list[bytes]) -> list[str]:
-    return [name.decode() for name in names]
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """Reads pickles of tables, lists, numbers, texts and NumPy arrays; all else would run code of others."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in (("numpy", "ndarray"), ("numpy", "dtype")):
-            return getattr(np, name)
-        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
-            return np.ndarray.__reduce__(np.zeros(0))[0]
-        raise pickle.UnpicklingError(f"{module}.{name} is no array")
-
-
-def _unexpected(file: Path) -> UserError:
-    return UserError("the layout that its publisher describes", str(file), "Delete that file and run again.")
-
-
-_SETS: dict[str, tuple[tuple[RemoteFile, ...], Callable[..., About]]] = {
-    "mnist": ((MNIST,), _mnist),
+_TEN, _HUNDRED = "cifar-10-batches-py", "cifar-100-python"
+_SETS: dict[str, tuple[tuple[RemoteFile, ...], Read | None]] = {
+    "mnist": ((MNIST,), None),
     "fashion_mnist": (FASHION_MNIST, _fashion),
-    "cifar10": ((CIFAR10,), _cifar10),
-    "cifar100": ((CIFAR100,), _cifar100),
+    "cifar10": (
+        (CIFAR10,),
+        partial(
+            _cifar,
+            train=tuple(f"{_TEN}/data_batch_{number}" for number in range(1, 6)),
+            test=f"{_TEN}/test_batch",
+            names=f"{_TEN}/batches.meta",
+            labels=b"labels",
+        ),
+    ),
+    "cifar100": (
+        (CIFAR100,),
+        partial(
+            _cifar,
+            train=(f"{_HUNDRED}/train",),
+            test=f"{_HUNDRED}/test",
+            names=f"{_HUNDRED}/meta",
+            labels=b"fine_labels",
+        ),
+    ),
 }
