@@ -258,9 +258,9 @@ def test_a_mask_that_is_turned_with_its_image_lies_on_it(mask_folder, ready, sav
 
 
 @pytest.mark.parametrize("name", ["Images", "MASKS"])
-def test_two_folders_that_differ_in_capitals_are_refused(mask_folder, ready, name):
+def test_two_folders_that_differ_in_capitals_are_refused(mask_folder, ready, save, name):
     root = mask_folder()
-    (root / name).mkdir()
+    save(root / name / "s0.png", square(0))
     message = refusal(ready, root)
     assert f"{name}/" in message
     assert f"one folder for the {name.lower()}" in message
