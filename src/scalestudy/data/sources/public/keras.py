@@ -4,7 +4,6 @@ The same files, from the same addresses, as `keras.datasets` takes; those that K
 not fetched again. They are read without Keras.
 """
 
-import difflib
 import gzip
 import pickle
 import shutil
@@ -22,48 +21,33 @@ from scalestudy.data.types import Array
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
-_GOOGLE = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
-_TORONTO = "https://www.cs.toronto.edu/~kriz/"
+_GOOGLE = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"
+_TORONTO = "https://www.cs.toronto.edu/~kriz"
 
 # Checksums as in keras.datasets (Keras 3.15); those of Fashion-MNIST, of which Keras checks none, and all
 # sizes as TensorFlow Datasets 4.9.10 and the publishers state them.
 MNIST = RemoteFile(
-    f"{_GOOGLE}mnist.npz",
-    "sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
-    11_490_434,
+    f"{_GOOGLE}/mnist.npz",
+    "sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1", 11_490_434,
     ("mnist.npz",),
-)
+)  # fmt: skip
 CIFAR10 = RemoteFile(
-    f"{_TORONTO}cifar-10-python.tar.gz",
-    "sha256:6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
-    170_498_071,
+    f"{_TORONTO}/cifar-10-python.tar.gz",
+    "sha256:6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce", 170_498_071,
     ("cifar-10-batches-py-target_archive", "cifar-10-batches-py.tar.gz"),
-)
+)  # fmt: skip
 CIFAR100 = RemoteFile(
-    f"{_TORONTO}cifar-100-python.tar.gz",
-    "sha256:85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
-    169_001_437,
+    f"{_TORONTO}/cifar-100-python.tar.gz",
+    "sha256:85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7", 169_001_437,
     ("cifar-100-python-target_archive", "cifar-100-python.tar.gz"),
-)
+)  # fmt: skip
 FASHION_MNIST = tuple(
-    RemoteFile(f"{_GOOGLE}{name}.gz", f"sha256:{checksum}", size, (f"fashion-mnist/{name}.gz",))
+    RemoteFile(f"{_GOOGLE}/{name}-ubyte.gz", f"sha256:{checksum}", size, (f"fashion-mnist/{name}-ubyte.gz",))
     for name, checksum, size in (
-        (
-            "train-images-idx3-ubyte",
-            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-            26_421_880,
-        ),
-        (
-            "train-labels-idx1-ubyte",
-            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-            29_515,
-        ),
-        (
-            "t10k-images-idx3-ubyte",
-            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-            4_422_102,
-        ),
-        ("t10k-labels-idx1-ubyte", "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", 5_148),
+        ("train-images-idx3", "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84", 26_421_880),
+        ("train-labels-idx1", "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845", 29_515),
+        ("t10k-images-idx3", "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073", 4_422_102),
+        ("t10k-labels-idx1", "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", 5_148),
     )
 )
 FASHION_NAMES = (
@@ -78,16 +62,14 @@ Arrays = tuple[Array, Array]
 def keras(argument: str | None, data: DataSettings) -> Public:
     """The source "keras:NAME"."""
     if argument not in _SETS:
-        close = difflib.get_close_matches(argument or "", _SETS, n=1)
         raise UserError(
             f"one of {', '.join(f'keras:{name}' for name in _SETS)}",
             f"keras:{argument}" if argument else '"keras" without a name',
-            f"Did you mean keras:{close[0]}?" if close else "Correct the name; tfds:NAME has other sets.",
+            "Correct the name; tfds:NAME has other sets.",
         )
     files, read = _SETS[argument]
-    version = " ".join(file.hash for file in files)
-    recipe = Recipe(f"keras-{argument}", f"keras:{argument}", "classes", version, partial(_make, files, read))
-    return Public(recipe, data)
+    version, make = " ".join(file.hash for file in files), partial(_make, files, read)
+    return Public(Recipe(f"keras-{argument}", f"keras:{argument}", "classes", version, make), data)
 
 
 Read = Callable[..., tuple[Arrays, Arrays, list[str]]]
@@ -119,47 +101,37 @@ def _fashion(*paths: Path) -> tuple[Arrays, Arrays, list[str]]:
     )
 
 
-def _cifar(archive: Path, *, train: tuple[str, ...], test: str, names: str, labels: bytes) -> Any:
+def _cifar(root: str, train: tuple[str, ...], test: str, meta: str, labels: str, archive: Path) -> Any:
     """Pickles of planes. Their archive is the published one, by its checksum: nothing else is unpickled."""
     with tarfile.open(archive) as tar:
 
         def read(name: str) -> dict[bytes, Any]:
-            stream = tar.extractfile(name)
+            stream = tar.extractfile(f"{root}/{name}")
             assert stream is not None
             return dict(pickle.load(stream, encoding="bytes"))
 
-        def arrays(members: tuple[str, ...]) -> Arrays:
-            batches = [read(member) for member in members]
+        def arrays(*names: str) -> Arrays:
+            batches = [read(name) for name in names]
             images = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32)
-            classes = np.concatenate([batch[labels] for batch in batches])
+            classes = np.concatenate([batch[f"{labels}s".encode()] for batch in batches])
             return np.ascontiguousarray(images.transpose(0, 2, 3, 1)), classes.astype(np.int64)
 
-        kind = b"fine_label_names" if labels == b"fine_labels" else b"label_names"
-        return arrays(train), arrays((test,)), [name.decode() for name in read(names)[kind]]
+        names = [name.decode() for name in read(meta)[f"{labels}_names".encode()]]
+        return arrays(*train), arrays(test), names
 
 
-_TEN, _HUNDRED = "cifar-10-batches-py", "cifar-100-python"
+_CIFAR10 = partial(
+    _cifar,
+    "cifar-10-batches-py",
+    tuple(f"data_batch_{number}" for number in range(1, 6)),
+    "test_batch",
+    "batches.meta",
+    "label",
+)
+_CIFAR100 = partial(_cifar, "cifar-100-python", ("train",), "test", "meta", "fine_label")
 _SETS: dict[str, tuple[tuple[RemoteFile, ...], Read | None]] = {
     "mnist": ((MNIST,), None),
     "fashion_mnist": (FASHION_MNIST, _fashion),
-    "cifar10": (
-        (CIFAR10,),
-        partial(
-            _cifar,
-            train=tuple(f"{_TEN}/data_batch_{number}" for number in range(1, 6)),
-            test=f"{_TEN}/test_batch",
-            names=f"{_TEN}/batches.meta",
-            labels=b"labels",
-        ),
-    ),
-    "cifar100": (
-        (CIFAR100,),
-        partial(
-            _cifar,
-            train=(f"{_HUNDRED}/train",),
-            test=f"{_HUNDRED}/test",
-            names=f"{_HUNDRED}/meta",
-            labels=b"fine_labels",
-        ),
-    ),
+    "cifar10": ((CIFAR10,), _CIFAR10),
+    "cifar100": ((CIFAR100,), _CIFAR100),
 }
