@@ -27,7 +27,7 @@ def prepare(
         str,
         typer.Argument(
             help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits, "
-            "tfds:NAME, keras:NAME, cassava, indents@zenodo.",
+            "tfds:NAME, keras:NAME, indents@zenodo.",
             metavar="STUDY_OR_SOURCE",
         ),
     ],

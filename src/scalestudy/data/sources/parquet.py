@@ -10,11 +10,10 @@ from scalestudy.data.images.masks import MaskFile
 from scalestudy.data.sources.base import Contents, files_digest, refuse_unused
 from scalestudy.data.sources.folders import ImageFolder
 from scalestudy.data.sources.layouts.base import Directory, ListedSample, Listing, Scan, leave_others
-from scalestudy.data.sources.layouts.listing import finished
+from scalestudy.data.sources.layouts.find import finished
 from scalestudy.data.sources.layouts.names import split_in
 from scalestudy.data.sources.layouts.table import USUAL
-from scalestudy.data.sources.left_out import LeftOut, Leftovers
-from scalestudy.data.sources.registry import Kind
+from scalestudy.data.sources.left_out import Leftovers
 from scalestudy.data.types import Sample
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
@@ -40,61 +39,38 @@ class ParquetFile(NamedTuple):
     classes: tuple[str, ...]
 
 
-class ParquetImages:
+class ParquetImages(ImageFolder):
     """Source of the images in Parquet files; while they are read, they lie in a temporary folder."""
 
     def __init__(self, root: Path, data: DataSettings, files: list[ParquetFile]) -> None:
         self.label, self.identity = root.name, str(root)
-        self.kind: Kind = "masks" if files[0].masks else "classes"
+        self.kind = "masks" if files[0].masks else "classes"
         self.fingerprint = files_digest(root, [file.path for file in files])
-        self._told = f"Parquet files of images ({files[0].image!r} and {files[0].target!r})"
         left = Leftovers(root)
         taken = {file.path for file in files} | {file.path.parent for file in files}
         for folder in sorted({root, *(file.path.parent for file in files)}):
             leave_others(folder, taken, left)
-        self._rest = left.found()
+        self.left_out = left.found()
         refuse_unused(data, ("file_column", "split_column"), f"images in Parquet files: {root}")
         self._data, self._files = data, files
-        self._unpacked: tempfile.TemporaryDirectory[str] | None = None
-        self._source: ImageFolder | None = None
-
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """What lies beside the files; and once headers are looked at, damaged images that it goes without."""
-        return (*self._rest, *(self._source.left_out if self._source is not None else ()))
-
-    @property
-    def understood(self) -> str:
-        """Which columns are read; and after `rows` what the values of masks mean."""
-        return self._told if self._source is None else self._source.understood
 
     def contents(self) -> Contents:
         """Unpack all images, and look at their headers."""
         self._unpacked = tempfile.TemporaryDirectory(prefix="scalestudy-parquet-")
-        root = Path(self._unpacked.name)
+        root, first = Path(self._unpacked.name), self._files[0]
         samples = [sample for file in self._files for sample in _unpack(file, root)]
-        listing = Listing(samples, self._told, list(self._files[0].classes) or None)
-        scan = Scan(Directory(root), self._data, Leftovers(root))
-        self._source = ImageFolder(root, self._data, finished(listing, scan))
-        return self._source.contents()
+        understood = f"Parquet files of images ({first.image!r} and {first.target!r})"
+        listing = Listing(samples, understood, list(first.classes) or None)
+        listing = finished(listing, Scan(Directory(root), self._data, Leftovers(root)))
+        of_files = {name: getattr(self, name) for name in ("label", "identity", "fingerprint", "left_out")}
+        super().__init__(root, self._data, listing)
+        vars(self).update(of_files)
+        return super().contents()
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order. Called once: the unpacked images go at its end."""
-        assert self._source is not None
-        assert self._unpacked is not None
         with self._unpacked:
-            yield from self._source.rows()
-
-    def class_names(self) -> list[str]:
-        """Names of the classes by index."""
-        assert self._source is not None
-        return self._source.class_names()
-
-    def __getattr__(self, name: str) -> Any:
-        """What more its reader tells, such as `ignored`."""
-        if name.startswith("_") or self._source is None:
-            raise AttributeError(name)
-        return getattr(self._source, name)
+            yield from super().rows()
 
 
 def find_files(root: Path, data: DataSettings) -> list[ParquetFile]:

@@ -42,19 +42,7 @@ def polygon(points: Array, size: Size) -> Array:
     return inside
 
 
-def runs(counts: list[int], size: Size) -> Array:
-    """The pixels of a run-length encoding, bool [H, W]: runs of 0 and 1 in turn, down the columns.
-
-    Raises:
-        ValueError: its runs are not as many pixels as the image has.
-    """
-    values = np.arange(len(counts)) % 2 == 1
-    if min(counts, default=0) < 0 or sum(counts) != size[0] * size[1]:
-        raise ValueError(f"runs over {sum(counts)} pixels of an image of {size[0]} x {size[1]}")
-    return np.repeat(values, counts).reshape(size[1], size[0]).T
-
-
-def uncompressed(text: str) -> list[int]:
+def run_lengths(text: str) -> list[int]:
     """Run lengths from COCO's compressed text: groups of 5 bits, each run but the first two as a difference.
 
     Raises:
@@ -68,28 +56,29 @@ def uncompressed(text: str) -> list[int]:
             raise ValueError(f"{letter!r} in run lengths")
         value |= (bits & 31) << shift
         shift += 5
-        if bits & 32:
-            continue
-        if bits & 16:
-            value -= 1 << shift
-        counts.append(value + (counts[-2] if len(counts) > 2 else 0))
-        value = shift = 0
+        if not bits & 32:
+            value -= (1 << shift) if bits & 16 else 0
+            counts.append(value + (counts[-2] if len(counts) > 2 else 0))
+            value = shift = 0
     if shift:
         raise ValueError("run lengths that end in the middle")
     return counts
 
 
 def shape(segmentation: Any, size: Size) -> Array:
-    """The pixels of one annotation's `segmentation`: the union of its polygons, or its runs; bool [H, W].
+    """The pixels of one annotation's `segmentation`, bool [H, W]: the union of its polygons, or its runs.
+
+    Runs are of 0 and 1 in turn, down the columns.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or of another size.
     """
     if isinstance(segmentation, dict):
         counts, height_width = segmentation["counts"], tuple(segmentation["size"])
-        if height_width != size:
-            raise ValueError(f"runs of an image of {height_width} in one of {size}")
-        return runs(uncompressed(counts) if isinstance(counts, str) else counts, size)
+        counts = run_lengths(counts) if isinstance(counts, str) else counts
+        if height_width != size or min(counts, default=0) < 0 or sum(counts) != size[0] * size[1]:
+            raise ValueError(f"runs over {sum(counts)} pixels of {height_width} in an image of {size}")
+        return np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(size[1], size[0]).T
     joined = np.zeros(size, bool)
     for corners in segmentation:
         points = np.asarray(corners, float)

@@ -1,4 +1,4 @@
-"""Public sets that are an archive of images: "cassava", and "indents@zenodo"."""
+"""The public set "indents@zenodo", an archive of images and masks."""
 
 import lzma
 import shutil
@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from scalestudy.data.images.decode import read_mask
-from scalestudy.data.sources.files import is_system, shown_entries
+from scalestudy.data.sources.files import shown_entries
 from scalestudy.data.sources.layouts.index import images_below
 from scalestudy.data.sources.layouts.pairs import matched
 from scalestudy.data.sources.public.base import SET, About, Public, Recipe
@@ -20,46 +20,19 @@ from scalestudy.data.sources.public.download import Downloading, RemoteFile, fet
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
-CASSAVA = RemoteFile(
-    "https://storage.googleapis.com/emcassavadata/cassavaleafdata.zip",
-    "sha256:8ae63d2ef7dee0899d252a748523e603f97e2ae7022f103f92fc42a9fce74d95",
-    1_354_096_203,
-)
-"""E. Mwebaze et al., iCassava 2019; 5,656, 1,889 and 1,885 photographs of leaves in five classes."""
 ZENODO_INDENTS = RemoteFile(
     "https://zenodo.org/records/7639190/files/masks.tar.gz", "md5:047f601bdd2b5526fa8c50ea1b4c5f52"
 )
 """1,120 electron micrographs of indents with masks, doi:10.5281/zenodo.7639190, CC BY 4.0."""
 
 
-def cassava(argument: str | None, data: DataSettings) -> Public:
-    """The source "cassava": the published split, without TensorFlow Datasets."""
-    _refuse_argument("cassava", argument)
-    recipe = Recipe("cassava", "cassava", "classes", CASSAVA.hash, partial(_cassava, CASSAVA))
-    return Public(recipe, data)
-
-
 def zenodo_indents(argument: str | None, data: DataSettings) -> Public:
     """The source "indents@zenodo"."""
-    _refuse_argument("indents@zenodo", argument)
+    if argument is not None:
+        raise UserError('"indents@zenodo" alone', f'"indents@zenodo:{argument}"', 'Write "indents@zenodo".')
     make = partial(_indents, ZENODO_INDENTS)
     recipe = Recipe("indents-zenodo", "indents@zenodo", "masks", f"1 {ZENODO_INDENTS.hash}", make)
     return Public(recipe, data)
-
-
-def _refuse_argument(name: str, argument: str | None) -> None:
-    if argument is not None:
-        raise UserError(f'"{name}" alone', f'"{name}:{argument}"', f'Write "{name}".')
-
-
-def _cassava(file: RemoteFile, folder: Path, store: Path, downloading: Downloading) -> About:
-    unpacked = folder / "unpacked"
-    unpack(fetch(file, store, downloading), unpacked)
-    # Below one folder, cassavaleafdata/{train,validation,test}/CLASS/*.jpg.
-    inside = [entry for entry in unpacked.iterdir() if not is_system(entry)]
-    (inside[0] if len(inside) == 1 and inside[0].is_dir() else unpacked).rename(folder / SET)
-    shutil.rmtree(unpacked, ignore_errors=True)
-    return About()
 
 
 def _indents(file: RemoteFile, folder: Path, store: Path, downloading: Downloading) -> About:
