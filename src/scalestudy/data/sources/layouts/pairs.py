@@ -102,8 +102,8 @@ def _by_name(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str,
     return file_of
 
 
-class Part(NamedTuple):
-    """What folders of images and of masks belong to."""
+class SplitGroup(NamedTuple):
+    """The split and the group that folders of images and of masks belong to."""
 
     split: str
     group: str | None
@@ -121,35 +121,34 @@ class Folders:
     """The folders below a root that hold images, by what their names say, and the couples among them."""
 
     root: Directory
-    of_part: dict[Part, dict[str, list[Directory]]] = field(default_factory=dict)
+    of_part: dict[SplitGroup, dict[str, list[Directory]]] = field(default_factory=dict)
 
-    def add(self, folder: Directory, what: str | None, part: Part, *, empty: bool) -> None:
+    def add(self, folder: Directory, what: str | None, part: SplitGroup, *, empty: bool) -> None:
         """Note a folder and those inside it, down to a split, a group and a role."""
         for name, inner in folder.folders.items():
             inner_what, split = role(name)
-            # Nothing says twice what it holds, and of a group no folder says so.
-            known = inner_what or split
-            if (inner_what and what) not in (None, inner_what) or (split and part.split):
+            # Split, group and role are said once each; a role again with a split (images/train_images).
+            again = inner_what and what and not (split and inner_what == what)
+            unknown = not inner_what and not split
+            if again or (split and part.split) or (unknown and (part.group is not None or what)):
                 continue
-            if not known and (part.group is not None or what):
-                continue
-            inside = Part(part.split or split or "", part.group if known else name)
+            inside = SplitGroup(part.split or split or "", name if unknown else part.group)
             holds = inner_what or what
             if inner.images or (empty and name.lower() in USUAL):
                 self.of_part.setdefault(inside, {}).setdefault(holds or "", []).append(inner)
             self.add(inner, holds, inside, empty=empty)
 
-    def couples(self) -> dict[Part, Couple]:
-        """Those that have both.
+    def couples(self, *, grouped: bool) -> dict[SplitGroup, Couple]:
+        """Those that have both, in groups or not.
 
         Raises:
             UserError: there are two folders for one of them.
         """
         couples = {}
         for part, folders in self.of_part.items():
-            images = folders.get("image") or (folders.get("", []) if part.group is None else [])
+            images = folders.get("image") or ([] if grouped else folders.get("", []))
             masks = folders.get("mask", [])
-            if images and masks:
+            if images and masks and grouped is (part.group is not None):
                 couples[part] = Couple(self._one(images, "image"), self._one(masks, "mask"))
         return couples
 
@@ -164,7 +163,7 @@ class Folders:
         return (usual or folders)[0]
 
 
-def find_couples(root: Directory) -> tuple[dict[Part, Couple], list[Directory]]:
+def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
     """Folders of images with those of their masks, and the folders of test images without masks.
 
     Raises:
@@ -172,21 +171,22 @@ def find_couples(root: Directory) -> tuple[dict[Part, Couple], list[Directory]]:
     """
     for empty in (False, True):  # images/ beside an empty masks/ is a mistake to be named
         folders = Folders(root)
-        folders.add(root, None, Part("", None), empty=empty)
-        couples = folders.couples()
-        grouped = {part: couple for part, couple in couples.items() if part.group is not None}
-        plain = {part: couple for part, couple in couples.items() if part.group is None}
-        if Part("train", None) in plain:
+        folders.add(root, None, SplitGroup("", None), empty=empty)
+        plain = folders.couples(grouped=False)
+        if SplitGroup("train", None) in plain:
             return _of_splits(folders, {part: item for part, item in plain.items() if part.split})
-        if Part("", None) in plain:
-            return {Part("", None): plain[Part("", None)]}, []
-        all_groups = [part for part in folders.of_part if part.group is not None]
-        if grouped and 2 * len(grouped) > len([part for part in all_groups if part.split != "test"]):
+        if SplitGroup("", None) in plain:
+            return {SplitGroup("", None): plain[SplitGroup("", None)]}, []
+        grouped = folders.couples(grouped=True)
+        groups = [part for part in folders.of_part if part.group is not None and part.split != "test"]
+        if grouped and 2 * len(grouped) > len(groups):
             return _of_splits(folders, grouped)
     return {}, []
 
 
-def _of_splits(folders: Folders, couples: dict[Part, Couple]) -> tuple[dict[Part, Couple], list[Directory]]:
+def _of_splits(
+    folders: Folders, couples: dict[SplitGroup, Couple]
+) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
     """The couples, and what the test set consists of if it has no masks.
 
     Raises:
@@ -244,13 +244,13 @@ def _list_pairs(scan: Scan) -> Listing:
         samples += [ListedSample(image, MaskFile(mask), part.split, part.group) for image, mask in pairs]
     if samples[0].group is not None:
         return Listing(samples, "images/ and masks/ in the folder of each group of images")
-    shown = couples.get(Part("train", None)) or next(iter(couples.values()))
+    shown = couples.get(SplitGroup("train", None)) or next(iter(couples.values()))
     names = [f"{folder.path.relative_to(root).as_posix()}/" for folder in shown]
     others = " (likewise other splits)" if len(couples) > 1 else ""
     return Listing(samples, f"{names[0]} and {names[1]}{others}, paired {ways[0]}")
 
 
-def _are_objects(files: dict[Part, tuple[list[Path], list[Path]]]) -> bool:
+def _are_objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> bool:
     """Whether each is a group of one image, and not all of these have just a mask of their own name."""
     single = all(part.group is not None and len(images) == 1 for part, (images, _) in files.items())
     return single and any(
@@ -258,7 +258,7 @@ def _are_objects(files: dict[Part, tuple[list[Path], list[Path]]]) -> bool:
     )
 
 
-def _objects(files: dict[Part, tuple[list[Path], list[Path]]]) -> Listing:
+def _objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> Listing:
     overlapping: set[Path] = set()
     samples = [
         ListedSample(images[0], ObjectMasks(tuple(masks), overlapping), part.split)
@@ -284,7 +284,7 @@ PAIRS = Layout(
 
 
 _LEAST = 0.25
-"""Part of a folder's images that are masks of others there; of complete pairs it is a half."""
+"""SplitGroup of a folder's images that are masks of others there; of complete pairs it is a half."""
 
 
 def _is_mask(name: str) -> bool:
