@@ -147,9 +147,3 @@ def test_fortran_order_gives_the_same_rows(archive):
 def test_a_member_without_the_ending_does_not_hide_an_array(archive):
     path = archive({"y": b"other", "y.npy": npy((2,), data=b"\1\0")})
     assert NpzArray(path, "y").whole().tolist() == [1, 0]
-
-
-def test_a_pipe_is_not_opened(tmp_path, ready):
-    os.mkfifo(tmp_path / "set.npz")
-    with pytest.raises(UserError, match=r"set\.npz \(a named pipe\)"):
-        ready(tmp_path / "set.npz")

@@ -21,11 +21,6 @@ def refusal(root):
     return refused.value
 
 
-def test_the_two_layouts(mask_folder, class_folder):
-    assert kind_of(mask_folder()) == "masks"
-    assert kind_of(class_folder({"a": 1, "b": 1})) == "classes"
-
-
 def test_an_empty_folder(tmp_path):
     error = refusal(tmp_path)
     assert "nothing" in error.received
@@ -82,10 +77,3 @@ def test_a_folder_of_one_archive_is_that_archive(tmp_path, ready):
     np.savez(tmp_path / "a.npz", x_train=np.zeros((4, 2, 2), np.uint8), y_train=[0, 1, 0, 1])
     (tmp_path / "readme.txt").touch()
     assert ready(tmp_path, cache=tmp_path.with_name("cache")).count == 4
-
-
-def test_images_of_a_format_that_is_not_read(mask_folder, ready):
-    root = mask_folder()
-    (root / "images" / "x.bmp").write_text("")
-    with pytest.raises(UserError, match=r"x\.bmp"):
-        ready(root)

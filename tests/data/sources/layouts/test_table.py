@@ -132,11 +132,6 @@ def test_an_unknown_split_is_named(table, refused):
     assert "'hold-out'" in refused(root).received
 
 
-def test_a_class_in_validation_alone_is_named(table, refused):
-    root = table("file,label,split\na1.png,x,train\na2.png,y,train\na3.png,z,val\n")
-    assert "a3.png of 'z'" in refused(root).received
-
-
 def test_a_table_beside_folders_of_classes_is_ambiguous_and_a_key_decides(tree, refused, labelled):
     root = tree("cat/{}.png", "dog/d{}.png")
     (root / "labels.csv").write_text("file,label\n1.png,old\nd1.png,young\n")
