@@ -24,7 +24,7 @@ from scalestudy.data.sources.layouts.base import (
     leave_others,
     refuse_several,
 )
-from scalestudy.data.sources.layouts.names import role, stripped
+from scalestudy.data.sources.layouts.names import role, split_of, stripped
 from scalestudy.util.errors import UserError
 
 Key = Callable[[str], object]
@@ -175,7 +175,9 @@ def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Direct
         plain = folders.couples(grouped=False)
         if SplitGroup("train", None) in plain:
             return _of_splits(folders, {part: item for part, item in plain.items() if part.split})
-        if SplitGroup("", None) in plain:
+        # Beside folders of splits only images/ and masks/ themselves are the set.
+        divided = any(map(split_of, root.folders)) and "images" not in map(str.lower, root.folders)
+        if SplitGroup("", None) in plain and not divided:
             return {SplitGroup("", None): plain[SplitGroup("", None)]}, []
         grouped = folders.couples(grouped=True)
         groups = [part for part in folders.of_part if part.group is not None and part.split != "test"]
