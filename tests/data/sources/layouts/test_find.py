@@ -1,9 +1,13 @@
 """A folder of no layout, or of several, is refused, saying what was found and what is accepted."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import get_args
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import DOCUMENTS, STRUCTURES, list_folder
@@ -77,3 +81,26 @@ def test_a_folder_of_one_archive_is_that_archive(tmp_path, ready):
     np.savez(tmp_path / "a.npz", x_train=np.zeros((4, 2, 2), np.uint8), y_train=[0, 1, 0, 1])
     (tmp_path / "readme.txt").touch()
     assert ready(tmp_path, cache=tmp_path.with_name("cache")).count == 4
+
+
+FOLDERS = ["images", "masks", "train", "val", "test", "train_images", "train_masks", "gt", "cat", "dog", "p1"]
+PLACES = st.lists(st.lists(st.sampled_from(FOLDERS), max_size=3).map("/".join), min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PLACES, st.sampled_from(["", "notes.txt", "train/extra/s0.png"]))
+def test_every_file_of_a_folder_that_is_understood_is_taken_or_told(places, other):
+    with TemporaryDirectory() as folder:
+        names = {f"{place}/s{i}.png".lstrip("/") for place in places for i in (0, 1)} | ({other} - {""})
+        for name in names:
+            Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
+            Path(folder, name).touch()
+        try:
+            listing = list_folder(Path(folder), data_of(folder))
+        except UserError:
+            return
+        taken = {file.relative_to(folder).as_posix() for file in listing.files()}
+        told = tuple(name for left in listing.left_out for name in left.names)
+        all_told = all(left.count == len(left.names) for left in listing.left_out)
+        assert all(name in taken or name.startswith(told) for name in names) or not all_told
+        assert len(taken) == sum(len(sample.files) for sample in listing.samples)
