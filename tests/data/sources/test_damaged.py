@@ -215,12 +215,12 @@ def test_rows_of_splits_follow_what_stays(damaged):
         with pytest.raises(UserError, match="all of split"):
             sift(listing, read)
         return
-    sifted = sift(listing, read)
-    for split, (start, stop) in sifted.listing.given.items():
-        kept = [sample.image for sample in sifted.listing.samples[start:stop]]
+    sifted, files = sift(listing, read)
+    for split, (start, stop) in sifted.given.items():
+        kept = [sample.image for sample in sifted.samples[start:stop]]
         first, last = ranges[split]
         assert kept == [image for image in samples[first:last] if "x" not in image.stem]
-    assert len(sifted.damaged) == sum(map(sum, damaged))
+    assert len(files) == sum(map(sum, damaged))
 
 
 def test_a_source_that_changes_while_it_is_sifted_is_refused(class_folder, tmp_path):

@@ -6,7 +6,6 @@ Only reading a file to its end tells whether it is damaged, so it is done once m
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.sources.base import Item, Outcome, side_by_side
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.layouts.base import Listing
-from scalestudy.data.sources.left_out import DAMAGED, LeftOut, Leftovers
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
@@ -114,23 +112,8 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
     return [error for error in side_by_side(fault, images) if error is not None]
 
 
-@dataclass(frozen=True)
-class Sifted:
-    """The samples without those of which a file is damaged, and these files."""
-
-    listing: Listing
-    damaged: list[DamagedFile]
-
-    def left_out(self, root: Path) -> tuple[LeftOut, ...]:
-        """The files by the kind of damage, as seen from the source's folder."""
-        left = Leftovers(root)
-        for error in self.damaged:
-            left.add(f"{DAMAGED}: {error.reason}", error.path)
-        return left.found()
-
-
-def sift(listing: Listing, read: Callable[[Path], Any]) -> Sifted:
-    """Go on without samples of which a file is damaged; `read` reads a file to its end.
+def sift(listing: Listing, read: Callable[[Path], Any]) -> tuple[Listing, list[DamagedFile]]:
+    """The samples of which no file is damaged, and the damaged files; `read` reads a file to its end.
 
     Raises:
         UserError: a class or a split has no sample left.
@@ -155,4 +138,4 @@ def sift(listing: Listing, read: Callable[[Path], Any]) -> Sifted:
             + (f" of {several(emptied)}" if emptied else ""),
             "Replace damaged files by intact copies; without skip_bad they are listed.",
         )
-    return Sifted(listing.only(rows, given), damaged)
+    return listing.only(rows, given), damaged

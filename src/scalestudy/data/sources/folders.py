@@ -16,6 +16,7 @@ from scalestudy.data.sources.base import Contents, files_digest, require_classes
 from scalestudy.data.sources.faults import Refused, damage, each_or_refused, sift, together
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.layouts.base import ListedSample, Listing
+from scalestudy.data.sources.left_out import DAMAGED, Leftovers
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Sample, Size
 from scalestudy.study.settings import DataSettings
@@ -56,9 +57,11 @@ class ImageFolder:
             UserError: sizes differ and nothing says what to do, or types or channels do.
         """
         if self._data.skip_bad:
-            sifted = sift(self._listing, self._read_whole)
-            self._listing, self.damaged = sifted.listing, sifted.damaged
-            self.left_out = (*self.left_out, *sifted.left_out(self._root))
+            self._listing, self.damaged = sift(self._listing, self._read_whole)
+            left = Leftovers(self._root)
+            for error in self.damaged:
+                left.add(f"{DAMAGED}: {error.reason}", error.path)
+            self.left_out = (*self.left_out, *left.found())
         samples = self._listing.samples
         headers = self._headers()
         self._turned = {header.path for header in headers if header.turned}

@@ -167,11 +167,7 @@ def inspect_data(
 
 
 def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
-    """All samples of a prepared set.
-
-    Raises:
-        UserError: It is of a task's own reading, and holds no images that anybody knows how to draw.
-    """
+    """All samples of a prepared set."""
     if ready.kind == "custom" or ready.scale is None:
         raise UserError(
             "a set of images to show",
@@ -214,11 +210,7 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
 
 
 def _of_source(data: "DataSettings", base: Path, everything: bool) -> _Set:
-    """Images of a source that is not prepared, drawn at random where there are many.
-
-    Raises:
-        UserError: It is missing, an image is damaged, or nobody knows what it holds before a task reads it.
-    """
+    """Images of a source that is not prepared, drawn at random where there are many."""
     source: Any = find_whole(data, base=base)
     if source.kind == "custom":
         raise UserError(

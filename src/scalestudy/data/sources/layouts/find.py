@@ -94,11 +94,7 @@ def _recognised(scan: Scan) -> Layout:
 
 
 def _structure(scan: Scan) -> Layout:
-    """The layout that the names of files and folders tell, the same in every split.
-
-    Raises:
-        UserError: there is none, or splits differ.
-    """
+    """The layout that the names of files and folders tell, the same in every split."""
     if PAIRS.recognise(scan.root, scan.data):
         return PAIRS
     layouts: list[Layout] = []
@@ -172,11 +168,7 @@ def _coloured(listing: Listing, scan: Scan) -> Listing:
 
 
 def _given(samples: list[ListedSample], root: Path) -> Ranges:
-    """Rows of each split; none at all, or training samples and no sample without a split.
-
-    Raises:
-        UserError: there are others.
-    """
+    """Rows of each split; none at all, or training samples and no sample without a split."""
     splits = [sample.split for sample in samples]
     names = dict.fromkeys(splits)
     if any(names) and ("train" not in names or "" in names):
@@ -191,11 +183,7 @@ def _given(samples: list[ListedSample], root: Path) -> Ranges:
 
 
 def _classes(samples: list[ListedSample], classes: list[str] | None) -> list[str]:
-    """Classes as the layout tells them, or by name; all of them are in the training samples.
-
-    Raises:
-        UserError: one is not.
-    """
+    """Classes as the layout tells them, or by name; all of them are in the training samples."""
     first = samples[0].split
     names = classes or sorted(
         {str(sample.target) for sample in samples if sample.split == first}, key=in_order

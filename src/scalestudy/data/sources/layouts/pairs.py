@@ -189,11 +189,7 @@ def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Direct
 def _of_splits(
     folders: Folders, couples: dict[SplitGroup, Couple]
 ) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
-    """The couples, and what the test set consists of if it has no masks.
-
-    Raises:
-        UserError: images of another split or group have no masks.
-    """
+    """The couples, and what the test set consists of if it has no masks."""
     splits = {part.split for part in couples}
     grouped = any(part.group is not None for part in couples)
     alone = {

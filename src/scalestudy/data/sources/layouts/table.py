@@ -95,11 +95,7 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
 
 
 def _read_table(table: Path) -> "pl.DataFrame":
-    """All cells of a table, as texts without spaces around them; null where a cell is empty.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+    """All cells of a table, as texts without spaces around them; null where a cell is empty."""
     import polars as pl
 
     try:

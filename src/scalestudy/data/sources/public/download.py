@@ -135,12 +135,7 @@ def _download(url: str, part: Path, size: int | None, on_bytes: OnBytes, timeout
 
 
 def _receive(url: str, part: Path, on_bytes: OnBytes, timeout: float) -> None:
-    """One connection.
-
-    Raises:
-        UserError: the server refuses, or sends a page: that of a proxy, a login or an error.
-        requests.RequestException: it has ended too early.
-    """
+    """One connection."""
     import requests
 
     done = _bytes_of(part)
