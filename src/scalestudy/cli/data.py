@@ -27,7 +27,7 @@ def prepare(
         str,
         typer.Argument(
             help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits, "
-            "tfds:NAME, keras:NAME, cassava, indents@zenodo.",
+            "tfds:NAME, keras:NAME, indents@zenodo.",
             metavar="STUDY_OR_SOURCE",
         ),
     ],
@@ -62,9 +62,9 @@ def prepare(
     task, engine, settings, kind, base, trained = settings_of(
         what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
     )
-    for each in settings:
-        folder, split, training = prepare_data(each, kind, base, terminal)
-        out().print(f"{each.source}: {training} training samples, prepared in {folder}", markup=False)
+    for data in settings:
+        folder, split, training = prepare_data(data, kind, base, terminal)
+        out().print(f"{data.source}: {training} training samples, prepared in {folder}", markup=False)
         for line in told(folder, split):
             out().print(f"  {line}", markup=False)
         for train in trained:

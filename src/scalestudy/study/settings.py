@@ -124,7 +124,7 @@ class DataSettings(Section):
 
     source: str | None = Field(default=None, examples=["path/to/data"])
     """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits", or a public set:
-    "tfds:NAME", "keras:NAME", "cassava" or "indents@zenodo"; the task's own when absent."""
+    "tfds:NAME", "keras:NAME" or "indents@zenodo"; the task's own when absent."""
     read: str | None = Field(default=None, examples=["my_task.py"])
     """Python file whose `read(data)` reads the source; the task's own file where it defines `read`."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
@@ -132,7 +132,7 @@ class DataSettings(Section):
     )
     """Share of the training set held out, or "given" (a split that the source brings).
     When absent: the given one where there is one, 0.2 otherwise."""
-    layout: Literal["pairs", "split-pairs", "objects", "suffixes", "classes", "coco", "table"] | None = Field(
+    layout: Literal["pairs", "suffixes", "classes", "coco", "table"] | None = Field(
         default=None, examples=["pairs"]
     )
     """How a folder is laid out (docs/data.md), where its names leave it open; told by them when absent."""

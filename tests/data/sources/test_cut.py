@@ -74,7 +74,7 @@ def test_an_image_is_decoded_once_for_all_its_tiles(large, ready, monkeypatch):
         decoded.append(path.name)
         return read(path, stack)
 
-    monkeypatch.setattr("scalestudy.data.sources.folder_images.read_pixels", counting)
+    monkeypatch.setattr("scalestudy.data.sources.folders.read_pixels", counting)
     assert ready(large, tile=(8, 8)).count > 50
     assert sorted(decoded) == ["0.png", "1.png", "2.png"]
 

@@ -16,6 +16,7 @@ from data_settings import data_of
 from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.sources.faults import damage, sift
+from scalestudy.data.sources.layouts.base import ListedSample, Listing
 from scalestudy.data.store.prepare import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
@@ -209,16 +210,17 @@ def test_rows_of_splits_follow_what_stays(damaged):
         start = len(samples)
         samples += [Path(f"{split} {i}{'x' * bad}.png") for i, bad in enumerate(of_split)]
         ranges[split] = (start, len(samples))
+    listing = Listing([ListedSample(image, "class") for image in samples], "", ["class"], given=ranges)
     if any(all(each) for each in damaged):
         with pytest.raises(UserError, match="all of split"):
-            sift([(each,) for each in samples], ranges, read)
+            sift(listing, read)
         return
-    sifted = sift([(each,) for each in samples], ranges, read)
+    sifted, files = sift(listing, read)
     for split, (start, stop) in sifted.given.items():
-        kept = [samples[row] for row in sifted.rows[start:stop]]
+        kept = [sample.image for sample in sifted.samples[start:stop]]
         first, last = ranges[split]
-        assert kept == [each for each in samples[first:last] if "x" not in each.stem]
-    assert len(sifted.damaged) == sum(map(sum, damaged))
+        assert kept == [image for image in samples[first:last] if "x" not in image.stem]
+    assert len(files) == sum(map(sum, damaged))
 
 
 def test_a_source_that_changes_while_it_is_sifted_is_refused(class_folder, tmp_path):

@@ -16,10 +16,6 @@ def refuse_odd(number):
     return number * 10
 
 
-def test_what_is_not_refused_comes_in_order():
-    assert list(each_or_refused(refuse_odd, [0, 2, 4])) == [0, 20, 40]
-
-
 def test_all_that_are_refused_are_named_at_the_end():
     outcomes = each_or_refused(refuse_odd, range(20))
     assert [next(outcomes) for _ in range(10)] == list(range(0, 200, 20))
@@ -63,21 +59,6 @@ def test_where_no_list_can_be_written_the_message_still_comes(tmp_path):
     (tmp_path / "no").touch()
     with pytest.raises(UserError, match=r"x4 and 2 more\. do"), listed(tmp_path / "no" / "list.txt"):
         raise together([UserError("a", f"x{i}", "do") for i in range(7)])
-
-
-def test_an_error_that_is_no_refusal_is_raised_at_once():
-    with pytest.raises(ZeroDivisionError):
-        list(each_or_refused(lambda number: 1 / number, [1, 0, 2]))
-
-
-def test_every_damaged_image_of_a_folder_is_named(class_folder, ready):
-    root = class_folder({"a": 5, "b": 5})
-    (root / "a" / "1.png").write_text("no image")
-    (root / "b" / "4.png").write_bytes(b"")
-    with pytest.raises(UserError) as refused:
-        ready(root)
-    assert f"1 no image inside of a format that is read ({root / 'a' / '1.png'})" in refused.value.received
-    assert f"1 an empty file ({root / 'b' / '4.png'})" in refused.value.received
 
 
 def test_every_mask_with_wrong_values_is_named(mask_folder, ready, save):

@@ -71,11 +71,6 @@ def test_capitals_two_underscores_and_links_are_taken(folder, save, tmp_path):
     assert listed(folder) == (["0.png", "1.png", "__B.PNG", "c.png"], ())
 
 
-def test_two_extensions_of_one_name_are_two_images(folder, save):
-    save(folder / "0.jpg", DOT)
-    assert listed(folder)[0] == ["0.jpg", "0.png", "1.png"]
-
-
 def test_images_in_folders_inside_are_refused_and_named(folder, save):
     for name in ("x.png", "y.jpg", "z.txt"):
         save(folder / "deep" / "er" / name, DOT, format="PNG")
@@ -99,11 +94,6 @@ def test_a_socket_a_device_and_a_broken_link_are_refused_together(folder, monkey
     assert "2.png (a socket)" in received
     assert "3.png (a device)" in received
     assert "4.png (a link to gone.png, which does not exist)" in received
-
-
-def test_a_link_to_itself_is_refused(folder):
-    (folder / "2.png").symlink_to("2.png")
-    assert "symbolic links" in refusal(folder).received
 
 
 def test_a_few_of_formats_that_are_not_read_are_left_out_and_named(folder):

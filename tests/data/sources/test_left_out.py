@@ -43,10 +43,6 @@ def test_other_arrays_of_an_npz_are_told(tmp_path, ready):
     ]
 
 
-def test_a_source_of_another_package_leaves_nothing_out():
-    assert left_out.of_source(object()) == ()
-
-
 def test_what_is_stored_is_read_again():
     told = (LeftOut(SYSTEM, 7, ("a", "b")),)
     assert left_out.from_json(json.loads(json.dumps(left_out.as_json(told)))) == told

@@ -48,10 +48,6 @@ def test_a_validation_set_comes_after_the_training_set(npz, ready, suffix):
     assert prepared.given == {"train": (0, 3), "validation": (3, 6)}
 
 
-def test_a_training_set_alone_gives_no_split(npz, ready):
-    assert ready(npz(x_train=images(3), y_train=[0, 1, 0])).given == {}
-
-
 @pytest.mark.parametrize("trailing", [(), (1,)])
 def test_targets_of_the_images_shape_are_masks(npz, ready, trailing):
     masks = (images(4) > 99).astype(np.uint8) * 255
@@ -83,10 +79,6 @@ def test_the_byte_order_does_not_change_the_depth(npz, ready, order):
     assert (prepared.inputs.dtype, prepared.scale) == (np.uint16, 1 / 65535)
 
 
-def test_large_integers_need_16_bits(npz, ready):
-    assert ready(npz(x_train=images(4, np.int32) * 200, y_train=[0, 1, 0, 1])).inputs.dtype == np.uint16
-
-
 def test_arrays_in_fortran_order_are_read_too(npz, ready):
     x = images(4)
     assert (ready(npz(x_train=np.asfortranarray(x), y_train=[0, 1, 0, 1])).inputs[..., 0] == x).all()
@@ -105,21 +97,14 @@ BAD = {
     "other count": ({"x_train": images(3), "y_train": [0, 1]}, "y_train of shape [2]"),
     "one-hot": ({"x_train": images(3), "y_train": np.eye(3, dtype=int)}, "argmax"),
     "float classes": ({"x_train": images(2), "y_train": [0.0, 1.0]}, "integer classes"),
-    "flat images": ({"x_train": images(2).reshape(2, 35), "y_train": [0, 1]}, "[N, H, W]"),
     "channels first": ({"x_train": images(2, shape=(3, 9, 9)), "y_train": [0, 1]}, "moveaxis"),
     "gap in classes": ({"x_train": images(3), "y_train": [0, 1, 3]}, "0, 1, 3"),
     "one class": ({"x_train": images(3), "y_train": [0, 0, 0]}, "at least 2 classes"),
     "not a number": ({"x_train": np.full((2, 4, 4), np.nan), "y_train": [0, 1]}, "x_train[0]"),
-    "infinity": ({"x_train": np.full((2, 4, 4), np.inf, np.float16), "y_train": [0, 1]}, "x_train[0]"),
     "beyond float32": ({"x_train": np.full((2, 4, 4), 1e39), "y_train": [0, 1]}, "values up to 1e+39"),
     "complex": ({"x_train": images(2) * 1j, "y_train": [0, 1]}, "real numbers"),
-    "structured": ({"x_train": np.zeros((2, 4, 4), "u1,u1"), "y_train": [0, 1]}, "real numbers"),
-    "texts": ({"x_train": np.full((2, 4, 4), "1"), "y_train": [0, 1]}, "real numbers"),
     "no images": ({"x_train": images(0), "y_train": np.zeros(0, int)}, "x_train of shape [0, 5, 7]"),
     "no pixels": ({"x_train": images(2, shape=(0, 7)), "y_train": [0, 1]}, "x_train of shape [2, 0, 7]"),
-    "half classes": ({"x_train": images(2), "y_train": [0, 1.5]}, "y.astype(int)"),
-    "complex classes": ({"x_train": images(2), "y_train": [0, 1j]}, "integer classes"),
-    "float masks": ({"x_train": images(2), "y_train": np.zeros((2, 5, 7))}, "integer masks"),
     "negative class": ({"x_train": images(3), "y_train": [0, 1, -1]}, "-1, 0, 1"),
     "huge class": ({"x_train": images(2), "y_train": np.array([0, 2**64 - 1], np.uint64)}, f"0..{2**64 - 1}"),
     "classes unknown to training": (
@@ -130,8 +115,6 @@ BAD = {
         {"x_train": images(2) > 9, "y_train": [0, 1], "x_test": images(2), "y_test": [0, 1]},
         "numbers like x_train's (bool)",
     ),
-    "negative mask": ({"x_train": images(2), "y_train": np.full((2, 5, 7), -1)}, "y_train[0]"),
-    "mask beyond 254": ({"x_train": images(2), "y_train": np.full((2, 5, 7), 300)}, "y_train[0]"),
     "mask beyond 64 bits": (
         {"x_train": images(2), "y_train": np.full((2, 5, 7), 2**64 - 1, np.uint64)},
         "y_train[0]",
@@ -160,12 +143,6 @@ def test_objects_are_never_unpickled(npz, ready):
 def test_a_file_that_is_no_archive(tmp_path, ready):
     (tmp_path / "set.npz").write_text("no")
     assert "not a zip file" in refusal(ready, tmp_path / "set.npz")
-
-
-def test_a_truncated_archive(npz, ready):
-    path = npz(x_train=images(50), y_train=np.arange(50) % 2)
-    path.write_bytes(path.read_bytes()[:900])
-    refusal(ready, path)
 
 
 def test_a_pipe_in_the_place_of_an_archive_is_refused_and_not_waited_for(tmp_path, ready):

@@ -8,8 +8,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from scalestudy.data.sources import npz_arrays
-from scalestudy.data.sources.npz_arrays import NpzArray
+from scalestudy.data.sources import npz
+from scalestudy.data.sources.npz import NpzArray
 from scalestudy.util.errors import UserError
 
 Y = np.array([0, 1, 0, 1])
@@ -102,7 +102,7 @@ def test_an_array_that_the_memory_cannot_hold_is_refused(archive, monkeypatch):
     path = archive(
         {"c.npy": npy((4, 35), data=bytes(140)), "f.npy": npy((4, 35), data=bytes(140), fortran=True)}
     )
-    monkeypatch.setattr(npz_arrays, "memory_limit", lambda: 100)
+    monkeypatch.setattr(npz, "memory_limit", lambda: 100)
     assert [len(row) for row in NpzArray(path, "c").rows()] == [35] * 4
     with pytest.raises(UserError, match="140 B at once"):
         NpzArray(path, "c").whole()
@@ -147,9 +147,3 @@ def test_fortran_order_gives_the_same_rows(archive):
 def test_a_member_without_the_ending_does_not_hide_an_array(archive):
     path = archive({"y": b"other", "y.npy": npy((2,), data=b"\1\0")})
     assert NpzArray(path, "y").whole().tolist() == [1, 0]
-
-
-def test_a_pipe_is_not_opened(tmp_path, ready):
-    os.mkfifo(tmp_path / "set.npz")
-    with pytest.raises(UserError, match=r"set\.npz \(a named pipe\)"):
-        ready(tmp_path / "set.npz")

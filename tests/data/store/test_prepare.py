@@ -143,14 +143,12 @@ def test_without_a_cache_the_users_own_is_taken(monkeypatch, tmp_path):
     assert module.cache_folder(None) == tmp_path / "scalestudy" / "prepared"
 
 
-def test_a_missing_path_gets_close_names(mask_folder, ready):
+def test_a_missing_path_names_what_exists(mask_folder, ready):
     root = mask_folder(at="nuclei")
     with pytest.raises(UserError, match="does not exist") as refused:
-        ready(root.with_name("nucleus"))
-    assert str(root) in refused.value.action
-    with pytest.raises(UserError) as refused:
-        ready("indent", base=root.parent)
-    assert "indents" in refused.value.action
+        ready(root / "indent" / "set")
+    assert f"{root} is the last part that exists" in refused.value.action
+    assert "indents" in refused.value.expected
 
 
 def test_a_file_that_is_no_npz_is_refused(ready, tmp_path):

@@ -6,7 +6,7 @@ from PIL import Image
 
 from data_settings import data_of
 from scalestudy.data.store.prepare import prepare
-from scalestudy.features.inspect import dataset as module
+from scalestudy.features.inspect import inspection as module
 from scalestudy.features.inspect.inspection import inspect_data
 from scalestudy.util.errors import UserError
 
@@ -63,9 +63,8 @@ def test_copies_within_a_split_are_found(inspection):
     assert found.samples == ("train/a/6.png (train) = train/a/again.png (train)",)
 
 
-def test_images_of_one_value_and_of_unusual_sizes_are_found(inspection):
+def test_images_of_one_value_are_found(inspection):
     assert warning(inspection, "constant-image").samples == ("train/a/black.png (train)",)
-    assert warning(inspection, "unusual-size").samples == ("train/a/thumb.png (6 x 8)",)
 
 
 def test_sizes_that_differ_are_told_until_it_is_said_how_they_are_fitted(flawed, inspection):
@@ -98,7 +97,7 @@ def test_what_was_understood_is_said(inspection):
 
 
 def test_of_a_large_source_some_images_are_drawn_unless_all_are_asked_for(flawed, monkeypatch):
-    monkeypatch.setattr(module, "SAMPLE", 10)
+    monkeypatch.setattr(module, "MOST_READ", 10)
     drawn = inspect_data(data_of(flawed))
     assert (drawn.inspected, drawn.count) == (10, 34)
     assert "10 of 34 images, drawn at random; --all reads each" in drawn.basis
@@ -108,7 +107,7 @@ def test_of_a_large_source_some_images_are_drawn_unless_all_are_asked_for(flawed
 
 
 def test_of_a_prepared_set_every_sample_is_seen_as_it_is_trained_on(flawed, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "SAMPLE", 10)
+    monkeypatch.setattr(module, "MOST_READ", 10)
     data = data_of(flawed, image_size=(32, 32), cache=tmp_path)
     prepare(data)
     inspection = inspect_data(data)

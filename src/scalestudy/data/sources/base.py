@@ -106,21 +106,15 @@ def files_digest(root: Path, files: Iterable[Path]) -> str:
 def require_two(count: int, where: str) -> None:
     """Refuse a set that cannot be split into training and validation samples."""
     if count < 2:
-        raise UserError(
-            "at least 2 samples, one to train on and one to validate on",
-            f"{count} in {where}",
-            "Add samples, or name another source.",
-        )
+        expected = "at least 2 samples, one to train on and one to validate on"
+        raise UserError(expected, f"{count} in {where}", "Add samples, or name another source.")
 
 
 def require_classes(names: list[str], where: str) -> None:
     """Refuse a set in which there is nothing to tell apart."""
     if len(names) < 2:
-        raise UserError(
-            "samples of at least 2 classes",
-            f"only class {names[0] if names else 'none'!r} in {where}",
-            "Add samples of another class.",
-        )
+        received = f"only class {names[0] if names else 'none'!r} in {where}"
+        raise UserError("samples of at least 2 classes", received, "Add samples of another class.")
 
 
 COLUMNS = ("file_column", "label_column", "mask_column", "split_column", "group_column")

@@ -4,13 +4,10 @@ import ast
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 from scalestudy.data.sources.base import digest, files_digest
+from scalestudy.data.sources.process import ask_module
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.write import OnProgress
 from scalestudy.study.settings import DataSettings
@@ -18,68 +15,41 @@ from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import contents
 
-READ = "read"
-BESIDE = ("sequences", "vocabularies", "class_names")
-"""Names of a task file, besides `read`, that say how what it gives is stored."""
+NOT_READ = frozenset((
+    "model", "loss", "loss_weights", "metrics", "better", "callbacks", "pretrained", "training_losses",
+    "gradients", "kind",
+))  # fmt: skip
+"""Names of a task file that say nothing of how data are read."""
 
 
 def code_of_reading(path: Path) -> str:
-    """`read` and all that it needs of its file, directly or through others, in their order.
-
-    Comments are left out.
+    """The file without comments and without what defines a model, a loss and the like.
 
     Raises:
         UserError: If the file cannot be read, is no Python, or defines no `read`.
     """
     try:
-        statements = ast.parse(contents(path)).body
+        module = ast.parse(contents(path))
     except (OSError, SyntaxError, ValueError) as error:
         raise UserError(
             f"a Python file that reads the data: {path}",
             f"{type(error).__name__}: {error}",
             "Run it with python to see the whole traceback.",
         ) from error
-    bound = [_bound(statement) for statement in statements]
-    if not any(READ in names for names in bound):
+    names = {getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)}
+    if "read" not in names:
         raise UserError(
-            f"a function `{READ}(data)` in {path}", "none", f"Define `{READ}`, or leave the key `read` out."
+            f"a function `read(data)` in {path}", "none", "Define `read`, or leave the key `read` out."
         )
-    taken: set[int] = set()
-    wanted = {READ, *BESIDE}
-    while True:
-        more = {i for i, names in enumerate(bound) if names & wanted or not names} - taken
-        if not more:
-            return "\n".join(ast.unparse(statements[i]) for i in sorted(taken))
-        taken |= more
-        wanted |= {item.id for i in more for item in ast.walk(statements[i]) if isinstance(item, ast.Name)}
-
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_PLAIN = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign)
+    others = [statement for statement in module.body if not _bound(statement) & NOT_READ]
+    needed = {node.id for item in others for node in ast.walk(item) if isinstance(node, ast.Name)}
+    return "\n".join(ast.unparse(item) for item in module.body if not _bound(item) & NOT_READ - needed)
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """Names that a top-level statement gives a meaning to; one that binds none is run for its effect.
-
-    Loops, blocks, and assignments to parts may change whatever they mention.
-    """
-    if isinstance(statement, _DEFINITIONS):
-        return {statement.name}
-    bound: set[str] = set()
-    mentioned: set[str] = set()
-    plain = isinstance(statement, _PLAIN)
-    for inner in ast.walk(statement):
-        if isinstance(inner, ast.Name):
-            (bound if isinstance(inner.ctx, ast.Store) else mentioned).add(inner.id)
-        elif isinstance(inner, ast.alias):
-            bound.add((inner.asname or inner.name).partition(".")[0])
-        elif isinstance(inner, _DEFINITIONS):
-            bound.add(inner.name)
-        elif isinstance(inner, ast.Attribute | ast.Subscript) and isinstance(inner.ctx, ast.Store):
-            plain = False
-    if not bound or "*" in bound:
-        return set()
-    return bound if plain else bound | mentioned
+    """The names that a definition or a plain assignment gives a meaning to."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement]
+    return {getattr(target, "name", getattr(target, "id", "")) for target in targets}
 
 
 class CustomSource:
@@ -119,28 +89,7 @@ class CustomSource:
             "file": str(self._file), "folder": str(folder), "data": self._data.model_dump(mode="json"),
             "identity": self.identity, "fingerprint": self.fingerprint, "parent": os.getpid(),
         }  # fmt: skip
-        command = [sys.executable, "-P", "-m", modules.READ_DATA, json.dumps(request)]
-        # What its libraries say would run into the progress that is shown.
-        with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
-            command, text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-        ) as process:  # fmt: skip
-            assert process.stdout is not None
-            answer: dict[str, Any] | None = None
-            try:
-                for line in process.stdout:
-                    message = _message_of(line)
-                    if "done" in message and on_progress is not None:
-                        on_progress(message["done"], max(message["all"], message["done"]))
-                    answer = message or answer
-                code = process.wait()
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
-            errors.seek(0)
-            last = (errors.read().strip().splitlines() or [""])[-1]
-        if answer is not None and "expected" in answer:
-            raise UserError(answer["expected"], answer["received"], answer["action"])
+        _, code, last = ask_module(modules.READ_DATA, json.dumps(request), on_progress=on_progress)
         if code:
             how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
             raise RunError(
@@ -148,15 +97,6 @@ class CustomSource:
                 f"its process {how}{last and ': '}{last}",
                 "Read in parts, as a generator that yields samples, if memory ran out.",
             )
-
-
-def _message_of(line: str) -> dict[str, Any]:
-    """What a line of the process says: {} for what the user's file prints."""
-    try:
-        message = json.loads(line)
-    except json.JSONDecodeError:
-        return {}
-    return message.get("scalestudy", {}) if isinstance(message, dict) else {}
 
 
 def _files(path: Path) -> list[Path]:

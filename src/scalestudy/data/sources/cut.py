@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from scalestudy.data.images.tiles import Tiling, cut, cut_mask, tiles_of
-from scalestudy.data.sources import remarks
 from scalestudy.data.sources.base import Contents, Source
+from scalestudy.data.sources.left_out import remarks_of
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Sample, Size
 from scalestudy.study.settings import DataSettings
@@ -73,34 +73,45 @@ class Cut:
         parts = [len(self._layout(size)) * pages for size, pages in self._images]
         starts = [0, *np.cumsum(parts).tolist()]
         names = whole.names or [str(row) for row in range(whole.count)]
-        groups = whole.groups or names
-        tiling = None
+        of_pages = [
+            (f"{name}, page {page + 1}" if pages > 1 else name, size)
+            for name, (size, pages) in zip(names, self._images, strict=True)
+            for page in range(pages)
+        ]
+        changed: dict[str, Any] = {}
         if self._tile is not None:
-            (height, width), overlap = self._tile
-            pages_of = [
-                (f"{name}, page {page + 1}" if pages > 1 else name, size)
-                for name, (size, pages) in zip(names, self._images, strict=True)
-                for page in range(pages)
-            ]
-            tiling = Tiling((height, width), overlap, tuple(pages_of))
+            tile, overlap = self._tile
+            changed = {
+                "input_shape": (*tile, whole.input_shape[2]),
+                "ignore": IGNORE,
+                "tiling": Tiling(tile, overlap, tuple(of_pages)),
+            }
         return replace(
             whole,
             count=starts[-1],
-            input_shape=(*(self._tile[0] if self._tile else whole.input_shape[:2]), whole.input_shape[2]),
-            names=[name for row, name in enumerate(names) for name in self._named(name, *self._images[row])],
-            groups=[group for group, count in zip(groups, parts, strict=True) for _ in range(count)],
+            names=[
+                name if tile is None else f"{name} at {tile.top}, {tile.left}"
+                for name, size in of_pages
+                for tile in self._layout(size)
+            ],
+            groups=[
+                group for group, count in zip(whole.groups or names, parts, strict=True) for _ in range(count)
+            ],
             given={split: (starts[start], starts[stop]) for split, (start, stop) in whole.given.items()},
-            ignore=IGNORE if self._tile else whole.ignore,
-            tiling=tiling,
+            **changed,
         )
 
     def rows(self) -> Iterator[Sample]:
         """The parts of each image in turn; an image is decoded once."""
         for image, target in self._source.rows():
-            pages = image if image.ndim == 4 else image[None]
-            for number, page in enumerate(pages):
-                parts = target if isinstance(target, np.ndarray) and target.ndim == 3 else None
-                yield from self._tiles(page, target if parts is None else parts[number])
+            stacked = isinstance(target, np.ndarray) and target.ndim == 3
+            for number, page in enumerate(image if image.ndim == 4 else image[None]):
+                of_page: Any = target[number] if stacked else target  # type: ignore[index]
+                if self._tile is None:
+                    yield page, of_page
+                    continue
+                for tile in self._layout(page.shape[:2]):
+                    yield cut(page, tile, self._tile[0]), cut_mask(of_page, tile, self._tile[0])
 
     def __getattr__(self, name: str) -> Any:
         """What else the source tells or does: what it leaves out, how it was understood, and the like."""
@@ -114,7 +125,7 @@ class Cut:
 
     def remarks(self) -> list[str]:
         """Those of the source, and how it was cut."""
-        sentences = remarks.of_source(self._source)
+        sentences = remarks_of(self._source)
         pages = [pages for _, pages in self._images if pages > 1]
         if pages:
             sentences.append(f"{sum(pages)} pages of {len(pages)} stacks are samples, each stack one group")
@@ -128,18 +139,6 @@ class Cut:
             )
         return sentences
 
-    def _tiles(self, image: Any, target: Any) -> Iterator[Sample]:
-        if self._tile is None:
-            yield image, target
-            return
-        for tile in self._layout(image.shape[:2]):
-            yield cut(image, tile, self._tile[0]), cut_mask(target, tile, self._tile[0])
-
     def _layout(self, size: Size) -> list[Any]:
+        """The tiles of an image, or None for one that stays whole."""
         return tiles_of(size, *self._tile) if self._tile is not None else [None]
-
-    def _named(self, name: str, size: Size, pages: int) -> Iterator[str]:
-        for page in range(pages):
-            of_page = f"{name}, page {page + 1}" if pages > 1 else name
-            for tile in self._layout(size):
-                yield of_page if tile is None else f"{of_page} at {tile.top}, {tile.left}"

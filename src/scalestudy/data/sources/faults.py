@@ -6,7 +6,6 @@ Only reading a file to its end tells whether it is damaged, so it is done once m
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from scalestudy.data.images import suffixes
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.sources.base import Item, Outcome, side_by_side
 from scalestudy.data.sources.files import several
-from scalestudy.data.sources.left_out import DAMAGED, LeftOut, Leftovers
-from scalestudy.data.types import Ranges
+from scalestudy.data.sources.layouts.base import Listing
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
@@ -39,8 +37,15 @@ def each_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) 
     Raises:
         UserError: After the last item: all that were refused.
     """
+
+    def outcome_of(item: Item) -> Outcome | UserError:
+        try:
+            return function(item)
+        except UserError as error:
+            return error
+
     refused: list[UserError] = []
-    for outcome in side_by_side(lambda item: _outcome_of(function, item), items):
+    for outcome in side_by_side(outcome_of, items):
         if isinstance(outcome, UserError):
             refused.append(outcome)
         else:
@@ -59,8 +64,8 @@ def together(errors: Sequence[UserError]) -> Refused:
         received = several([error.received for error in errors], SHOWN, between="; ")
     else:
         parts = [
-            f"{len(named)} {reason} ({several(named, SHOWN_OF_EACH, between='; ')})"
-            for reason, named in by_reason.items()
+            f"{len(names)} {reason} ({several(names, SHOWN_OF_EACH, between='; ')})"
+            for reason, names in by_reason.items()
         ]
         received = f"{len(errors)} that are refused: {'; '.join(parts)}"
     return Refused(first.expected, received, first.action, errors)
@@ -77,50 +82,18 @@ def listed(file: Path) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        if len(refused.errors) <= SHOWN:
-            raise
-        lines = sorted(f"{_reason(error)}\t{error.received}\n" for error in refused.errors)
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, "".join(lines))
-            raise Refused(
-                refused.expected,
-                f"{refused.received}; all {len(lines)} are listed in {file}",
-                refused.action,
-                refused.errors,
-            ) from refused
+        if len(refused.errors) > SHOWN:
+            lines = sorted(f"{_reason(error)}\t{error.received}\n" for error in refused.errors)
+            with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(file, "".join(lines))
+                received = f"{refused.received}; all {len(lines)} are listed in {file}"
+                raise Refused(refused.expected, received, refused.action, refused.errors) from refused
         raise
 
 
 def _reason(error: UserError) -> str:
-    reason: str = getattr(error, "reason", f"against: {error.expected}")
-    return reason
-
-
-def _outcome_of(function: Callable[[Item], Outcome], item: Item) -> Outcome | UserError:
-    try:
-        return function(item)
-    except UserError as error:
-        return error
-
-
-def headers_or_all_faults(
-    header: Callable[[Path], Outcome],
-    images: Sequence[Path],
-    read: Callable[[Path], Any],
-    files: Iterable[Path],
-) -> list[Outcome]:
-    """The images' headers; where one is refused, `files` are read as well, so that all faults are one list.
-
-    Raises:
-        UserError: what is refused, of headers and of files.
-    """
-    try:
-        return list(each_or_refused(header, images))
-    except Refused as refused:
-        known = {error.path for error in refused.errors if isinstance(error, DamagedFile)}
-        more = damage(read, [file for file in files if file not in known])
-        raise together([*refused.errors, *more]) from refused
+    return str(getattr(error, "reason", f"against: {error.expected}"))
 
 
 def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFile]:
@@ -136,61 +109,33 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
         return None
 
     images = [file for file in dict.fromkeys(files) if file.suffix.lower() in suffixes.READ]
-    return [item for item in side_by_side(fault, images) if item is not None]
+    return [error for error in side_by_side(fault, images) if error is not None]
 
 
-@dataclass(frozen=True)
-class Sifted:
-    """Samples without those of which a file is damaged.
-
-    Attributes:
-        rows: Numbers of those that stay, in their order.
-        given: Where they stand by split.
-        damaged: The files that are damaged.
-    """
-
-    rows: list[int]
-    given: Ranges
-    damaged: list[DamagedFile]
-
-    def left_out(self, root: Path) -> tuple[LeftOut, ...]:
-        """The files by the kind of damage, as seen from the source's folder."""
-        left = Leftovers(root)
-        for fault in self.damaged:
-            left.add(f"{DAMAGED}: {fault.reason}", fault.path)
-        return left.found()
-
-
-def sift(
-    files: Sequence[Sequence[Path]],
-    given: Ranges,
-    read: Callable[[Path], Any],
-    classes: Sequence[str] | None = None,
-) -> Sifted:
-    """Go on without samples of which a file is damaged.
-
-    Args:
-        files: Those of each sample.
-        given: Rows by split.
-        read: Reads a file to its end.
-        classes: The class of each sample, where they have one.
+def sift(listing: Listing, read: Callable[[Path], Any]) -> tuple[Listing, list[DamagedFile]]:
+    """The samples of which no file is damaged, and the damaged files; `read` reads a file to its end.
 
     Raises:
         UserError: a class or a split has no sample left.
     """
-    damaged = damage(read, (file for paths in files for file in paths))
-    bad = {fault.path for fault in damaged}
-    stay = [bad.isdisjoint(paths) for paths in files]
-    ranges = {split: (sum(stay[:start]), sum(stay[:stop])) for split, (start, stop) in given.items()}
-    emptied = [f"split {split}" for split, (start, stop) in ranges.items() if start == stop]
-    if classes is not None:
-        left = {name for name, good in zip(classes, stay, strict=True) if good}
-        emptied += [f"class {name}" for name in dict.fromkeys(classes) if name not in left]
-    if emptied or not any(stay):
+    samples = listing.samples
+    damaged = damage(read, (file for sample in samples for file in sample.files))
+    bad = {error.path for error in damaged}
+    rows = [row for row, sample in enumerate(samples) if bad.isdisjoint(sample.files)]
+    left = [samples[row] for row in rows]
+    given = {
+        split: (sum(row < start for row in rows), sum(row < stop for row in rows))
+        for split, (start, stop) in listing.given.items()
+    }
+    emptied = [f"split {split}" for split, (start, stop) in given.items() if start == stop]
+    if listing.kind == "classes":
+        classes = {sample.target for sample in left}
+        emptied += [f"class {name}" for name in listing.classes or [] if name not in classes]
+    if emptied or not left:
         raise UserError(
             "a whole file at least in every class and split, to go on without damaged ones",
-            f"{stay.count(False)} of {len(files)} samples damaged, among them all"
+            f"{len(samples) - len(left)} of {len(samples)} samples damaged, among them all"
             + (f" of {several(emptied)}" if emptied else ""),
             "Replace damaged files by intact copies; without skip_bad they are listed.",
         )
-    return Sifted([row for row, good in enumerate(stay) if good], ranges, damaged)
+    return listing.only(rows, given), damaged

@@ -1,153 +1,125 @@
 """A folder of images with one class or one mask each, in whatever layout."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from scalestudy.data.images.decode import read_header
-from scalestudy.data.images.masks import Mask, MaskValues
+import numpy as np
+
+from scalestudy.data.images.decode import Header, read_header, read_mask, read_pixels
+from scalestudy.data.images.form import Form, common_form, described, widened
+from scalestudy.data.images.masks import Mask, MaskFile, MaskValues
 from scalestudy.data.images.open import DamagedFile
+from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import Contents, files_digest, require_classes, require_two
-from scalestudy.data.sources.faults import Refused, each_or_refused, headers_or_all_faults, sift, together
-from scalestudy.data.sources.folder_images import FolderImages
-from scalestudy.data.sources.layouts.listing import Listing
+from scalestudy.data.sources.faults import Refused, damage, each_or_refused, sift, together
+from scalestudy.data.sources.files import several
+from scalestudy.data.sources.layouts.base import ListedSample, Listing
+from scalestudy.data.sources.left_out import DAMAGED, Leftovers
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.types import IGNORE, Array, Sample
+from scalestudy.data.types import IGNORE, Array, Sample, Size
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 
-@dataclass(frozen=True)
-class LabelledFile:
-    """An image and the index of its class."""
+class ImageFolder:
+    """Source of the images of a listing: headers first, then each in the form that all have in common.
 
-    image: Path
-    target: int
-
-
-class FolderClasses:
-    """Source of images with one class each."""
-
-    kind: Kind = "classes"
+    Where the pages of a stack are samples, an image has shape [pages, H, W, C] and its mask [pages, H, W].
+    """
 
     def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
-        self.label = root.name
-        self.identity = str(root)
-        self._root = root
-        self._images = FolderImages(root, data)
-        self._skip_bad = data.skip_bad
+        self.kind: Kind = listing.kind
+        self.label, self.identity = root.name, str(root)
+        self.left_out = listing.left_out
         self.damaged: list[DamagedFile] = []
-        self._listing, self.left_out, self.understood = listing, listing.left_out, listing.understood
-        self._samples = [LabelledFile(image, target) for image, target in listing.labels()]
-        self._names = listing.classes or []
-        require_classes(self._names, str(root))
-        require_two(len(self._samples), str(root))
-        self.fingerprint = files_digest(root, listing.files())
-
-    def contents(self) -> Contents:
-        """Shape, depth and order of the samples, from headers alone."""
-        if self._skip_bad:
-            self._sift()
-        images = [sample.image for sample in self._samples]
-        headers = headers_or_all_faults(self._images.header, images, self._images.read_whole, images)
-        names = [sample.image.relative_to(self._root).as_posix() for sample in self._samples]
-        return self._images.contents(headers, names, self._listing.given, None, self._listing.groups)
-
-    def pick(self, rows: Sequence[int]) -> None:
-        """Give only these rows from now on."""
-        self._samples = [self._samples[row] for row in rows]
-
-    def rows(self) -> Iterator[Sample]:
-        """All samples in order."""
-        return each_or_refused(self._decode, self._samples)
-
-    def class_names(self) -> list[str]:
-        """Names of the classes by index."""
-        return self._names
-
-    def remarks(self) -> list[str]:
-        """What was done to the images. Called after `rows` is exhausted."""
-        return self._images.remarks()
-
-    def _sift(self) -> None:
-        files = [(sample.image,) for sample in self._samples]
-        classes = [self._names[sample.target] for sample in self._samples]
-        sifted = sift(files, self._listing.given, self._images.read_whole, classes)
-        self._listing, self.damaged = self._listing.only(sifted.rows, sifted.given), sifted.damaged
-        self.pick(sifted.rows)
-        self.left_out = (*self.left_out, *sifted.left_out(self._root))
-
-    def _decode(self, sample: LabelledFile) -> Sample:
-        return self._images.fit.image(self._images.read(sample.image)), sample.target
-
-
-@dataclass(frozen=True)
-class Pair:
-    """An image and its mask."""
-
-    image: Path
-    mask: Mask
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Those of both."""
-        return self.image, *self.mask.files
-
-
-class FolderMasks:
-    """Source of images with masks of class indices."""
-
-    kind: Kind = "masks"
-
-    def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
-        self.label = root.name
-        self.identity = str(root)
-        self._root = root
-        self._images = FolderImages(root, data)
-        self._skip_bad = data.skip_bad
-        self.damaged: list[DamagedFile] = []
-        self._listing, self.left_out = listing, listing.left_out
-        self._pairs = [Pair(image, mask) for image, mask in listing.masks()]
-        require_two(len(self._pairs), str(root))
-        self.fingerprint = files_digest(root, listing.files())
         self.ignored = False
+        """Whether a mask holds 255. Known after `rows`."""
+        self._root, self._data, self._listing = root, data, listing
+        self._fit = Fit.of(data)
+        self._form: Form | None = None
         self._values = MaskValues()
         self._turned: set[Path] = set()
+        self._facts: list[str] = []
+        self._remarks: dict[str, dict[str, None]] = {}
+        self._lowest, self._highest = np.inf, -np.inf
+        if self.kind == "classes":
+            require_classes(listing.classes or [], str(root))
+        require_two(len(listing.samples), str(root))
+        self._index = {name: index for index, name in enumerate(listing.classes or [])}
+        self.fingerprint = files_digest(root, listing.files())
 
     def contents(self) -> Contents:
-        """Shape, depth and order of the samples, from headers alone."""
-        if self._skip_bad:
-            self._sift()
-        images = [pair.image for pair in self._pairs]
-        files = [file for pair in self._pairs for file in pair.files]
-        headers = headers_or_all_faults(self._images.header, images, self._images.read_whole, files)
+        """The one shape and type of all images, and the order of the samples, from headers alone.
+
+        Raises:
+            UserError: sizes differ and nothing says what to do, or types or channels do.
+        """
+        if self._data.skip_bad:
+            self._listing, self.damaged = sift(self._listing, self._read_whole)
+            left = Leftovers(self._root)
+            for error in self.damaged:
+                left.add(f"{DAMAGED}: {error.reason}", error.path)
+            self.left_out = (*self.left_out, *left.found())
+        samples = self._listing.samples
+        headers = self._headers()
         self._turned = {header.path for header in headers if header.turned}
-        names = [pair.image.relative_to(self._root).as_posix() for pair in self._pairs]
-        return self._images.contents(headers, names, self._listing.given, IGNORE, self._listing.groups)
+        self._form = form = common_form(headers, self._data.value_range)
+        self._remark_headers(headers, form)
+        names = [self._name(sample.image) for sample in samples]
+        sizes = [header.size for header in headers]
+        cut, masked = self._data.tile is not None, self.kind == "masks"
+        size = sizes[0] if cut else self._fit.size or _one_size(headers, masks=masked)
+        return Contents(
+            count=len(samples),
+            input_shape=(*size, form.channels),
+            dtype=form.dtype,
+            scale=form.scale,
+            names=names,
+            given=self._listing.given,
+            ignore=IGNORE if masked and any(map(self._fit.pads, sizes)) else None,
+            groups=self._listing.groups,
+            sizes=sizes,
+            formats=described(headers),
+            size_counts=[
+                (size, count, names[sizes.index(size)]) for size, count in Counter(sizes).most_common()
+            ],
+            pages=[header.pages for header in headers] if self._data.stack == "samples" else None,
+        )
 
     def pick(self, rows: Sequence[int]) -> None:
         """Give only these rows from now on."""
-        self._pairs = [self._pairs[row] for row in rows]
+        self._listing = self._listing.only(rows)
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order."""
+        """All samples in order.
+
+        Raises:
+            UserError: after the last sample: all faults together.
+        """
         refused: list[UserError] = []
         try:
-            for pair, image, mask in each_or_refused(self._decode, self._pairs):
+            for sample, image, target in each_or_refused(self._decode, self._listing.samples):
+                if isinstance(target, int):
+                    yield image, target
+                    continue
                 try:
-                    indices: Array = self._indices(mask, pair)
+                    # Masks of a layout that knows its classes hold their indices already.
+                    known = self._listing.classes is not None
+                    mask = target if known else self._values.indices(target, str(sample.target))
                 except UserError as error:
                     refused.append(error)
                 else:
-                    self.ignored = self.ignored or bool((indices == IGNORE).any())
-                    yield image, self._images.fit.mask(indices)
+                    self.ignored = self.ignored or bool((mask == IGNORE).any())
+                    yield image, self._fit.mask(mask)
         except Refused as faults:
             refused[:0] = faults.errors
         if refused:
             raise together(refused)
 
     def class_names(self) -> list[str]:
-        """Names of the classes by index."""
+        """Names of the classes by index. Called after `rows` is exhausted."""
         return self._listing.classes or self._values.class_names()
 
     @property
@@ -157,46 +129,120 @@ class FolderMasks:
         return "; ".join(filter(None, sentences))
 
     def remarks(self) -> list[str]:
-        """What was done to the images. Called after `rows` is exhausted."""
-        return self._images.remarks()
+        """What was done to the images, in sentences. Called after `rows` is exhausted."""
+        sentences = [
+            *self._facts,
+            *(
+                f"{len(names)} {'image' if len(names) == 1 else 'images'} {what}: {several(sorted(names))}"
+                for what, names in self._remarks.items()
+            ),
+        ]
+        if self._highest >= self._lowest:
+            given = self._data.value_range
+            how = f"with {given[0]:g} to {given[1]:g} as 0 to 1" if given else "as they are"
+            sentences.append(
+                f"values are stored as float32 {how}: models see {self._lowest:.4g} to {self._highest:.4g}"
+                + ("" if given else "; value_range = [LOW, HIGH] under [data] would scale them")
+            )
+        return sentences
 
-    def _sift(self) -> None:
-        sifted = sift([pair.files for pair in self._pairs], self._listing.given, self._images.read_whole)
-        self._listing, self.damaged = self._listing.only(sifted.rows, sifted.given), sifted.damaged
-        self.pick(sifted.rows)
-        self.left_out = (*self.left_out, *sifted.left_out(self._root))
+    def _headers(self) -> list[Header]:
+        """The images' headers; where one is refused, all files are read, so that all faults are one list."""
+        samples = self._listing.samples
+        try:
+            images = [sample.image for sample in samples]
+            return list(each_or_refused(lambda path: read_header(path, self._data.stack), images))
+        except Refused as refused:
+            known = {error.path for error in refused.errors if isinstance(error, DamagedFile)}
+            files = [file for sample in samples for file in sample.files if file not in known]
+            raise together([*refused.errors, *damage(self._read_whole, files)]) from refused
 
-    def _indices(self, mask: Array, pair: Pair) -> Array:
-        # Masks of a layout that knows its classes hold their indices already.
-        return self._values.indices(mask, str(pair.mask)) if self._listing.classes is None else mask
+    def _read_whole(self, path: Path) -> None:
+        read_pixels(path, self._data.stack)
 
-    def _decode(self, pair: Pair) -> tuple[Pair, Array, Array]:
-        image = self._images.read(pair.image)
-        mask = self._images.read_mask(pair.mask, image)
+    def _decode(self, sample: ListedSample) -> tuple[ListedSample, Array, Array | int]:
+        image = self._image(sample.image)
+        if isinstance(sample.target, str):
+            return sample, self._fit.image(image), self._index[sample.target]
+        mask = self._mask(sample.target, image)
         if mask.shape != image.shape[:-1]:
             raise UserError(
                 "a mask of the size of its image",
-                f"{pair.mask} of {_shown(mask.shape)} for {pair.image} of {_shown(image.shape[:-1])} pixels "
-                "(height x width)",
+                f"{sample.target} of {_shown(mask.shape)} for {sample.image} of {_shown(image.shape[:-1])} "
+                "pixels (height x width)",
                 "Save the mask at the size of its image"
                 + (", with a page for each of its pages." if image.ndim == 4 else "."),
             )
-        if pair.image in self._turned:
-            self._refuse_doubt(pair, mask.shape[-2:])
-        return pair, self._images.fit.image(image), mask
+        if sample.image in self._turned:
+            _refuse_doubt(sample.image, sample.target)
+        return sample, self._fit.image(image), mask
 
-    def _refuse_doubt(self, pair: Pair, size: tuple[int, ...]) -> None:
-        """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""
-        header = read_header(pair.image)
-        if header.size == header.stored and not pair.mask.turned():
+    def _image(self, path: Path) -> Array:
+        """An image of the set's form, in its own size."""
+        assert self._form is not None
+        pixels = read_pixels(path, self._data.stack)
+        if pixels.see_through:
+            self._remark("with transparency, which is dropped", path)
+        image: Array = self._form.of(pixels.values, str(path))
+        if self._form.dtype.kind == "f":
+            self._lowest = min(self._lowest, float(image.min()))
+            self._highest = max(self._highest, float(image.max()))
+        elif self._form.value_range and int(image.max()) > self._form.value_range[1]:
+            self._remark("with values above value_range, seen as more than 1", path)
+        return image if self._data.stack == "samples" else image[0]
+
+    def _mask(self, mask: Mask, image: Array) -> Array:
+        """The mask of this image, in the values that are stored."""
+        if self._data.stack is not None and isinstance(mask, MaskFile):
+            return read_mask(mask.path, self._data.stack)
+        pixels = mask.read((image.shape[-3], image.shape[-2]))
+        return pixels[None] if self._data.stack == "samples" else pixels
+
+    def _remark(self, what: str, path: Path) -> None:
+        self._remarks.setdefault(what, {})[self._name(path)] = None
+
+    def _remark_headers(self, headers: Sequence[Header], form: Form) -> None:
+        kinds = {(header.dtype, header.channels) for header in headers}
+        if kinds not in ({(np.dtype(np.uint8), 1)}, {(np.dtype(np.uint8), 3)}):
+            kind = {1: "grey", 3: "colour"}.get(form.channels, f"{form.channels} channels")
+            self._facts.append(f"images of {described(headers)}, stored as {form.dtype} {kind}")
+        for header in headers:
+            if header.left:
+                self._remark("with further pages, which are left out", header.path)
+        for header in widened(headers, form):
+            self._remark("of 8 bits among 16-bit ones, multiplied by 257", header.path)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix()
+
+
+def _refuse_doubt(image: Path, mask: Mask) -> None:
+    """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""
+    header = read_header(image)
+    if header.size == header.stored and not mask.turned():
+        raise UserError(
+            "images that are stored upright, as their masks are",
+            f"{image}, which is turned by its EXIF orientation, while {mask} is not; "
+            f"of {_shown(header.size)} pixels both ways, it may lie either way on its image",
+            "Save the image upright without that tag, and see that the mask lies on it.",
+        )
+
+
+def _one_size(headers: Sequence[Header], *, masks: bool) -> Size:
+    first = headers[0]
+    for header in headers:
+        if header.size != first.size:
+            height, width = Counter(header.size for header in headers).most_common(1)[0][0]
             raise UserError(
-                "images that are stored upright, as their masks are",
-                f"{pair.image}, which is turned by its EXIF orientation, while {pair.mask} is not; "
-                f"of {size[0]} x {size[1]} pixels both ways, it may lie either way on its image",
-                "Save the image upright without that tag, and see that the mask lies on it.",
+                "images of one size, or an image_size to fit them to",
+                f"{first.path} of {_shown(first.size)} and {header.path} of {_shown(header.size)} "
+                "pixels (height x width)",
+                f"Add `image_size = [{height}, {width}]` (or a size of your choice) under [data]"
+                + (", or `tile` to cut them." if masks else "."),
             )
+    return first.size
 
 
-def _shown(shape: tuple[int, ...]) -> str:
+def _shown(shape: tuple[Any, ...]) -> str:
     pages = f"{shape[0]} page{'s' * (shape[0] > 1)} of " if len(shape) == 3 else ""
     return f"{pages}{shape[-2]} x {shape[-1]}"

@@ -1,14 +1,21 @@
-"""The source "indents": synthetic micrographs, for a study that needs no data of its own."""
+"""The source "indents": synthetic micrographs of an indent in a polished surface, with masks.
+
+For a study that needs no data of its own. An image depends on its seed, its number and nothing else; other
+sizes show the same scene. Brightness runs from 0 to 1, lengths are in heights of a 4:3 image that fits
+inside the picture, angles in radians.
+"""
 
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageFilter
 
 from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused, side_by_side
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.types import Sample
+from scalestudy.data.types import Sample, Size
 from scalestudy.hardware.memory import memory_limit
 from scalestudy.study.settings import DataSettings
 from scalestudy.util import units
@@ -19,8 +26,14 @@ DEFAULT_SIZE = (768, 1024)
 LEAST_SIZE = 16
 _AT_WORK = 200
 """Bytes for each pixel of the few images that are drawn side by side."""
-_VERSION = 3
+_VERSION = 4
 """Raised with every change of what is drawn, so that stored sets are made anew."""
+_FINEST = 384
+"""Rows of the grid that the surface is made on; finer detail comes with the noise."""
+
+Field = npt.NDArray[np.float32]
+Pixels = npt.NDArray[np.uint8]
+Generator = np.random.Generator
 
 
 class Indents:
@@ -30,7 +43,11 @@ class Indents:
     label = "indents"
 
     def __init__(self, argument: str | None, data: DataSettings) -> None:
-        self._count = _count(argument)
+        if argument is not None and (not argument.isdecimal() or int(argument) < 2):
+            raise UserError(
+                '"indents:COUNT" with a count of at least 2', f"'indents:{argument}'", 'Write "indents:240".'
+            )
+        self._count = DEFAULT_COUNT if argument is None else int(argument)
         self._size = data.image_size or DEFAULT_SIZE
         self._seed = data.seed
         refuse_unused(data, OF_FILES, "indents, which are synthetic")
@@ -57,7 +74,7 @@ class Indents:
             )
 
     def contents(self) -> Contents:
-        """Shape, depth and order of the samples, from headers alone."""
+        """Shape, depth and order of the samples."""
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 
     def rows(self) -> Iterator[Sample]:
@@ -69,17 +86,173 @@ class Indents:
         return ["background", "indent"]
 
     def _row(self, index: int) -> Sample:
-        from scalestudy.data.sources.micrograph import make_micrograph
-
         image, mask = make_micrograph(self._seed, index, self._size)
         return image[:, :, None], mask
 
 
-def _count(text: str | None) -> int:
-    if text is None:
-        return DEFAULT_COUNT
-    if not text.isdecimal() or int(text) < 2:
-        raise UserError(
-            '"indents:COUNT" with a count of at least 2', f"'indents:{text}'", 'Write "indents:240".'
-        )
-    return int(text)
+def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
+    """Micrograph number `index` under `seed`: an image [H, W] and its mask [H, W] of 0 and 1."""
+    shape, surface, defects, noise = (np.random.default_rng([seed, index, part]) for part in range(4))
+    mask, relief = _indent(shape, size)
+    texture = _texture(surface, size) + _defects(defects, size)
+    image = _light(surface, size) + texture * np.where(mask, np.float32(0.5), np.float32(1)) + relief
+    image = _record(noise, image)
+    return (image.clip(0, 1) * 255 + np.float32(0.5)).astype(np.uint8), mask
+
+
+def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
+    """Mask and brightness of the indent of a three-sided pyramid (a Berkovich tip), both [H, W]."""
+    unit = _unit(size)
+    inradius, contrast = draw.uniform(0.075, 0.2), draw.uniform(0.15, 0.38)
+    reach, height_width = 2.15 * inradius, np.array(size) / unit
+    centre = np.where(
+        height_width > 2 * reach, reach + draw.random(2) * (height_width - 2 * reach), height_width / 2
+    )
+    y, x = _coordinates(size)
+    y, x = (
+        (y - np.float32(centre[0])) / np.float32(inradius),
+        (x - np.float32(centre[1])) / np.float32(inradius),
+    )
+    rotation, bow = draw.uniform(0, 2 * np.pi), draw.uniform(-0.05, 0.15, 3).astype(np.float32)
+    angles = rotation + np.arange(3) * 2 * np.pi / 3 + draw.uniform(-0.12, 0.12, 3)
+    sines, cosines = np.sin(angles).astype(np.float32), np.cos(angles).astype(np.float32)
+    # In inradii, negative inside: the distances to the sides, which bend in towards their middles.
+    along = [(cosines[side] * y - sines[side] * x) / np.float32(np.sqrt(3)) for side in range(3)]
+    distances = [
+        sines[side] * y + cosines[side] * x - 1 + bow[side] * (1 - np.square(along[side])).clip(0)
+        for side in range(3)
+    ]
+    outline = np.maximum(np.maximum(distances[0], distances[1]), distances[2])
+    faces = [outline == distance for distance in distances]
+    second = sum(distances) - outline - np.minimum(np.minimum(distances[0], distances[1]), distances[2])
+    # Faces turned to the light are brighter than the surface, the others darker: no one threshold fits.
+    sun = draw.uniform(0, 2 * np.pi)
+    tones = 0.9 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + draw.uniform(-1.3, -0.2)
+    ridge = draw.uniform(-0.2, 0.7) * np.exp((second - outline) * np.float32(draw.uniform(12, 40)))
+    inside = np.select(faces, list(tones.astype(np.float32))) + ridge.astype(np.float32)
+    middle = np.exp(-np.square(np.select(faces, along) / np.float32(0.5)))
+    width = np.float32(draw.uniform(0.06, 0.3))
+    pile_up = np.float32(draw.uniform(-0.4, 1.6)) * middle * np.exp(-np.square((outline - width) / width))
+    edge = np.float32(draw.uniform(-0.1, 1.0)) * np.exp(-np.abs(outline) * np.float32(30))
+    within = (np.float32(0.5) - outline * np.float32(inradius * unit)).clip(0, 1)
+    relief = np.float32(contrast) * (within * inside + (1 - within) * pile_up + edge)
+    return (outline < 0).astype(np.uint8), relief.astype(np.float32)
+
+
+def _light(draw: Generator, size: Size) -> Field:
+    """Brightness [H, W] of a featureless surface."""
+    grid = _grid(size, 64)
+    y, x = (axis - axis.mean() for axis in _coordinates(grid))
+    angle, amplitude = draw.uniform(0, 2 * np.pi), draw.uniform(0.02, 0.11)
+    light = amplitude * (np.cos(angle) * x + np.sin(angle) * y + 0.35 * _smooth_noise(draw, grid, 2.0))
+    return _stretched(light + draw.uniform(0.25, 0.75) - draw.uniform(0.02, 0.2) * (x * x + y * y), size)
+
+
+def _texture(draw: Generator, size: Size) -> Field:
+    """Deviations [H, W] of brightness by stains, polishing marks, and grains, each of its own grey."""
+    from scipy.spatial import KDTree
+
+    grid = _grid(size, _FINEST)
+    stains = 0.7 * _smooth_noise(draw, grid, 14.0) + 0.7 * _smooth_noise(draw, grid, 60.0)
+    texture = draw.uniform(0.007, 0.035) * stains
+    y, x = _coordinates(grid)
+    for strength in draw.uniform(0, 0.04, 2):
+        angle, profile = draw.uniform(0, np.pi), draw.standard_normal(4096, dtype=np.float32)
+        place = (np.cos(angle) * x + np.sin(angle) * y) * 420 + 2048
+        texture += np.float32(strength) * np.take(profile, place.astype(np.int32), mode="clip")
+    coarse = _grid(size, 160)
+    wavy = [axis + 0.009 * _smooth_noise(draw, coarse, 11.0) for axis in _coordinates(coarse)]
+    seeds = draw.random((int(draw.integers(14, 45)), 2)) * np.array(coarse) / _unit(coarse)
+    distances, nearest = KDTree(seeds).query(np.stack(wavy, axis=-1), k=2)
+    tones = draw.uniform(0.0, 0.06) * draw.standard_normal(len(seeds))
+    boundary = draw.uniform(0.0, 0.08) * np.exp(-np.square((distances[..., 1] - distances[..., 0]) / 0.01))
+    return _stretched(texture, size) + _stretched(tones[nearest[..., 0]] - boundary, size)
+
+
+def _defects(draw: Generator, size: Size) -> Field:
+    """Deviations [H, W] of brightness by stains, pores, dust and scratches."""
+    picture = Image.new("L", (size[1], size[0]), 128)
+    pen, unit = ImageDraw.Draw(picture), _unit(size)
+
+    def place() -> tuple[float, float]:
+        row, column = draw.random(2) * size
+        return float(column), float(row)
+
+    for most, radii, tones in (
+        (4, (0.03, 0.085), (-0.3, -0.06)),
+        (30, (0.002, 0.014), (-0.5, -0.1)),
+        (5, (0.003, 0.012), (0.1, 0.45)),
+    ):
+        for _ in range(int(draw.integers(0, most))):
+            (x, y), radius = place(), unit * draw.uniform(*radii)
+            angles, squeeze = np.arange(14) * (2 * np.pi / 14), draw.uniform(0.55, 1.0)
+            radial = radius * (1 + 0.15 * draw.standard_normal(14))
+            outline = zip(x + radial * np.cos(angles), y + squeeze * radial * np.sin(angles), strict=True)
+            pen.polygon(list(outline), fill=_ink(draw.uniform(*tones)))
+    for _ in range(int(draw.integers(0, 10))):
+        (x, y), angle, length = place(), draw.uniform(0, 2 * np.pi), unit * draw.uniform(0.1, 1.4)
+        exact = unit * draw.uniform(0.0008, 0.005)
+        tone = draw.uniform(0.05, 0.28) * draw.choice([-1, 1]) * min(1.0, max(0.4, exact))
+        line = [(x, y), (x + length * np.cos(angle), y + length * np.sin(angle))]
+        pen.line(line, fill=_ink(tone), width=max(1, round(exact)))
+    return (np.asarray(picture, np.float32) - 128) * np.float32(0.6 / 127)
+
+
+def _ink(brightness: float) -> int:
+    return round(128 + 127 * max(-1.0, min(1.0, brightness / 0.6)))
+
+
+def _record(draw: Generator, image: Field) -> Field:
+    """Blur of the optics, shot noise of the detector, offsets of scan lines, and gain."""
+    unit = _unit((image.shape[0], image.shape[1]))
+    radius, gain, offset = (
+        unit * draw.uniform(0.001, 0.004),
+        draw.uniform(0.9, 1.1),
+        draw.uniform(-0.03, 0.03),
+    )
+    # A smaller image stands for one scaled down, whose pixels average some of the noise away.
+    quiet = min(1.0, (unit / 768) ** 0.4)
+    shot, line = quiet * draw.uniform(0.03, 0.15), quiet * draw.uniform(0.0, 0.015)
+    image = image.clip(0.02, 1)
+    if radius > 0.25:
+        picture = Image.fromarray((image * np.float32(255)).astype(np.uint8))
+        image = np.asarray(picture.filter(ImageFilter.GaussianBlur(radius)), np.float32) * np.float32(1 / 255)
+    noise = draw.standard_normal(image.shape, dtype=np.float32) * np.sqrt(image)
+    lines = draw.standard_normal((len(image), 1), dtype=np.float32)
+    recorded: Field = np.float32(gain) * (image + np.float32(shot) * noise) + np.float32(line) * lines
+    return recorded + np.float32(offset)
+
+
+def _unit(size: Size) -> float:
+    """Pixels of one unit of length: the height of a 4:3 image that fits inside `size`."""
+    return min(float(size[0]), 0.75 * size[1])
+
+
+def _grid(size: Size, most: int) -> Size:
+    """A grid of the same shape with at most `most` rows and about as many columns."""
+    factor = min(1.0, most / _unit(size))
+    return (max(2, round(size[0] * factor)), max(2, round(size[1] * factor)))
+
+
+def _coordinates(size: Size) -> tuple[Field, Field]:
+    """Rows y and columns x of pixel centres in units of length, both [H, W]."""
+    scale = np.float32(1 / _unit(size))
+    y, x = (np.indices(size, np.float32) + np.float32(0.5)) * scale
+    return y, x
+
+
+def _stretched(field: npt.NDArray[np.floating], size: Size) -> Field:
+    picture = Image.fromarray(np.ascontiguousarray(field, np.float32))
+    return np.array(picture.resize((size[1], size[0]), Image.Resampling.BICUBIC))
+
+
+def _smooth_noise(draw: Generator, size: Size, cells: float) -> Field:
+    """Normal noise of about `cells` bumps over a unit of length, standard deviation about 1."""
+    # White noise on a grid of that many cells would show the grid; a finer one, smoothed, does not.
+    scale = 2 * cells / _unit(size)
+    rows, columns = (max(2, round(length * scale)) for length in size)
+    noise = draw.standard_normal((rows + 4, columns + 4), dtype=np.float32)
+    for _ in range(2):
+        noise = noise[:-2] + 2 * noise[1:-1] + noise[2:]
+        noise = noise[:, :-2] + 2 * noise[:, 1:-1] + noise[:, 2:]
+    return _stretched(noise * np.float32(1 / 70), size)

@@ -70,6 +70,11 @@ def of_source(source: Any) -> tuple[LeftOut, ...]:
     return tuple(getattr(source, "left_out", ()))
 
 
+def remarks_of(source: Any) -> list[str]:
+    """What a source remarks, once its rows are read: nothing where it has no `remarks`."""
+    return list(source.remarks()) if hasattr(source, "remarks") else []
+
+
 def as_json(left_out: Iterable[LeftOut]) -> list[dict[str, Any]]:
     """For the manifest of a prepared set."""
     return [{"reason": group.reason, "count": group.count, "names": list(group.names)} for group in left_out]

@@ -1,6 +1,5 @@
 """From the `source` of a study file to the reader that understands it."""
 
-import difflib
 import os
 import re
 from pathlib import Path
@@ -43,7 +42,12 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     if not source.strip():
         raise UserError("a source of data", "an empty text", "Name a folder, a file or a set under [data].")
     if data.read is not None:
-        return _own(data, base)
+        from scalestudy.data.sources.custom import CustomSource
+
+        path = expand(source, base)
+        # It writes its set itself, since nothing of it is known ahead.
+        custom = CustomSource(expand(str(data.read), base), data, path if path.exists() else None)
+        return cast(Source, custom)
     name = named_source(source)
     if name is not None:
         _, colon, argument = source.partition(":")
@@ -54,17 +58,18 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     path = expand(source, base)
     try:
         if not path.exists():
-            raise _missing(source, path)
+            last = next(parent for parent in path.parents if parent.exists())
+            raise UserError(
+                f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
+                f"{path}, which does not exist",
+                f"Correct it: {last} is the last part that exists.",
+            )
         return open_path(path, data)
-    except PermissionError as error:
-        raise UserError(
-            "a source that you may read", f"{error.filename}: permission denied", "Change its permissions."
-        ) from error
     except OSError as error:
         raise UserError(
             "a source that can be looked at",
             f"{error.filename or path}: {error.strerror}",
-            "See that it is there and changes no more, or name another source.",
+            "See that it is there, changes no more and may be read, or name another source.",
         ) from error
 
 
@@ -110,22 +115,17 @@ def open_path(path: Path, data: DataSettings) -> Source:
     if path.is_dir():
         path = _lone_archive(path) or path
     if path.is_dir() and data.layout is None:
-        from scalestudy.data.sources.parquet import ParquetImages, find_shards
+        from scalestudy.data.sources.parquet import ParquetImages, find_files
 
-        shards = find_shards(path, data)
-        if shards:
-            return ParquetImages(path, data, shards)
+        files = find_files(path, data)
+        if files:
+            return ParquetImages(path, data, files)
     if path.is_dir() or path.suffix.lower() in TABLES:
-        from scalestudy.data.sources.folders import FolderClasses, FolderMasks
+        from scalestudy.data.sources.folders import ImageFolder
         from scalestudy.data.sources.layouts.find import list_folder, list_table
 
         listing = list_folder(path, data) if path.is_dir() else list_table(path, data)
-        root = path if path.is_dir() else path.parent
-        return (
-            FolderMasks(root, data, listing)
-            if listing.kind == "masks"
-            else FolderClasses(root, data, listing)
-        )
+        return ImageFolder(path if path.is_dir() else path.parent, data, listing)
     if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.sources.npz import Npz
 
@@ -137,35 +137,10 @@ def open_path(path: Path, data: DataSettings) -> Source:
     )
 
 
-def _own(data: DataSettings, base: Path) -> Source:
-    from scalestudy.data.sources.custom import CustomSource
-
-    path = expand(str(data.source), base)
-    # It writes its set itself (`make`), since nothing of it is known ahead.
-    return cast(Source, CustomSource(expand(str(data.read), base), data, path if path.exists() else None))
-
-
 def _lone_archive(folder: Path) -> Path | None:
     """The .npz file of a folder that holds nothing else to be read."""
-    from scalestudy.data.sources.layouts.base import Look
+    from scalestudy.data.sources.layouts.base import Directory
 
-    look = Look(folder)
+    look = Directory(folder)
     archives = [name for name in look.files if name.lower().endswith(".npz")]
     return folder / archives[0] if len(archives) == 1 and not look.images and not look.folders else None
-
-
-def _missing(source: str, path: Path) -> UserError:
-    """Name what lies near: siblings of the first missing part of the path, and sources with a name."""
-    parent = path.parent
-    wanted = path.name
-    while not parent.exists():
-        parent, wanted = parent.parent, parent.name
-    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
-    close = [str(parent / name) for name in difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)]
-    close += difflib.get_close_matches(source, SOURCES.names(), n=1, cutoff=0.6)
-    advice = f"Did you mean {' or '.join(close)}?" if close else f"{parent} is the last part that exists."
-    return UserError(
-        f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
-        f"{path}, which does not exist",
-        advice,
-    )

@@ -1,10 +1,18 @@
-"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are."""
+"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are.
 
+Arrays are read row by row, so that a large one never lies in memory. Nothing is unpickled or extracted to
+disk; what a header claims is held against the archive and the memory before anything is allocated.
+"""
+
+import math
+import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scalestudy.data.images.form import stored_as
 from scalestudy.data.images.masks import MaskValues
@@ -19,58 +27,153 @@ from scalestudy.data.sources.base import (
 )
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.left_out import MOST_NAMES, LeftOut
-from scalestudy.data.sources.npz_arrays import NpzArray, member_names
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample
+from scalestudy.hardware.memory import memory_limit
 from scalestudy.study.settings import DataSettings
+from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
-_LAYOUT = "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test"
 
 
-def find_arrays(path: Path) -> tuple[dict[str, tuple[NpzArray, NpzArray]], tuple[LeftOut, ...]]:
+class NpzArray:
+    """One array of an .npz file: its `shape` and `dtype` from its header, its rows on demand.
+
+    Raises:
+        UserError: it cannot be read, holds Python objects, is not of the size that its header says, or a row
+            of it (all of it in Fortran order) does not fit into the memory.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        with self._opened() as stream:
+            self.shape, self._fortran, self.dtype = _header(stream)
+            start = stream.tell()
+        with _refusing(path, name), zipfile.ZipFile(path) as archive:
+            held = archive.getinfo(f"{name}.npy").file_size - start
+        if self.dtype.hasobject:
+            raise UserError(
+                "arrays of numbers",
+                f"{name} in {path}, an array of Python objects",
+                "Save it as one array of numbers; objects are never unpickled, since that runs their code.",
+            )
+        self.bytes = math.prod(self.shape) * self.dtype.itemsize
+        if min(self.shape, default=0) < 0 or self.bytes != held:
+            shape = f"[{', '.join(map(str, self.shape))}] {self.dtype}"
+            problem = f"{name}: its header says {shape}, {self.bytes} bytes, but it holds {held}"
+            raise _unreadable(path, problem)
+        rows = self.shape[0] if self.shape and not self._fortran else 1
+        self._refuse_beyond_memory(self.bytes // max(1, rows))
+
+    def rows(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield the rows in order."""
+        if self._fortran or not self.shape:
+            yield from self.whole()
+            return
+        size = math.prod(self.shape[1:]) * self.dtype.itemsize
+        with self._opened() as stream:
+            _header(stream)
+            for _ in range(self.shape[0]):
+                data = stream.read(size)
+                if len(data) < size:
+                    raise _unreadable(self.path, f"{self.name}: the file ends early")
+                yield np.frombuffer(data, self.dtype).reshape(self.shape[1:])
+
+    def whole(self) -> npt.NDArray[Any]:
+        """The whole array.
+
+        Raises:
+            UserError: as `rows`, or it does not fit into the memory.
+        """
+        self._refuse_beyond_memory(self.bytes)
+        with self._opened() as stream:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+
+    def _refuse_beyond_memory(self, size: int) -> None:
+        if size > (limit := memory_limit()):
+            raise UserError(
+                f"rows that fit into {units.size(limit)} of memory, stored in C order to be read one by one",
+                f"{self.name} in {self.path}, which takes {units.size(size)} at once",
+                "Save numpy.ascontiguousarray of it, with one sample in each row.",
+            )
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        with (
+            _refusing(self.path, self.name),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(f"{self.name}.npy") as stream,
+        ):
+            yield stream
+
+
+@contextmanager
+def _refusing(path: Path, name: str) -> Iterator[None]:
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy's parser of headers raise many kinds
+        raise _unreadable(path, f"{name}: {error}") from error
+
+
+def _unreadable(path: Path, reason: str) -> UserError:
+    return UserError(
+        "an .npz file that can be read", f"{path}: {reason}", "Save it again with numpy.savez_compressed."
+    )
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(stream)
+
+
+Pairs = dict[str, tuple[NpzArray, NpzArray]]
+"""Inputs and targets by split."""
+
+
+def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
     """Inputs and targets by split ("train" first), and what else is in the file.
 
     Raises:
         UserError: it is no .npz file, has no training set, or one array of two; or as `NpzArray`.
     """
-    members = member_names(path)
-    pairs = _pairs(path, [name.removesuffix(".npy") for name in members if name.endswith(".npy")])
-    return pairs, _left_out(members, pairs)
-
-
-def _left_out(members: list[str], pairs: dict[str, tuple[NpzArray, NpzArray]]) -> tuple[LeftOut, ...]:
-    taken = {f"{array.name}.npy" for pair in pairs.values() for array in pair}
-    others = tuple(name.removesuffix(".npy") for name in members if name not in taken)
-    return (LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ()
-
-
-def _pairs(path: Path, names: list[str]) -> dict[str, tuple[NpzArray, NpzArray]]:
-    pairs = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+    except Exception as error:
+        raise _unreadable(path, str(error)) from error
+    names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
+    pairs: Pairs = {}
     for split, suffixes in _SPLITS.items():
         for suffix in suffixes:
-            members = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
-            if len(members) == 1:
+            arrays = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
+            if len(arrays) == 1:
                 raise UserError(
                     f"x_{suffix} and y_{suffix} together",
-                    f"only {members[0]} in {path}",
+                    f"only {arrays[0]} in {path}",
                     "Save both arrays under these names.",
                 )
-            if members and split not in pairs:
-                pairs[split] = (NpzArray(path, members[0]), NpzArray(path, members[1]))
+            if arrays and split not in pairs:
+                pairs[split] = (NpzArray(path, arrays[0]), NpzArray(path, arrays[1]))
     if "train" not in pairs:
-        found_names = several(names) or "no arrays"
-        raise UserError(_LAYOUT, f"{found_names} in {path}", "Save the arrays under these names.")
-    return pairs
+        raise UserError(
+            "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test",
+            f"{several(names) or 'no arrays'} in {path}",
+            "Save the arrays under these names.",
+        )
+    taken = {f"{array.name}.npy" for pair in pairs.values() for array in pair}
+    others = tuple(name.removesuffix(".npy") for name in members if name not in taken)
+    return pairs, ((LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ())
 
 
 class Npz:
     """Source of the samples in an .npz file."""
 
     def __init__(self, path: Path, data: DataSettings) -> None:
-        self.label = path.stem
-        self.identity = str(path)
+        self.label, self.identity = path.stem, str(path)
         self.fingerprint = files_digest(path.parent, [path])
         refuse_unused(data, OF_FILES, f"arrays: {path}")
         self._path = path
@@ -78,8 +181,8 @@ class Npz:
         self._pairs, self.left_out = find_arrays(path)
         self._values = MaskValues()
         self._names: list[str] = []
-        for x, y in self._pairs.values():
-            self._check(x, y)
+        for pair in self._pairs.values():
+            _check(*pair, *self._pairs["train"])
         self.kind: Kind = "masks" if _is_mask(*self._pairs["train"]) else "classes"
 
     def contents(self) -> Contents:
@@ -92,40 +195,35 @@ class Npz:
         require_two(count, str(self._path))
         first = self._pairs["train"][0]
         self._dtype = self._stored_dtype()
-        scale = {"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0)
-        if first.dtype == np.bool_:
-            scale = 1.0
+        flags = first.dtype == np.bool_
         stored = (first.shape[1], first.shape[2])
-        size = self._fit.size or stored
-        masked = self.kind == "masks" and self._fit.pads(stored)
         if self.kind == "classes":
-            self._labels = {split: self._classes(y) for split, (_, y) in self._pairs.items()}
+            self._labels = {
+                split: stored_as(y.whole().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
+                for split, (_, y) in self._pairs.items()
+            }
             self._names = self._class_names()
         return Contents(
             count=count,
-            input_shape=(*size, first.shape[3] if len(first.shape) == 4 else 1),
+            input_shape=(*(self._fit.size or stored), first.shape[3] if len(first.shape) == 4 else 1),
             dtype=self._dtype,
-            scale=scale,
+            scale=1.0 if flags else {"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0),
             names=None,
             given=given if len(given) > 1 else {},
-            ignore=IGNORE if masked else None,
+            ignore=IGNORE if self.kind == "masks" and self._fit.pads(stored) else None,
         )
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         for split, (x, y) in self._pairs.items():
             targets: Iterator[Any] = y.rows() if self.kind == "masks" else iter(self._labels[split])
-            for row, (image, target) in enumerate(zip(x.rows(), targets, strict=True)):
-                yield self._image(image, x, row), self._target(target, y, row)
+            for row, (values, target) in enumerate(zip(x.rows(), targets, strict=True)):
+                image = stored_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
+                yield self._fit.image(image.reshape(*image.shape[:2], -1)), self._target(target, y, row)
 
     def class_names(self) -> list[str]:
         """Names of the classes by index."""
         return self._names or self._values.class_names()
-
-    def _image(self, image: Array, x: NpzArray, row: int) -> Array:
-        stored = stored_as(image, self._dtype, f"{x.name}[{row}] in {x.path}")
-        pixels = stored.reshape(*image.shape[:2], -1)
-        return self._fit.image(pixels)
 
     def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
         if self.kind == "classes":
@@ -152,63 +250,54 @@ class Npz:
             )
         return np.dtype(np.uint8 if high <= 255 else np.uint16)
 
-    def _check(self, x: NpzArray, y: NpzArray) -> None:
-        train_x, train_y = self._pairs["train"]
-        if x.dtype.kind not in "biuf":
-            raise self._refused(x, "images of real numbers", "Save whole or floating-point numbers.")
-        if len(x.shape) not in (3, 4) or 0 in x.shape:
-            raise self._refused(x, "images of shape [N, H, W] or [N, H, W, C]", "Reshape it to images.")
-        if len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4:
-            raise self._refused(
-                x, "channels last, shape [N, H, W, C]", "Move the channels: numpy.moveaxis(x, 1, -1)."
-            )
-        if x.shape[1:] != train_x.shape[1:]:
-            raise self._refused(
-                x, f"images of the shape {list(train_x.shape[1:])} of x_train", "Store images of one shape."
-            )
-        if x.dtype.kind != train_x.dtype.kind and {x.dtype.kind, train_x.dtype.kind} != {"i", "u"}:
-            raise self._refused(x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.")
-        if len(y.shape) == 0 or y.shape[0] != x.shape[0]:
-            raise self._refused(y, f"{x.shape[0]} targets, one for each row of {x.name}", "Store both alike.")
-        if not (_is_mask(x, y) or _is_class(y)):
-            raise self._refused(
-                y,
-                "integer classes of shape [N] or integer masks of the images' height and width",
-                "Store the index of the class: numpy.argmax(y, axis=-1) turns one-hot rows into it."
-                if y.dtype.kind in "biu"
-                else "Store whole numbers: y.astype(int), once each is one.",
-            )
-        if _is_mask(x, y) != _is_mask(train_x, train_y):
-            raise self._refused(y, "targets of the kind of y_train", "Store all as classes, or all as masks.")
-
-    def _classes(self, y: NpzArray) -> Array:
-        return stored_as(y.whole().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
-
     def _class_names(self) -> list[str]:
-        labels = np.unique(np.concatenate(list(self._labels.values())))
-        if labels[0] != 0 or labels[-1] != len(labels) - 1:
-            shown = ", ".join(str(label) for label in labels[:8]) + (", ..." if len(labels) > 8 else "")
+        labels = np.unique(np.concatenate(list(self._labels.values()))).tolist()
+        if labels != list(range(len(labels))):
             raise UserError(
                 "classes numbered 0, 1, 2, ... without gaps",
-                f"{shown} in the y arrays of {self._path}",
+                f"{several(list(map(str, labels)), 8)} in the y arrays of {self._path}",
                 "Renumber them: numpy.unique(y, return_inverse=True)[1].",
             )
-        known = np.unique(self._labels["train"])
+        known = set(self._labels["train"].tolist())
         for split, values in self._labels.items():
-            if strange := sorted(set(values.tolist()) - set(known.tolist())):
+            if unknown := sorted(set(values.tolist()) - known):
                 raise UserError(
                     f"the classes of y_train ({len(known)} of them) in every array",
-                    f"{', '.join(str(label) for label in strange[:8])} in {self._pairs[split][1].name} "
-                    f"of {self._path}",
+                    f"{several(list(map(str, unknown)), 8)} in {self._pairs[split][1].name} of {self._path}",
                     "Add samples of these classes to x_train, or take them out.",
                 )
         names = [str(label) for label in labels]
         require_classes(names, str(self._path))
         return names
 
-    def _refused(self, array: NpzArray, expected: str, action: str) -> UserError:
-        received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {self._path}"
+
+def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
+    """Refuse arrays that are no images with targets, or differ from those of the training set."""
+
+    def refused(array: NpzArray, expected: str, action: str) -> UserError:
+        received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {array.path}"
         return UserError(expected, received, action)
+
+    if x.dtype.kind not in "biuf":
+        raise refused(x, "images of real numbers", "Save whole or floating-point numbers.")
+    if len(x.shape) not in (3, 4) or 0 in x.shape:
+        raise refused(x, "images of shape [N, H, W] or [N, H, W, C]", "Reshape it to images.")
+    if len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4:
+        action = "Move the channels: numpy.moveaxis(x, 1, -1)."
+        raise refused(x, "channels last, shape [N, H, W, C]", action)
+    if x.shape[1:] != train_x.shape[1:]:
+        shape = list(train_x.shape[1:])
+        raise refused(x, f"images of the shape {shape} of x_train", "Store images of one shape.")
+    if x.dtype.kind != train_x.dtype.kind and {x.dtype.kind, train_x.dtype.kind} != {"i", "u"}:
+        raise refused(x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.")
+    if y.shape[:1] != x.shape[:1]:
+        raise refused(y, f"{x.shape[0]} targets, one for each row of {x.name}", "Store both alike.")
+    if not (_is_mask(x, y) or _is_class(y)):
+        expected = "integer classes of shape [N] or integer masks of the images' height and width"
+        action = "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int)."
+        raise refused(y, expected, action)
+    if _is_mask(x, y) != _is_mask(train_x, train_y):
+        raise refused(y, "targets of the kind of y_train", "Store all as classes, or all as masks.")
 
 
 def _is_mask(x: NpzArray, y: NpzArray) -> bool:

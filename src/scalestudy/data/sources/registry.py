@@ -13,8 +13,7 @@ SOURCES: Registry[Any] = Registry(
         "digits": "scalestudy.data.sources.digits:Digits",
         "keras": "scalestudy.data.sources.public.keras:keras",
         "tfds": "scalestudy.data.sources.public.tfds:tfds",
-        "cassava": "scalestudy.data.sources.public.archives:cassava",
-        "indents@zenodo": "scalestudy.data.sources.public.archives:zenodo_indents",
+        "indents@zenodo": "scalestudy.data.sources.public.zenodo:zenodo_indents",
     },
 )
 """Sources that are no path: each a class or function (argument, data) -> `source.Source`.

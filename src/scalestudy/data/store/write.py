@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.images.form import stored_as
-from scalestudy.data.sources import left_out, remarks
+from scalestudy.data.sources import left_out
 from scalestudy.data.sources.base import Contents, Source, side_by_side
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.encoded import encode
@@ -136,7 +136,7 @@ def write_set(
         "given": contents.given,
         "names": contents.names,
         "groups": contents.groups,
-        "remarks": remarks.of_source(source),
+        "remarks": left_out.remarks_of(source),
         "formats": contents.formats,
         "size_counts": contents.size_counts,
         "tiling": contents.tiling.as_json() if contents.tiling is not None else None,

@@ -1,6 +1,9 @@
-"""A data set before it is trained on: what was understood, its counts and sizes, and what may be wrong."""
+"""A data set before it is trained on: what was understood, its counts and sizes, and what may be wrong.
 
-from collections.abc import Callable
+Of a set that is prepared, every sample is read as it was stored; else images of its source.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,18 +13,27 @@ import numpy.typing as npt
 
 from scalestudy.app.listener import Listener
 from scalestudy.data.images import pictures
+from scalestudy.data.sources import left_out
+from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
+from scalestudy.data.splits.held_out import Fold
+from scalestudy.data.splits.split import find_split, make_split, validation_of
 from scalestudy.data.store.prepare import find_prepared
-from scalestudy.data.types import IGNORE, Array, Sample, Size
+from scalestudy.data.types import IGNORE, Array, Ranges, Sample, Size
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
-from scalestudy.features.inspect.dataset import DataSet, of_prepared, of_source
+from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
+    from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.settings import DataSettings
 
+MOST_READ = 500
+"""Images that are read of a source that is not prepared."""
 SIDE = 320
 """Pixels of the longer side of a picture."""
+_HOLDS = {"masks": "images with masks", "classes": "images with one class each"}
+_FITTED = {"pad": "aspect kept, padded", "crop": "aspect kept, cropped", "stretch": "stretched"}
 
 
 @dataclass(frozen=True)
@@ -84,6 +96,24 @@ class Inspection:
         }
 
 
+@dataclass(frozen=True)
+class _Set:
+    """A set while it is inspected; `names`, `groups` and `splits` are those of the rows that are given."""
+
+    kind: Kind
+    basis: str
+    facts: dict[str, str]
+    count: int
+    names: list[str]
+    groups: list[str] | None
+    splits: list[str]
+    split_counts: dict[str, int]
+    sizes: list[tuple[Size, int, str]]
+    rows: Iterable[Sample]
+    class_names: Callable[[], list[str]]
+    facts_after: Callable[[], dict[str, str]]
+
+
 def inspect_data(
     data: "DataSettings",
     kind: "Kind | None" = None,
@@ -107,86 +137,187 @@ def inspect_data(
         UserError: The source is missing, of another kind or damaged.
     """
     ready = find_prepared(data, task_kind=kind, base=base)
-    dataset = of_prepared(ready, data) if ready else of_source(data, base, everything)
+    dataset = _of_prepared(ready, data) if ready else _of_source(data, base, everything)
     statistics = Statistics(dataset.names, dataset.groups, dataset.splits)
-    rows = np.linspace(0, len(dataset.names) - 1, min(samples, len(dataset.names))).round().astype(int)
+    count = len(dataset.names)
+    pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
+    chosen: dict[int, Sample] = {}
     with (listener or Listener()).looking(str(data.source)) as on_progress:
-        chosen = _read(dataset, statistics, set(rows.tolist()), on_progress)
-    classes = _classes(dataset, statistics)
-    warnings = data_warnings(statistics, dataset.kind, classes, dataset.size_counts)
-    dataset.facts["Understood"] = dataset.understood()
-    dataset.facts["Remarks"] = "; ".join(dataset.remarks())
-    names = [count.name for count in classes]
+        for row, (image, target) in enumerate(dataset.rows):
+            statistics.add(image, target)
+            if row in pictured:
+                chosen[row] = (np.array(image), np.array(target) if np.ndim(target) else target)
+            on_progress(row + 1, count)
+    classes = statistics.classes(_class_names(dataset, statistics), dataset.kind)
+    facts = dataset.facts | dataset.facts_after()
+    names = [item.name for item in classes]
     return Inspection(
         source=str(data.source),
         kind=dataset.kind,
         basis=dataset.basis,
-        facts={name: text for name, text in dataset.facts.items() if text},
+        facts={name: text for name, text in facts.items() if text},
         count=dataset.count,
         inspected=len(statistics.digests),
         splits=dataset.split_counts,
-        sizes=dataset.size_counts,
+        sizes=dataset.sizes,
         classes=classes,
-        warnings=[*warnings, *_sizes_to_fit(dataset, data)],
+        warnings=[*data_warnings(statistics, dataset.kind, classes), *_sizes_to_fit(dataset, data)],
         pictures=[_picture(dataset.names[row], *chosen[row], names) for row in sorted(chosen)],
     )
 
 
-def _read(
-    dataset: DataSet, statistics: Statistics, keep: set[int], on_progress: Callable[[int, int | None], None]
-) -> dict[int, Sample]:
-    """Take statistics of all samples; the ones at the rows `keep` are returned."""
-    samples: dict[int, Sample] = {}
-    for row, (image, target) in enumerate(dataset.rows):
-        statistics.add(image, target)
-        if row in keep:
-            samples[row] = (np.array(image), np.array(target) if isinstance(target, np.ndarray) else target)
-        on_progress(row + 1, len(dataset.names))
-    return samples
+def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
+    """All samples of a prepared set."""
+    if ready.kind == "custom" or ready.scale is None:
+        raise UserError(
+            "a set of images to show",
+            f"{ready.path}, of a task's own reading: {', '.join(ready.arrays)}",
+            "Look at its arrays with numpy.load; `scalestudy data prepare` prints how many there are.",
+        )
+    stored = find_split(ready, validation_of(data), data.seed)
+    split = stored or make_split(ready, validation_of(data), data.seed)
+    rows_of = {"train": split.train, "validation": split.validation, "test": split.test}
+    splits = [""] * ready.count
+    for name, rows in rows_of.items():
+        for row in rows:
+            splits[row] = name
+    height, width, channels = ready.input_shape
+    scaling = "them as they are" if ready.scale == 1 else f"values divided by {1 / ready.scale:g}"
+    facts = _facts(data, ready.kind, ready.formats, ready.groups, ready.given)
+    facts["Stored as"] = (
+        f"{ready.count:,} x {height} x {width} x {channels} {ready.inputs.dtype}, {units.size(ready.bytes)} "
+        f"with targets; models see {scaling}"
+    )
+    if ready.given and split.quality_split == "test":
+        facts["Split"] += ", quality being measured on its test set"
+    if stored is None:
+        facts["Split"] += "; stored by `scalestudy data prepare`"
+    facts |= _understood(ready.understood, [*ready.remarks, *map(str, ready.left_out)])
+    return _Set(
+        kind=ready.kind,
+        basis=f"all {ready.count:,} samples, as prepared in {ready.path}",
+        facts=facts,
+        count=ready.count,
+        names=list(ready.names),
+        groups=list(ready.groups) if ready.groups else None,
+        splits=splits,
+        split_counts={name: len(rows) for name, rows in rows_of.items() if len(rows)},
+        sizes=list(ready.size_counts) or [((height, width), ready.count, ready.names[0])],
+        rows=((np.asarray(ready.inputs[row]), np.asarray(ready.targets[row])) for row in range(ready.count)),
+        class_names=lambda: list(ready.class_names),
+        facts_after=dict,
+    )
 
 
-def _classes(dataset: DataSet, statistics: Statistics) -> list[ClassCount]:
-    counts = statistics.of_classes
-    if dataset.kind == "masks":
-        counts = counts[:, :IGNORE]
+def _of_source(data: "DataSettings", base: Path, everything: bool) -> _Set:
+    """Images of a source that is not prepared, drawn at random where there are many."""
+    source: Any = find_whole(data, base=base)
+    if source.kind == "custom":
+        raise UserError(
+            "a set of images to show",
+            f"{source.identity}, not prepared yet",
+            "Prepare it with `scalestudy data prepare`, which says what it holds.",
+        )
+    contents = source.contents()
+    count = contents.count
+    rows = np.arange(count)
+    if not everything and count > MOST_READ and hasattr(source, "pick"):
+        rows = np.sort(np.random.default_rng(data.seed).choice(count, MOST_READ, replace=False))
+        source.pick(rows.tolist())
+    names = contents.names or [str(row) for row in range(count)]
+    splits = [""] * count
+    for split, (start, stop) in contents.given.items():
+        splits[start:stop] = [split] * (stop - start)
+    facts = _facts(data, source.kind, contents.formats, contents.groups, contents.given)
+    if contents.given and validation_of(data) not in (None, "given"):
+        facts["Split"] += " when it is prepared; shown here as the source brings it"
+    part = f"{len(rows):,} of {count:,} images, drawn at random; --all reads each of them"
+    return _Set(
+        kind=source.kind,
+        basis=f"the source, not prepared yet: {part if len(rows) < count else f'all {count:,} images'}",
+        facts=facts,
+        count=count,
+        names=[names[row] for row in rows],
+        groups=[contents.groups[row] for row in rows] if contents.groups else None,
+        splits=[splits[row] for row in rows],
+        split_counts={split: stop - start for split, (start, stop) in contents.given.items()},
+        sizes=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
+        rows=_first_pages(source.rows()),
+        class_names=source.class_names,
+        facts_after=lambda: _understood(
+            getattr(source, "understood", ""),
+            [*left_out.remarks_of(source), *map(str, left_out.of_source(source))],
+        ),
+    )
+
+
+def _first_pages(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Of a stack, whose pages are to become samples, the first page."""
+    for image, target in samples:
+        if image.ndim == 4:
+            yield image[0], target[0] if isinstance(target, np.ndarray) and target.ndim == 3 else target
+        else:
+            yield image, target
+
+
+def _facts(
+    data: "DataSettings", kind: Kind, formats: str | None, groups: Any, given: Ranges
+) -> dict[str, str]:
+    """By heading, in the order in which they are shown; those that are not known yet are empty."""
+    size, tile = data.image_size, data.tile
+    held = validation_of(data)
+    if held in (None, "given") and not given.keys() <= {"train"}:
+        split = "as the source brings it"
+    else:
+        fold = f"fold {held.index} of {held.of}, " if isinstance(held, Fold) else ""
+        test = ", with the test set that the source brings" if "test" in given else ""
+        split = f"{fold}made from the seed{test}"
+    return {
+        "Holds": _HOLDS[kind],
+        "Understood": "",
+        "Files": formats or "",
+        "Stored as": "",
+        "Cut": f"into tiles of {tile[0]} x {tile[1]} pixels" if tile else "",
+        "Fitted": f"into {size[0]} x {size[1]} pixels, {_FITTED[data.fit]}" if size and not tile else "",
+        "Groups": f"{len(set(groups)):,}, none of which a split parts" if groups else "",
+        "Split": split,
+    }
+
+
+def _understood(text: Any, remarks: list[str]) -> dict[str, str]:
+    return {"Understood": str(text), "Remarks": "; ".join(remarks)}
+
+
+def _class_names(dataset: _Set, statistics: Statistics) -> list[str]:
     try:
-        names = dataset.class_names()
+        return dataset.class_names()
     except UserError:
-        if len(counts) == dataset.count:
+        if len(statistics.labels) == dataset.count:
             raise
-        names = [str(number) for number in range(int(np.flatnonzero(counts.any(axis=0)).max()) + 1)]
-    splits = np.array(statistics.splits)
-    known = [split for split in ("train", "validation", "test") if (splits == split).any()]
-    total = max(int(counts.sum()), 1)
-    classes = []
-    for index, name in enumerate(names):
-        column = counts[:, index] if index < counts.shape[1] else np.zeros(len(counts), int)
-        holds = column > 0
-        by_split = {split: int((holds & (splits == split)).sum()) for split in known}
-        classes.append(ClassCount(name, int(holds.sum()), float(column.sum() / total), by_split))
-    return classes
+        # Some masks alone may not hold all classes.
+        present = np.flatnonzero(np.stack(statistics.labels)[:, :IGNORE].any(axis=0))
+        return [str(number) for number in range(int(present.max()) + 1)]
 
 
-def _sizes_to_fit(dataset: DataSet, data: "DataSettings") -> list[DataWarning]:
-    if len(dataset.size_counts) < 2 or data.image_size or data.tile:
+def _sizes_to_fit(dataset: _Set, data: "DataSettings") -> list[DataWarning]:
+    if len(dataset.sizes) < 2 or data.image_size or data.tile:
         return []
-    (height, width), _, _ = dataset.size_counts[0]
+    (height, width), _, _ = dataset.sizes[0]
     tiles = ", or `tile`, which cuts them" if dataset.kind == "masks" else ""
     return [
         DataWarning(
             "sizes-differ",
-            f"{len(dataset.size_counts)} sizes of images, while a model needs one",
+            f"{len(dataset.sizes)} sizes of images, while a model needs one",
             f"Write `image_size` under [data], such as [{height}, {width}], with `fit`{tiles}.",
         )
     ]
 
 
 def _picture(name: str, image: Array, target: Array | int, classes: list[str]) -> SamplePicture:
-    height, width = image.shape[:2]
-    size = f"{height} x {width}"
+    size = f"{image.shape[0]} x {image.shape[1]}"
     rgb = pictures.shown(image)
     small = pictures.within(rgb, SIDE)
-    if not isinstance(target, np.ndarray):
+    if not isinstance(target, np.ndarray) or target.ndim == 0:
         return SamplePicture(name, f"{size}, {classes[int(target)]}", small, None)
     counts = np.bincount(target.ravel(), minlength=256)
     present = np.flatnonzero(counts[:IGNORE])

@@ -49,13 +49,10 @@ def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
     if not warnings:
         yield Paragraph("None.")
     for warning in warnings:
-        mark = "Serious: " if warning.serious else ""
-        yield Paragraph(f"{mark}{warning.title}. {warning.action}")
+        yield Paragraph(f"{'Serious: ' * warning.serious}{warning.title}. {warning.action}")
         more = len(warning.samples) - MOST_SAMPLES
         if warning.samples:
-            yield Items(
-                (*warning.samples[:MOST_SAMPLES], *([f"and {more:,} more"] if more > 0 else [])),
-            )
+            yield Items((*warning.samples[:MOST_SAMPLES], *([f"and {more:,} more"] if more > 0 else [])))
 
 
 def _class_table(inspection: Inspection) -> Table:
@@ -68,7 +65,7 @@ def _class_table(inspection: Inspection) -> Table:
         *map(Heading, splits),
     )
     rows = tuple(
-        (count.name, f"{count.samples:,}", share(count), *(f"{count.splits[split]:,}" for split in splits))
+        (count.name, f"{count.samples:,}", _share(count), *(f"{count.splits[split]:,}" for split in splits))
         for count in inspection.classes
     )
     return Table(headings, rows)
@@ -80,9 +77,8 @@ def _size_table(inspection: Inspection) -> Table:
         for size, count, first in inspection.sizes[:MOST_SIZES]
     )
     more = len(inspection.sizes) - len(rows)
-    notes = (f"and {more:,} more sizes",) if more else ()
     headings = (Heading("Height x width"), Heading("Images"), Heading("First of them", numeric=False))
-    return Table(headings, rows, footnotes=notes)
+    return Table(headings, rows, footnotes=(f"and {more:,} more sizes",) if more else ())
 
 
 def _photo(picture: SamplePicture) -> Photo:
@@ -92,6 +88,6 @@ def _photo(picture: SamplePicture) -> Photo:
     return Photo(f"{picture.name}: {picture.about}", tuple(images))
 
 
-def share(count: ClassCount) -> str:
+def _share(count: ClassCount) -> str:
     """Of a class, in per cent."""
     return f"{count.share:.1%}" if count.share >= 0.001 or not count.share else f"{count.share:.2g}"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from data_settings import data_of
+from scalestudy.data.sources.layouts.base import Listing
 from scalestudy.data.sources.layouts.find import list_folder
-from scalestudy.data.sources.layouts.listing import Listing
 from scalestudy.util.errors import UserError
 
 
@@ -37,11 +37,8 @@ def paired(listed: Callable[..., Listing]) -> Callable[..., list[tuple[str, str]
     """The images of a folder with their masks, both by name as seen from it."""
 
     def paired(root: Path, **keys: Any) -> list[tuple[str, str]]:
-        found = listed(root, **keys).masks()
-        return [
-            (image.relative_to(root).as_posix(), mask.files[0].relative_to(root).as_posix())
-            for image, mask in found
-        ]
+        samples = listed(root, **keys).samples
+        return [tuple(file.relative_to(root).as_posix() for file in sample.files[:2]) for sample in samples]
 
     return paired
 
@@ -51,9 +48,8 @@ def labelled(listed: Callable[..., Listing]) -> Callable[..., dict[str, str]]:
     """The images of a folder with the names of their classes."""
 
     def labelled(root: Path, **keys: Any) -> dict[str, str]:
-        found = listed(root, **keys)
-        names = found.classes or []
-        return {image.relative_to(root).as_posix(): names[index] for image, index in found.labels()}
+        samples = listed(root, **keys).samples
+        return {sample.image.relative_to(root).as_posix(): sample.target for sample in samples}
 
     return labelled
 

@@ -1,4 +1,4 @@
-"""A folder of images for each class."""
+"""Images with their class in the name of their folder, or in their own."""
 
 
 def test_classes_are_their_folders_and_what_lies_beside_is_told(tree, labelled, listed):
@@ -12,3 +12,20 @@ def test_a_class_in_validation_alone_is_named(tree, refused):
     root = tree("train/a/{}.png", "train/b/{}.png", "val/c/1.png")
     assert "'c'" in refused(root).received
     assert "val/c/1.png" in refused(root).received
+
+
+def test_a_pattern_finds_the_class(tree, labelled):
+    root = tree("cat.{}.jpg", "dog.{}.jpg")
+    assert labelled(root, label_pattern=r"^(cat|dog)\.")["dog.2.jpg"] == "dog"
+
+
+def test_without_the_request_such_files_are_refused(tree, refused):
+    assert "cat.1.jpg" in refused(tree("cat.{}.jpg", "dog.{}.jpg")).received
+
+
+def test_files_without_a_class_are_named_in_training_and_left_out_of_a_test_set(tree, refused, listed):
+    root = tree("train/cat.{}.jpg", "train/dog.{}.jpg", "test/{}.jpg")
+    listing = listed(root, label_pattern="cat|dog")
+    assert listing.classes == ["cat", "dog"]
+    assert "3 left out (without a class in their names): test/1.jpg" in str(listing.left_out[0])
+    assert "1.jpg" in refused(tree("train/1.jpg"), label_pattern="cat|dog").received

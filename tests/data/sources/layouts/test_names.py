@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.data.sources.layouts.names import role, split_in, stripped
+from scalestudy.data.sources.layouts.names import role, split_in, split_of, stripped
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,22 @@ def test_a_word_at_an_end_of_a_name_is_taken_off(stem, expected):
 def test_a_split_is_told_by_one_word_and_not_by_two():
     assert split_in("instances_train2017") == "train"
     assert split_in("train_and_test") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train", "train"),
+        ("Training", "train"),
+        ("train2017", "train"),
+        ("stage1_train", "train"),
+        ("test_set", "test"),
+        ("valid", "validation"),
+        ("test1", None),
+        ("trains", None),
+        ("dataset", None),
+        ("train_masks", None),
+    ],
+)
+def test_splits_are_told_by_the_names_of_folders(name, split):
+    assert split_of(name) == split

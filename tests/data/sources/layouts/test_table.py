@@ -73,10 +73,10 @@ def test_a_table_for_each_split_as_kaggle_has_them(tree, listed):
     root = tree("train_images/{}.jpg", "test_images/{}.jpg")
     (root / "train.csv").write_text("image_id,label\n1.jpg,0\n2.jpg,1\n3.jpg,1\n")
     (root / "sample_submission.csv").write_text("image_id,label\n1.jpg,4\n")
-    found = listed(root)
-    assert found.given == {"train": (0, 3)}
-    assert {image.parent.name for image, _ in found.labels()} == {"train_images"}
-    assert "1 left out (beside the folders of samples): sample_submission.csv" in map(str, found.left_out)
+    listing = listed(root)
+    assert listing.given == {"train": (0, 3)}
+    assert {sample.image.parent.name for sample in listing.samples} == {"train_images"}
+    assert "1 left out (beside the folders of samples): sample_submission.csv" in map(str, listing.left_out)
 
 
 def test_metadata_in_the_folders_of_splits_as_hugging_face_has_them(tree, listed, labelled):
@@ -93,7 +93,7 @@ def test_a_table_may_be_the_source(table, refused):
     (root / "old.csv").write_text(LABELS)
     assert "labels.csv and old.csv" in refused(root).received
     found = list_table(root / "old.csv", data_of(root / "old.csv"))
-    assert len(found.items) == 3
+    assert len(found.samples) == 3
     (root / "list.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match=r"the file .*list\.csv without them"):
         list_table(root / "list.csv", data_of(root / "list.csv"))
@@ -130,11 +130,6 @@ def test_two_files_of_one_name_are_refused_where_nothing_tells_them_apart(table,
 def test_an_unknown_split_is_named(table, refused):
     root = table("file,label,split\na1.png,x,train\na2.png,y,hold-out\n")
     assert "'hold-out'" in refused(root).received
-
-
-def test_a_class_in_validation_alone_is_named(table, refused):
-    root = table("file,label,split\na1.png,x,train\na2.png,y,train\na3.png,z,val\n")
-    assert "a3.png of 'z'" in refused(root).received
 
 
 def test_a_table_beside_folders_of_classes_is_ambiguous_and_a_key_decides(tree, refused, labelled):

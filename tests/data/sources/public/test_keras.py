@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import pickle
 import tarfile
 
 import numpy as np
@@ -160,25 +159,6 @@ def test_cifar100_has_fine_labels(publish, tmp_path):
     assert made.classes == 100
     assert made.targets[100:].tolist() == [99, 0, 5]
     assert made.class_names[5] == "f5"
-
-
-def test_a_pickle_that_would_run_code_is_refused(tmp_path):
-    class Evil:
-        def __reduce__(self):
-            return (open, (str(tmp_path / "ran"), "w"))
-
-    archive = tmp_path / "a.tar.gz"
-    archive.write_bytes(packed({"batch": pickle.dumps(Evil(), protocol=2)}))
-    with pytest.raises(pickle.UnpicklingError, match="is no array"):
-        module._batches(archive, ["batch"])
-    assert not (tmp_path / "ran").exists()
-
-
-def test_an_idx_file_of_another_length_is_refused(tmp_path):
-    file = tmp_path / "x.gz"
-    file.write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 9]) + b"12345678"))
-    with pytest.raises(UserError, match="layout"):
-        module._idx(file)
 
 
 @pytest.mark.parametrize("source", ["keras", "keras:", "keras:imdb"])

@@ -1,31 +1,31 @@
 """What a layout is: how a folder is recognised by its names, and which samples then lie in it."""
 
 import os
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from scalestudy.data.images.masks import Mask
 from scalestudy.data.sources.files import is_image_name, is_system_name
-from scalestudy.data.sources.layouts.names import in_order, parts
-from scalestudy.data.sources.left_out import Leftovers
+from scalestudy.data.sources.layouts.names import SPLITS, in_order, split_of
+from scalestudy.data.sources.left_out import BESIDE, SYSTEM, LeftOut, Leftovers
+from scalestudy.data.sources.registry import Kind
+from scalestudy.data.types import Ranges
 from scalestudy.study.settings import DataSettings
+from scalestudy.util.errors import UserError
 
-_PARTS = re.compile(r"(\d+)")
 
-
-class Look:
+class Directory:
     """A folder's visible folders and files; links count as what they lead to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @cached_property
-    def folders(self) -> dict[str, "Look"]:
+    def folders(self) -> dict[str, "Directory"]:
         """Folders by name, numbers in their own order."""
-        return {name: Look(self.path / name) for name in sorted(self._scanned[0], key=in_order)}
+        return {name: Directory(self.path / name) for name in sorted(self._scanned[0], key=in_order)}
 
     @property
     def files(self) -> list[str]:
@@ -48,13 +48,8 @@ class Look:
         return folders, sorted(files)
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """All whole numbers in a text."""
-    return tuple(map(int, _PARTS.findall(text)))
-
-
 @dataclass(frozen=True)
-class Item:
+class ListedSample:
     """One sample of a folder.
 
     Attributes:
@@ -69,50 +64,87 @@ class Item:
     split: str = ""
     group: str | None = None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that it is made from."""
+        return (self.image, *(() if isinstance(self.target, str) else self.target.files))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The samples of a folder, and what was understood of it.
+
+    Attributes:
+        samples: At least one. A layout need not sort them by their split.
+        understood: What tells this layout, in words: "images/ and masks/, paired by name".
+        classes: Names of the classes in their order, where the layout knows them; else they are told from the
+            samples' names, or from the values in masks.
+        sources: Further files that decide what is read, such as tables.
+        known_after: What more is known once all masks were read, in words; or "".
+        given: Rows (start, stop) of each split that the folder brings; empty without.
+        left_out: What lies in the folder and is not taken.
+    """
+
+    samples: list[ListedSample]
+    understood: str
+    classes: list[str] | None = None
+    sources: list[Path] = field(default_factory=list)
+    known_after: Callable[[], str] = str
+    given: Ranges = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """What the samples are."""
+        return "classes" if isinstance(self.samples[0].target, str) else "masks"
+
+    @property
+    def groups(self) -> list[str] | None:
+        """For each sample the group that it belongs to; None where no sample has one."""
+        if not any(sample.group for sample in self.samples):
+            return None
+        return [sample.group or sample.image.as_posix() for sample in self.samples]
+
+    def only(self, rows: Sequence[int], given: Ranges | None = None) -> "Listing":
+        """The listing of these samples alone, with where they stand by split."""
+        return replace(self, samples=[self.samples[row] for row in rows], given=given or {})
+
+    def files(self) -> list[Path]:
+        """Every file that decides what is read, once."""
+        files = [file for sample in self.samples for file in sample.files]
+        return list(dict.fromkeys([*files, *self.sources]))
+
 
 @dataclass(frozen=True)
 class Scan:
-    """A folder that samples are looked for in.
+    """A folder that samples are looked for in; `left` is told what is left out."""
 
-    Attributes:
-        root: The folder.
-        data: How it is read; says what names alone do not.
-        left: Is told what is left out.
-    """
-
-    root: Look
+    root: Directory
     data: DataSettings
     left: Leftovers
 
     @cached_property
-    def parts(self) -> dict[str, Look]:
+    def parts(self) -> dict[str, Directory]:
         """Folders of the splits ("train" first), or the folder itself as "".
 
         Raises:
             UserError: two folders for one split, or no training folder beside the others.
         """
-        folders = parts(self.root.path)
-        return {split: self.root if not split else Look(path) for split, path in folders.items()}
-
-
-@dataclass(frozen=True)
-class Listed:
-    """The samples of a folder, and what was understood of it.
-
-    Attributes:
-        items: At least one; a layout need not sort them by their split.
-        understood: What tells this layout, in words: "images/ and masks/, paired by name".
-        classes: Names of the classes in their order, where the layout knows them; else they are told from the
-            items' names, or from the values in masks.
-        sources: Further files that decide what is read, such as tables.
-        known_after: What more is known once all masks were read, in words; or "".
-    """
-
-    items: list[Item]
-    understood: str
-    classes: list[str] | None = None
-    sources: list[Path] = field(default_factory=list)
-    known_after: Callable[[], str] = str
+        folders: dict[str, list[Directory]] = {}
+        for name, folder in self.root.folders.items():
+            if split := split_of(name):
+                folders.setdefault(split, []).append(folder)
+        if not folders or "images" in map(str.lower, self.root.folders):
+            return {"": self.root}
+        for split, several in folders.items():
+            refuse_several(several, f"the {split} samples", self.root, "Merge them, or move one away.")
+        if "train" not in folders:
+            raise UserError(
+                "a folder train/ beside the other splits",
+                f"only {', '.join(f'{item[0].path.name}/' for item in folders.values())} in {self.root.path}",
+                "Add train/, or put the samples into one folder without splits.",
+            )
+        return {split: folders[split][0] for split in SPLITS if split in folders}
 
 
 @dataclass(frozen=True)
@@ -122,14 +154,33 @@ class Layout:
     Attributes:
         name: Its name as `layout` under [data].
         words: What such a folder holds, for messages and documentation.
+        list: All samples of a folder that has it. Tells `Scan.left` what it leaves out.
         recognise: Whether a folder has it, by names alone (of tables and annotations, by their beginning):
             of each split's folder, or of the whole where `whole` is set.
-        list: All samples of a folder that has it. Tells `Scan.left` what it leaves out.
         whole: Whether it tells the splits itself.
     """
 
     name: str
     words: str
-    recognise: Callable[[Look, DataSettings], bool]
-    list: Callable[[Scan], Listed]
+    list: Callable[[Scan], Listing]
+    recognise: Callable[[Directory, DataSettings], bool] = lambda *_: False
     whole: bool = False
+
+
+def refuse_several(folders: Sequence[Directory], what: str, root: Directory, action: str) -> None:
+    """Refuse more than one folder for the same thing.
+
+    Raises:
+        UserError: there are several.
+    """
+    if len(folders) > 1:
+        names = " and ".join(f"{folder.path.relative_to(root.path).as_posix()}/" for folder in folders)
+        raise UserError(f"one folder for {what}", f"{names} in {root.path}", action)
+
+
+def leave_others(folder: Path, taken: Iterable[Path], left: Leftovers) -> None:
+    """Leave out whatever lies in `folder` beside what is taken."""
+    known = set(taken)
+    for entry in sorted(folder.iterdir()):
+        if entry not in known:
+            left.add(SYSTEM if is_system_name(entry.name) else BESIDE, entry)

@@ -3,21 +3,22 @@
 import re
 
 from scalestudy.data.sources.files import image_files, several
-from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan
+from scalestudy.data.sources.layouts.base import Directory, Layout, ListedSample, Listing, Scan, leave_others
 from scalestudy.data.sources.layouts.index import images_below
-from scalestudy.data.sources.layouts.names import leave_others, role
+from scalestudy.data.sources.layouts.names import role
 from scalestudy.data.sources.layouts.pairs import USUAL
 from scalestudy.util.errors import UserError
 
 _MASKS = {"mask", "masks", "annotation", "annotations", "segmentation", "segmentations", "groundtruth"}
 """Names of folders of masks that people leave beside classes."""
+NO_CLASS = "without a class in their names"
 
 
-def _recognise_classes(folder: Look) -> bool:
+def _recognise_classes(folder: Directory) -> bool:
     # Of a folder with one of images/ and masks/ the other is missing: its folders are no classes.
-    if {name.lower() for name in folder.folders} & set(USUAL):
+    if USUAL.keys() & map(str.lower, folder.folders):
         return False
-    return any(item.images for item in folder.folders.values())
+    return any(inner.images for inner in folder.folders.values())
 
 
 def plausible(scan: Scan) -> bool:
@@ -28,37 +29,34 @@ def plausible(scan: Scan) -> bool:
     )
 
 
-def _of_classes(part: Look) -> dict[str, Look]:
+def _of_classes(part: Directory) -> dict[str, Directory]:
     """Folders by the name of their class: beside two or more of them, one named like masks is none."""
     classes = {name: folder for name, folder in part.folders.items() if name.lower() not in _MASKS}
     return classes if len(classes) > 1 else part.folders
 
 
-def _list_classes(scan: Scan) -> Listed:
-    items: list[Item] = []
+def _list_classes(scan: Scan) -> Listing:
+    samples: list[ListedSample] = []
     for split, part in scan.parts.items():
-        inside = _of_classes(part)
-        leave_others(part.path, [item.path for item in inside.values()], scan.left)
-        for name, folder in inside.items():
-            items += [Item(image, name, split) for image in image_files(folder.path, scan.left)]
+        folders = _of_classes(part)
+        leave_others(part.path, [folder.path for folder in folders.values()], scan.left)
+        for name, folder in folders.items():
+            samples += [ListedSample(image, name, split) for image in image_files(folder.path, scan.left)]
     names = list(_of_classes(next(iter(scan.parts.values()))))
-    return Listed(items, "one folder of images for each class", names)
+    return Listing(samples, "one folder of images for each class", names)
 
 
 CLASSES = Layout(
     name="classes",
     words="one folder of images for each class",
-    recognise=lambda folder, _: _recognise_classes(folder),
     list=_list_classes,
+    recognise=lambda folder, _: _recognise_classes(folder),
 )
 
 
-NO_CLASS = "without a class in their names"
-
-
-def _list_labels(scan: Scan) -> Listed:
+def _list_labels(scan: Scan) -> Listing:
     pattern = re.compile(scan.data.label_pattern or "")
-    items: list[Item] = []
+    samples: list[ListedSample] = []
     nameless: list[str] = []
     for split, part in scan.parts.items():
         for file in images_below(part.path):
@@ -66,23 +64,18 @@ def _list_labels(scan: Scan) -> Listed:
             match = pattern.search(name)
             label = match and (match[1] if pattern.groups else match[0])
             if label is not None:
-                items.append(Item(file, label, split))
+                samples.append(ListedSample(file, label, split))
             elif split in ("", "train"):
                 nameless.append(name)
             else:
                 scan.left.add(NO_CLASS, file)
-    if nameless or not items:
+    if nameless or not samples:
         raise UserError(
             f"a class in the name of every image, as label_pattern = {pattern.pattern!r} finds it",
             f"{several(nameless) or 'no images'} in {scan.root.path}",
             "Correct the pattern (what its first brackets match is the class), or move these files away.",
         )
-    return Listed(items, f"classes in the files' names, as label_pattern = {pattern.pattern!r} finds them")
+    return Listing(samples, f"classes in the files' names, as label_pattern = {pattern.pattern!r} finds them")
 
 
-LABELS = Layout(
-    name="labels",
-    words="images whose names hold their classes",
-    recognise=lambda *_: False,
-    list=_list_labels,
-)
+LABELS = Layout(name="labels", words="images whose names hold their classes", list=_list_labels)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.data.sources.files import several
-from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan
+from scalestudy.data.sources.layouts.base import Directory, Layout, ListedSample, Listing, Scan
 from scalestudy.data.sources.layouts.index import Index
 from scalestudy.data.sources.layouts.names import MASK, split_in, words
 from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
@@ -42,19 +42,7 @@ def polygon(points: Array, size: Size) -> Array:
     return inside
 
 
-def runs(counts: list[int], size: Size) -> Array:
-    """The pixels of a run-length encoding, bool [H, W]: runs of 0 and 1 in turn, down the columns.
-
-    Raises:
-        ValueError: its runs are not as many pixels as the image has.
-    """
-    values = np.arange(len(counts)) % 2 == 1
-    if min(counts, default=0) < 0 or sum(counts) != size[0] * size[1]:
-        raise ValueError(f"runs over {sum(counts)} pixels of an image of {size[0]} x {size[1]}")
-    return np.repeat(values, counts).reshape(size[1], size[0]).T
-
-
-def uncompressed(text: str) -> list[int]:
+def run_lengths(text: str) -> list[int]:
     """Run lengths from COCO's compressed text: groups of 5 bits, each run but the first two as a difference.
 
     Raises:
@@ -68,28 +56,29 @@ def uncompressed(text: str) -> list[int]:
             raise ValueError(f"{letter!r} in run lengths")
         value |= (bits & 31) << shift
         shift += 5
-        if bits & 32:
-            continue
-        if bits & 16:
-            value -= 1 << shift
-        counts.append(value + (counts[-2] if len(counts) > 2 else 0))
-        value = shift = 0
+        if not bits & 32:
+            value -= (1 << shift) if bits & 16 else 0
+            counts.append(value + (counts[-2] if len(counts) > 2 else 0))
+            value = shift = 0
     if shift:
         raise ValueError("run lengths that end in the middle")
     return counts
 
 
 def shape(segmentation: Any, size: Size) -> Array:
-    """The pixels of one annotation's `segmentation`: the union of its polygons, or its runs; bool [H, W].
+    """The pixels of one annotation's `segmentation`, bool [H, W]: the union of its polygons, or its runs.
+
+    Runs are of 0 and 1 in turn, down the columns.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither, or of another size.
     """
     if isinstance(segmentation, dict):
         counts, height_width = segmentation["counts"], tuple(segmentation["size"])
-        if height_width != size:
-            raise ValueError(f"runs of an image of {height_width} in one of {size}")
-        return runs(uncompressed(counts) if isinstance(counts, str) else counts, size)
+        counts = run_lengths(counts) if isinstance(counts, str) else counts
+        if height_width != size or min(counts, default=0) < 0 or sum(counts) != size[0] * size[1]:
+            raise ValueError(f"runs over {sum(counts)} pixels of {height_width} in an image of {size}")
+        return np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(size[1], size[0]).T
     joined = np.zeros(size, bool)
     for corners in segmentation:
         points = np.asarray(corners, float)
@@ -150,15 +139,14 @@ class DrawnMask:
         return f"{self.file} (for {self.image})"
 
 
-def _files(root: Look) -> list[tuple[Path, str]]:
+def _files(root: Directory) -> list[tuple[Path, str]]:
     """Files of annotations, and the split that their name or folder says."""
     files = []
     for folder in (root, *root.folders.values()):
         split = split_in(folder.path.name) if folder is not root else None
         if folder is root or split or MASK & set(words(folder.path.name)):
-            names = [name for name in folder.files if name.lower().endswith(".json")]
-            files += [(folder.path / name, split or split_in(name) or "") for name in names]
-    files = [item for item in files if _begins_like_coco(item[0])]
+            paths = [folder.path / name for name in folder.files if name.lower().endswith(".json")]
+            files += [(path, split or split_in(path.name) or "") for path in paths if _begins_like_coco(path)]
     instances = [entry for entry in files if "instances" in words(entry[0].stem)]
     return instances or files
 
@@ -171,23 +159,24 @@ def _begins_like_coco(file: Path) -> bool:
     return start.lstrip().startswith(b"{") and any(key in start for key in _KEYS)
 
 
-def _list(scan: Scan) -> Listed:
+def _list(scan: Scan) -> Listing:
     root = scan.root.path
     files = _files(scan.root)
-    read = [(file, split, _read(file)) for file, split in files]
-    names, index_of = _categories(read)
+    if not files:
+        raise UserError("a file of COCO annotations", f"none in {root}", "Put it beside the images.")
+    contents = [(file, split, _read(file)) for file, split in files]
+    names, index_of = _categories([(file, content) for file, _, content in contents])
     index = Index(root)
-    items: list[Item] = []
-    for file, split, content in read:
-        items += _items(file, split, content, index_of, index)
-    index.leave_rest({item.image for item in items}, [file for file, _ in files], NOT_ANNOTATED, scan.left)
-    shapes = sum(len(item.target.shapes) for item in items if isinstance(item.target, DrawnMask))
-    listed = ", ".join(file.relative_to(root).as_posix() for file, _ in files)
-    return Listed(
-        items,
+    samples = [sample for each in contents for sample in _samples(*each, index_of, index)]
+    paths = [file for file, _ in files]
+    index.leave_rest({sample.image for sample in samples}, paths, NOT_ANNOTATED, scan.left)
+    shapes = sum(len(sample.target.shapes) for sample in samples if isinstance(sample.target, DrawnMask))
+    listed = ", ".join(file.relative_to(root).as_posix() for file in paths)
+    return Listing(
+        samples,
         f"COCO annotations ({listed}): {shapes} objects of {len(names) - 1} classes, later over earlier ones",
         names,
-        [file for file, _ in files],
+        paths,
     )
 
 
@@ -195,13 +184,13 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_bytes())
         for key, needed in (("images", "file_name"), ("annotations", "image_id"), ("categories", "name")):
-            if not all(needed in item and "id" in item for item in content[key]):
-                raise ValueError(f"{key} without id or {needed}")
-        ids = [entry[name] for key in ("images", "annotations", "categories") for entry in content[key]
-               for name in ("id", "image_id", "category_id") if name in entry]  # fmt: skip
-        if strange := [number for number in ids if not isinstance(number, int | str)]:
-            raise ValueError(f"{strange[0]!r} as an id")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+            for entry in content[key]:
+                if "id" not in entry or needed not in entry:
+                    raise ValueError(f"{key} without id or {needed}")
+                for name in ("id", "image_id", "category_id"):
+                    if not isinstance(entry.get(name, 0), int | str):
+                        raise ValueError(f"{entry[name]!r} as an id")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(
             "COCO annotations: images, annotations and categories with their keys",
@@ -211,11 +200,11 @@ def _read(file: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def _categories(read: list[tuple[Path, str, dict[str, Any]]]) -> tuple[list[str], dict[int, int]]:
+def _categories(contents: list[tuple[Path, dict[str, Any]]]) -> tuple[list[str], dict[Any, int]]:
     """Names of the classes, background first, and the index of each category that has annotations."""
-    known: dict[int, str] = {}
-    used: set[int] = set()
-    for file, _, content in read:
+    known: dict[Any, str] = {}
+    used: set[Any] = set()
+    for file, content in contents:
         for category in content["categories"]:
             if known.setdefault(category["id"], category["name"]) != category["name"]:
                 raise UserError(
@@ -235,47 +224,44 @@ def _categories(read: list[tuple[Path, str, dict[str, Any]]]) -> tuple[list[str]
     if not ids or len(ids) >= MOST_CLASSES:
         raise UserError(
             f"1 to {MOST_CLASSES - 1} categories with annotations",
-            f"{len(ids)} in {read[0][0]}",
+            f"{len(ids)} in {contents[0][0]}",
             "Annotate some objects, or join categories.",
         )
     index_of = dict.fromkeys(used, 0) | {category: index for index, category in enumerate(ids, 1)}
-    return ["background", *(str(known[item]) for item in ids)], index_of
+    return ["background", *(str(known[category]) for category in ids)], index_of
 
 
-def _items(
-    file: Path, split: str, content: dict[str, Any], index_of: dict[int, int], index: Index
-) -> list[Item]:
+def _samples(
+    file: Path, split: str, content: dict[str, Any], index_of: dict[Any, int], index: Index
+) -> list[ListedSample]:
     shapes: dict[Any, list[tuple[int, Any]]] = defaultdict(list)
     for annotation in content["annotations"]:
         number = IGNORE if annotation.get("iscrowd") else index_of[annotation["category_id"]]
         shapes[annotation["image_id"]].append((number, annotation.get("segmentation")))
-    items = []
+    samples = []
     missing = []
     for entry in content["images"]:
         image = index.find(str(entry["file_name"]), file, split)
         if image is None:
             missing.append(str(entry["file_name"]))
             continue
-        size = (
-            (int(entry["height"]), int(entry["width"]))
-            if entry.get("height") and entry.get("width")
-            else None
-        )
-        target = DrawnMask(file, image.name, size, tuple(shapes.get(entry["id"], ())))
-        items.append(Item(image, target, split))
+        stated = (entry.get("height"), entry.get("width"))
+        size = (int(stated[0]), int(stated[1])) if stated[0] and stated[1] else None
+        mask = DrawnMask(file, image.name, size, tuple(shapes.get(entry["id"], ())))
+        samples.append(ListedSample(image, mask, split))
     if missing:
         raise UserError(
             f"all images that {file} lists",
             f"{several(missing)} not in {index.root}",
             "Put them there, or take them out of the annotations.",
         )
-    return items
+    return samples
 
 
 COCO = Layout(
     name="coco",
     words="images with COCO annotations, such as annotations/instances_train.json",
-    recognise=lambda root, _: bool(_files(root)),
     list=_list,
+    recognise=lambda root, _: bool(_files(root)),
     whole=True,
 )

@@ -5,7 +5,8 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath
 
 from scalestudy.data.sources.files import is_image_name, is_system_name
-from scalestudy.data.sources.layouts.names import leave_others, split_in
+from scalestudy.data.sources.layouts.base import leave_others
+from scalestudy.data.sources.layouts.names import split_in
 from scalestudy.data.sources.left_out import NO_IMAGE, SYSTEM, Leftovers
 from scalestudy.util.errors import UserError
 
@@ -22,7 +23,7 @@ class Index:
             for name in {file.name.lower(), file.stem.lower()}:
                 self._by_name[name].append(file)
 
-    def find(self, named: str, table: Path, split: str) -> Path | None:
+    def find(self, written: str, table: Path, split: str) -> Path | None:
         """The image that a table names: seen from the table, from the root, or by its name alone.
 
         Capitals do not matter in names. Of several with one name, that in a folder of the table's split is
@@ -31,7 +32,7 @@ class Index:
         Raises:
             UserError: several images have that name, and nothing tells which is meant.
         """
-        name = named.replace("\\", "/")
+        name = written.replace("\\", "/")
         beside = table.parent.relative_to(self.root).as_posix()
         for path in (name, str(PurePosixPath(beside, name))):
             if path in self._by_path:
@@ -43,7 +44,7 @@ class Index:
             files = [file for file in files if self._split_of(file) == split] or files
         if len(files) > 1:
             raise UserError(
-                f"one file for {named!r} of {table}",
+                f"one file for {written!r} of {table}",
                 " and ".join(map(str, files[:2])),
                 "Write paths seen from the table, with extensions.",
             )
@@ -60,7 +61,7 @@ class Index:
         for entry in self._others:
             if entry.parent != self.root and entry not in sources:
                 left.add(SYSTEM if is_system_name(entry.name) else NO_IMAGE, entry)
-        tops = {self.root / item.relative_to(self.root).parts[0] for item in (*self.files, *sources)}
+        tops = {self.root / path.relative_to(self.root).parts[0] for path in (*self.files, *sources)}
         leave_others(self.root, tops, left)
 
 

@@ -1,20 +1,41 @@
-"""Images with a mask each, paired by the names of their files.
+"""Images with a mask each, or with a mask of each of their objects.
 
-They lie side by side (`images/` and `masks/`), in folders of splits (`images/train/` and `masks/train/`,
-`train_images/` and `train_masks/`), in one folder (`a.png` with `a_mask.png`), or where patterns say.
+They lie in folders that say by their words what they hold, of which split: `images/` and `masks/`,
+`train/images/` and `train/masks/`, `images/train/` and `masks/train/`, `train_images/` and `train_masks/`,
+`train/` and `train_labels/`; or so in a folder for each image or patient (as in the Data Science Bowl 2018,
+J. C. Caicedo et al., Nature Methods 16, 2019). Or both lie in one folder (`a.png` with `a_mask.png`), or
+where patterns say.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
-from scalestudy.data.images.masks import MaskFile
+from scalestudy.data.images.masks import MaskFile, ObjectMasks
 from scalestudy.data.sources.files import image_files, is_image_name, is_system, several
-from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan, numbers
-from scalestudy.data.sources.layouts.names import leave_others, named, role, stripped
+from scalestudy.data.sources.layouts.base import (
+    Directory,
+    Layout,
+    ListedSample,
+    Listing,
+    Scan,
+    leave_others,
+    refuse_several,
+)
+from scalestudy.data.sources.layouts.names import role, split_of, stripped
 from scalestudy.util.errors import UserError
 
 Key = Callable[[str], object]
+USUAL = {"images": "image", "masks": "mask"}
+NO_MASKS = "a split without masks"
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
 _WAYS: tuple[tuple[str, Key], ...] = (
     ("by name", lambda name: name),
     ("by their names without capitals", str.lower),
@@ -22,7 +43,7 @@ _WAYS: tuple[tuple[str, Key], ...] = (
         "by what is left of their names without words like image and mask",
         lambda name: stripped(name)[0].lower(),
     ),
-    ("by the numbers in their names", numbers),
+    ("by the numbers in their names", _numbers),
 )
 
 
@@ -38,21 +59,21 @@ def matched(
     Raises:
         UserError: An image without a mask or a mask without an image (names up to 5), or two of one name.
     """
-    of_image, of_mask = _by(name_of, images), _by(name_of, masks)
-    words, key = max(_WAYS, key=lambda way: _matches(of_image, of_mask, way[1]))
+    of_image, of_mask = _by_name(name_of, images), _by_name(name_of, masks)
+    how, key = max(_WAYS, key=lambda way: _matches(of_image, of_mask, way[1]))
     mask_of = {key(name): file for name, file in of_mask.items()}
-    wanted = {key(name): file for name, file in of_image.items()}
-    alone = [file for name, file in wanted.items() if name not in mask_of]
-    alone += [file for name, file in mask_of.items() if name not in wanted]
+    image_of = {key(name): file for name, file in of_image.items()}
+    alone = [file for name, file in image_of.items() if name not in mask_of]
+    alone += [file for name, file in mask_of.items() if name not in image_of]
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",
             f"{several([str(file) for file in alone])} without the other of the pair",
             "Add what is missing, or rename the files so that they pair (the extension may differ).",
         )
-    pairs = [(file, mask_of[name]) for name, file in wanted.items()]
-    example = "" if (words, key) == _WAYS[0] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
-    return pairs, f"{words}{example}"
+    pairs = [(file, mask_of[name]) for name, file in image_of.items()]
+    example = "" if (how, key) == _WAYS[0] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
+    return pairs, f"{how}{example}"
 
 
 def _matches(images: Iterable[str], masks: Iterable[str], key: Key) -> int:
@@ -67,189 +88,247 @@ def _tells(names: Sequence[str], key: Key) -> bool:
     if len(keys) < len(names):
         return False
     # Numbers alone identify files only where all are named alike: `a1` and `b2` are not of one series.
-    return key is not numbers or (len({re.sub(r"\d+", "#", name) for name in names}) == 1 and () not in keys)
+    return key is not _numbers or (len({re.sub(r"\d+", "#", name) for name in names}) == 1 and () not in keys)
 
 
-def _by(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str, Path]:
+def _by_name(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str, Path]:
     file_of: dict[str, Path] = {}
     for file in files:
-        name = name_of(file)
-        if name in file_of:
+        other = file_of.setdefault(name_of(file), file)
+        if other is not file:
             raise UserError(
-                "one file for each name",
-                f"{file_of[name]} and {file.name}",
-                "Rename or remove one of the two.",
+                "one file for each name", f"{other} and {file.name}", "Rename or remove one of the two."
             )
-        file_of[name] = file
     return file_of
 
 
-USUAL = ("images", "masks")
+class SplitGroup(NamedTuple):
+    """The split and the group that folders of images and of masks belong to."""
+
+    split: str
+    group: str | None
 
 
-def couple(folder: Look) -> tuple[Path, Path] | None:
-    """The folders of images and of masks inside `folder`, if it has both.
+class Couple(NamedTuple):
+    """A folder of images and the folder of their masks."""
+
+    images: Directory
+    masks: Directory
+
+
+@dataclass
+class Folders:
+    """The folders below a root that hold images, by what their names say, and the couples among them."""
+
+    root: Directory
+    of_part: dict[SplitGroup, dict[str, list[Directory]]] = field(default_factory=dict)
+
+    def add(self, folder: Directory, what: str | None, part: SplitGroup, *, empty: bool) -> None:
+        """Note a folder and those inside it, down to a split, a group and a role."""
+        for name, inner in folder.folders.items():
+            inner_what, split = role(name)
+            # Split, group and role are said once each; a role again with a split (images/train_images).
+            again = inner_what and what and not (split and inner_what == what)
+            unknown = not inner_what and not split
+            if again or (split and part.split) or (unknown and (part.group is not None or what)):
+                continue
+            inside = SplitGroup(part.split or split or "", name if unknown else part.group)
+            holds = inner_what or what
+            if inner.images or (empty and name.lower() in USUAL):
+                self.of_part.setdefault(inside, {}).setdefault(holds or "", []).append(inner)
+            self.add(inner, holds, inside, empty=empty)
+
+    def couples(self, *, grouped: bool) -> dict[SplitGroup, Couple]:
+        """Those that have both, in groups or not.
+
+        Raises:
+            UserError: there are two folders for one of them.
+        """
+        couples = {}
+        for part, folders in self.of_part.items():
+            images = folders.get("image") or ([] if grouped else folders.get("", []))
+            masks = folders.get("mask", [])
+            if images and masks and grouped is (part.group is not None):
+                couples[part] = Couple(self._one(images, "image"), self._one(masks, "mask"))
+        return couples
+
+    def _one(self, folders: list[Directory], what: str) -> Directory:
+        usual = [folder for folder in folders if USUAL.get(folder.path.name.lower()) == what]
+        refuse_several(
+            usual or folders,
+            f"the {what}s",
+            self.root,
+            'Merge them, or say which: `images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data].',
+        )
+        return (usual or folders)[0]
+
+
+def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
+    """Folders of images with those of their masks, and the folders of test images without masks.
 
     Raises:
-        UserError: there are two for one of them.
+        UserError: two folders for one of them, or some are missing.
     """
-    if {name.lower() for name in folder.folders} >= set(USUAL):
-        both = [named(folder.path, (name,), f"the {name}") for name in USUAL]
-        return (both[0], both[1]) if both[0] and both[1] else None
-    folders: dict[str, list[Path]] = {"image": [], "mask": []}
-    for name, inner in folder.folders.items():
-        what, split = role(name)
-        if what and split is None and inner.images:
-            folders[what].append(inner.path)
-    if not all(folders.values()):
-        return None
-    for what, paths in folders.items():
-        if len(paths) > 1:
-            raise UserError(
-                f"one folder for the {what}s",
-                f"{' and '.join(f'{path.name}/' for path in paths)} in {folder.path}",
-                'Say which: `images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data].',
-            )
-    return folders["image"][0], folders["mask"][0]
+    for empty in (False, True):  # images/ beside an empty masks/ is a mistake to be named
+        folders = Folders(root)
+        folders.add(root, None, SplitGroup("", None), empty=empty)
+        plain = folders.couples(grouped=False)
+        if SplitGroup("train", None) in plain:
+            return _of_splits(folders, {part: item for part, item in plain.items() if part.split})
+        # Beside folders of splits only images/ and masks/ themselves are the set.
+        divided = any(map(split_of, root.folders)) and "images" not in map(str.lower, root.folders)
+        if SplitGroup("", None) in plain and not divided:
+            return {SplitGroup("", None): plain[SplitGroup("", None)]}, []
+        grouped = folders.couples(grouped=True)
+        groups = [part for part in folders.of_part if part.group is not None and part.split != "test"]
+        if grouped and 2 * len(grouped) > len(groups):
+            return _of_splits(folders, grouped)
+    return {}, []
 
 
-def paired(images: Path, masks: Path, split: str, scan: Scan) -> tuple[list[Item], str]:
-    """The samples of two folders, and how they were paired."""
-    pairs, how = matched(image_files(images, scan.left), image_files(masks, scan.left))
-    return [Item(image, MaskFile(mask), split) for image, mask in pairs], how
+def _of_splits(
+    folders: Folders, couples: dict[SplitGroup, Couple]
+) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
+    """The couples, and what the test set consists of if it has no masks."""
+    splits = {part.split for part in couples}
+    grouped = any(part.group is not None for part in couples)
+    alone = {
+        part: item[0]
+        for part, by_role in folders.of_part.items()
+        for item in by_role.values()
+        if part not in couples
+        and (part.split not in (*splits, "") or (grouped and part.group is not None and part.split in splits))
+    }
+    tests = [folder for part, folder in alone.items() if part.split == "test" and "test" not in splits]
+    missing = [folder for folder in alone.values() if folder not in tests]
+    if missing:
+        shown = several([f"{_of_group(folder) if grouped else folder.path}/" for folder in missing])
+        raise UserError(
+            "a folder of images and one of masks " + ("in the folder of every image" if grouped else
+            "in every split, the same layout in each"),
+            f"{shown} without the other",
+            "Add what is missing, or move these folders out of the data set.",
+        )  # fmt: skip
+    return couples, tests
 
 
-def _list_pairs(scan: Scan) -> Listed:
-    items: list[Item] = []
-    sentences: list[str] = []
-    for split, folder in scan.parts.items():
-        both = couple(folder)
-        assert both is not None
-        leave_others(folder.path, both, scan.left)
-        pairs, how = paired(*both, split, scan)
-        items += pairs
-        sentences.append(f"{both[0].name}/ and {both[1].name}/, paired {how}")
-    return Listed(items, sentences[0])
+def _of_group(folder: Directory) -> Path:
+    return folder.path.parent if role(folder.path.name)[0] else folder.path
+
+
+def _list_pairs(scan: Scan) -> Listing:
+    root = scan.root.path
+    couples, tests = find_couples(scan.root)
+    if not couples:
+        raise UserError("a folder of images beside one of masks", str(root), "Name them images/ and masks/.")
+    taken = {folder.path for couple in couples.values() for folder in couple}
+    above = {parent for path in taken for parent in path.parents if parent.is_relative_to(root)}
+    tops = {root / folder.path.relative_to(root).parts[0] for folder in tests} - above
+    for folder in sorted(above):
+        leave_others(folder, taken | above | tops, scan.left)
+    for folder in sorted(tops):
+        scan.left.add(NO_MASKS, folder)
+    files = {
+        part: (image_files(couple.images.path, scan.left), image_files(couple.masks.path, scan.left))
+        for part, couple in couples.items()
+    }
+    if _are_objects(files):
+        return _objects(files)
+    samples: list[ListedSample] = []
+    ways = []
+    for part, (images, masks) in files.items():
+        pairs, how = matched(images, masks)
+        ways.append(how)
+        samples += [ListedSample(image, MaskFile(mask), part.split, part.group) for image, mask in pairs]
+    if samples[0].group is not None:
+        return Listing(samples, "images/ and masks/ in the folder of each group of images")
+    shown = couples.get(SplitGroup("train", None)) or next(iter(couples.values()))
+    names = [f"{folder.path.relative_to(root).as_posix()}/" for folder in shown]
+    others = " (likewise other splits)" if len(couples) > 1 else ""
+    return Listing(samples, f"{names[0]} and {names[1]}{others}, paired {ways[0]}")
+
+
+def _are_objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> bool:
+    """Whether each is a group of one image, and not all of these have just a mask of their own name."""
+    single = all(part.group is not None and len(images) == 1 for part, (images, _) in files.items())
+    return single and any(
+        [mask.stem for mask in masks] != [images[0].stem] for images, masks in files.values()
+    )
+
+
+def _objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> Listing:
+    overlapping: set[Path] = set()
+    samples = [
+        ListedSample(images[0], ObjectMasks(tuple(masks), overlapping), part.split)
+        for part, (images, masks) in files.items()
+    ]
+    count = sum(len(masks) for _, masks in files.values())
+    return Listing(
+        samples,
+        f"a folder for each image with a mask of each object: {count} objects in {len(samples)} images, "
+        "joined to background and foreground",
+        ["background", "foreground"],
+        known_after=lambda: f"{len(overlapping)} objects lie on others" if overlapping else "",
+    )
 
 
 PAIRS = Layout(
     name="pairs",
     words="images/ and masks/ whose files pair by name",
-    recognise=lambda folder, _: couple(folder) is not None,
     list=_list_pairs,
-)
-
-
-_Couples = dict[str, tuple[Look, Look]]
-
-
-def _couples(root: Look) -> _Couples:
-    """Folders of images and masks by split, "train" among them; empty where there are none."""
-    folders: dict[str, dict[str, Look]] = {}
-    for name, folder in root.folders.items():
-        what, split = role(name)
-        if split is not None and folder.images:
-            _take(folders.setdefault(split, {}), what or "image", folder)
-        elif what is not None and not folder.images:
-            for inner, subfolder in folder.folders.items():
-                inner_what, inner_split = role(inner)
-                if inner_split is not None and inner_what in (None, what):
-                    _take(folders.setdefault(inner_split, {}), what, subfolder)
-    couples = {split: (both["image"], both["mask"]) for split, both in folders.items() if len(both) == 2}
-    return couples if "train" in couples else {}
-
-
-def _take(both: dict[str, Look], what: str, folder: Look) -> None:
-    """Note the folder of images or of masks of a split.
-
-    Raises:
-        UserError: there are two.
-    """
-    other = both.setdefault(what, folder)
-    if other is not folder:
-        raise UserError(
-            f"one folder for the {what}s of a split",
-            f"{other.path} and {folder.path}",
-            'Say which: `images = "FOLDER/**/*"` and `masks = "FOLDER/**/*"` under [data].',
-        )
-
-
-def _list_split_pairs(scan: Scan) -> Listed:
-    items: list[Item] = []
-    understood = ""
-    couples = _couples(scan.root)
-    taken = {folder.path for both in couples.values() for folder in both}
-    above = {path.parent for path in taken} - {scan.root.path}
-    leave_others(scan.root.path, taken | above, scan.left)
-    for folder in sorted(above):
-        leave_others(folder, taken, scan.left)
-    for split, (images, masks) in couples.items():
-        pairs, how = paired(images.path, masks.path, split, scan)
-        items += pairs
-        names = [folder.path.relative_to(scan.root.path).as_posix() for folder in (images, masks)]
-        understood = understood or f"{names[0]}/ and {names[1]}/ (likewise other splits), paired {how}"
-    return Listed(items, understood)
-
-
-SPLIT_PAIRS = Layout(
-    name="split-pairs",
-    words="images/train/ and masks/train/, or train_images/ and train_masks/, and so on",
-    recognise=lambda root, _: bool(_couples(root)),
-    list=_list_split_pairs,
+    recognise=lambda root, _: bool(find_couples(root)[0]),
     whole=True,
 )
 
 
 _LEAST = 0.25
-"""Part of a folder's images that are masks of others there; of complete pairs it is a half."""
+"""SplitGroup of a folder's images that are masks of others there; of complete pairs it is a half."""
 
 
 def _is_mask(name: str) -> bool:
     return stripped(name.rpartition(".")[0])[1] == "mask"
 
 
-def _holds_both(folder: Look) -> bool:
-    if not any(map(_is_mask, folder.images)):
-        return False
+def _holds_both(folder: Directory) -> bool:
     stems = [stripped(name.rpartition(".")[0]) for name in folder.images]
     others = {rest for rest, what in stems if what != "mask"}
-    return sum(rest in others for rest, what in stems if what == "mask") >= _LEAST * len(stems)
+    count = sum(rest in others for rest, what in stems if what == "mask")
+    return 0 < count >= _LEAST * len(stems)
 
 
-def _recognise_suffixes(folder: Look) -> bool:
+def _recognise_suffixes(folder: Directory) -> bool:
     """Pairs in the folder itself, or in each folder inside it."""
     if folder.images:
         return _holds_both(folder)
-    return bool(folder.folders) and all(_holds_both(item) for item in folder.folders.values())
+    return bool(folder.folders) and all(_holds_both(inner) for inner in folder.folders.values())
 
 
-def _list_suffixes(scan: Scan) -> Listed:
-    items: list[Item] = []
+def _list_suffixes(scan: Scan) -> Listing:
+    samples: list[ListedSample] = []
     for split, part in scan.parts.items():
         nested = not part.images
         if nested:
-            leave_others(part.path, [item.path for item in part.folders.values()], scan.left)
+            leave_others(part.path, [inner.path for inner in part.folders.values()], scan.left)
         for folder in part.folders.values() if nested else [part]:
             files = image_files(folder.path, scan.left)
             masks = [file for file in files if _is_mask(file.name)]
-            others = set(masks)
-            pairs, _ = matched([file for file in files if file not in others], masks)
+            pairs, _ = matched([file for file in files if not _is_mask(file.name)], masks)
             group = folder.path.name if nested else None
-            items += [Item(image, MaskFile(mask), split, group) for image, mask in pairs]
-            example = (pairs[0][0].name, pairs[0][1].name)
-    understood = f"images and masks in one folder, as {example[0]} with {example[1]}"
-    return Listed(items, understood + ("; each folder is a group" if items[0].group else ""))
+            samples += [ListedSample(image, MaskFile(mask), split, group) for image, mask in pairs]
+            example = f"{pairs[0][0].name} with {pairs[0][1].name}"
+    understood = f"images and masks in one folder, as {example}"
+    return Listing(samples, understood + ("; each folder is a group" if samples[0].group else ""))
 
 
 SUFFIXES = Layout(
     name="suffixes",
     words="images and masks in one folder, as a.png with a_mask.png",
-    recognise=lambda folder, _: _recognise_suffixes(folder),
     list=_list_suffixes,
+    recognise=lambda folder, _: _recognise_suffixes(folder),
 )
 
 
-def _list_patterns(scan: Scan) -> Listed:
+def _list_patterns(scan: Scan) -> Listing:
     images, masks = (_files(scan, key) for key in ("images", "masks"))
     both = sorted(set(images) & set(masks))
     if both:
@@ -258,52 +337,42 @@ def _list_patterns(scan: Scan) -> Listed:
             f"{both[0]}, which both of `images` and `masks` match",
             "Make the patterns narrower.",
         )
-    pairs, how = matched(images, masks, _names(images, masks, scan.root.path))
-    items = [Item(image, MaskFile(mask)) for image, mask in pairs]
-    return Listed(items, f"images {scan.data.images} and masks {scan.data.masks}, paired {how}")
+    unique = all(len({file.stem for file in files}) == len(files) for files in (images, masks))
 
+    def name_of(file: Path) -> str:
+        return file.stem if unique else file.relative_to(scan.root.path).with_suffix("").as_posix()
 
-def _names(images: list[Path], masks: list[Path], root: Path) -> Callable[[Path], str]:
-    """What pairs are told by: the names of files, with their folders where several have one name."""
-    if all(len({file.stem for file in files}) == len(files) for files in (images, masks)):
-        return lambda file: file.stem
-    return lambda file: file.relative_to(root).with_suffix("").as_posix()
+    pairs, how = matched(images, masks, name_of)
+    samples = [ListedSample(image, MaskFile(mask)) for image, mask in pairs]
+    return Listing(samples, f"images {scan.data.images} and masks {scan.data.masks}, paired {how}")
 
 
 def _files(scan: Scan, key: str) -> list[Path]:
-    pattern: str | None = getattr(scan.data, key)
+    root, pattern = scan.root.path, getattr(scan.data, key)
     if pattern is None:
         raise UserError(
             "`images` and `masks` together under [data]", f"no `{key}`", f'Add {key} = "PATTERN".'
         )
     try:
-        files = sorted(_visible(scan.root.path, pattern))
+        files = sorted(
+            file
+            for file in root.glob(pattern)
+            if not any(is_system(Path(part)) for part in file.relative_to(root).parts)
+            and is_image_name(file.name)
+            and file.is_file()
+        )
+        problem = "" if files else f"none in {root}"
     except (ValueError, NotImplementedError) as error:
-        raise UserError(
-            f'a pattern of files in the source for {key}, such as "scans/*.png"',
-            f"{pattern!r}: {error}",
-            "Correct the pattern: * stands for any name, ** for any folders.",
-        ) from None
-    if not files:
+        problem = str(error)
+    if problem:
         raise UserError(
             f"images that {key} = {pattern!r} matches",
-            f"none in {scan.root.path}",
+            problem,
             "Correct the pattern: it is seen from the source; * stands for any name, ** for any folders.",
         )
     return files
 
 
-def _visible(root: Path, pattern: str) -> Iterator[Path]:
-    for file in root.glob(pattern):
-        hidden = any(is_system(Path(part)) for part in file.relative_to(root).parts)
-        if not hidden and is_image_name(file.name) and file.is_file():
-            yield file
-
-
 PATTERNS = Layout(
-    name="patterns",
-    words="images and masks where patterns say",
-    recognise=lambda *_: False,
-    list=_list_patterns,
-    whole=True,
+    name="patterns", words="images and masks where patterns say", list=_list_patterns, whole=True
 )

@@ -2,13 +2,12 @@
 
 import csv
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scalestudy.data.images.masks import MaskFile
 from scalestudy.data.sources.files import several
-from scalestudy.data.sources.layouts.base import Item, Layout, Listed, Look, Scan
+from scalestudy.data.sources.layouts.base import Directory, Layout, ListedSample, Listing, Scan
 from scalestudy.data.sources.layouts.index import Index
 from scalestudy.data.sources.layouts.names import split_in
 from scalestudy.study.settings import DataSettings
@@ -32,14 +31,11 @@ USUAL = {
 }  # fmt: skip
 _HEADER = 1_000_000
 """Bytes of the longest first line that is looked at."""
+NOT_LISTED = "in no row of the table"
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The names of a table's columns_of by what they hold; `split` and `group` are None where there are none.
-
-    Exactly one of `label` and `mask` is a name.
-    """
+class TableColumns(NamedTuple):
+    """The names of a table's columns by what they hold. Exactly one of `label` and `mask` is a name."""
 
     file: str
     label: str | None
@@ -48,28 +44,29 @@ class Columns:
     group: str | None
 
     def __str__(self) -> str:
-        columns = {
-            "files": self.file,
-            "classes": self.label,
-            "masks": self.mask,
-            "splits": self.split,
-            "groups": self.group,
-        }
-        return ", ".join(
-            f"{what} in the column {name!r}" for what, name in columns.items() if name is not None
-        )
+        holds = zip(("files", "classes", "masks", "splits", "groups"), self, strict=True)
+        return ", ".join(f"{what} in the column {name!r}" for what, name in holds if name is not None)
 
 
-def columns_of(table: Path, data: DataSettings) -> Columns | None:
-    """A table's columns_of by the keys of [data], else by usual names; None if it has no files or no targets.
+class Sheet(NamedTuple):
+    """A table of samples, its columns, and the split that its name or folder says."""
+
+    path: Path
+    columns: TableColumns
+    split: str
+
+
+def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
+    """A table's columns by the keys of [data], else by usual names; None if it has no files or no targets.
 
     Only its first line is read.
 
     Raises:
-        UserError: it has no column of a name that [data] says.
+        UserError: it has no column of a name that [data] says, or two of a name.
     """
     names = _column_names(table)
     columns: dict[str, str | None] = {}
+    small = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
     for what, usual in USUAL.items():
         given = getattr(data, f"{what}_column", None)
         if given is not None and given not in names:
@@ -78,7 +75,6 @@ def columns_of(table: Path, data: DataSettings) -> Columns | None:
                 f"{', '.join(map(repr, names))} in {table}",
                 "Correct the key.",
             )
-        small = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
         columns[what] = given or next((small[name] for name in usual if name in small), None)
     if data.mask_column is not None and data.label_column is None:
         columns["label"] = None
@@ -93,15 +89,13 @@ def columns_of(table: Path, data: DataSettings) -> Columns | None:
         )
     if columns["file"] is None or (columns["label"] is None and columns["mask"] is None):
         return None
-    return Columns(columns["file"], columns["label"], columns["mask"], columns["split"], columns["group"])
+    return TableColumns(
+        columns["file"], columns["label"], columns["mask"], columns["split"], columns["group"]
+    )
 
 
-def read_table(table: Path) -> "pl.DataFrame":
-    """All read_table of a table, as texts without spaces around them; null where a cell is empty.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+def _read_table(table: Path) -> "pl.DataFrame":
+    """All cells of a table, as texts without spaces around them; null where a cell is empty."""
     import polars as pl
 
     try:
@@ -110,7 +104,8 @@ def read_table(table: Path) -> "pl.DataFrame":
         elif table.suffix.lower() == ".jsonl":
             frame = pl.read_ndjson(table)
         else:
-            frame = pl.read_csv(table, infer_schema=False, separator=_separator(table), encoding="utf8-lossy")
+            separator = _separator(_first_line(table))
+            frame = pl.read_csv(table, infer_schema=False, separator=separator, encoding="utf8-lossy")
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError("a table that can be read", f"{table}: {reason}", "Correct the table.") from error
@@ -120,102 +115,80 @@ def read_table(table: Path) -> "pl.DataFrame":
 
 
 def _column_names(table: Path) -> list[str]:
+    import polars as pl
+
     try:
         if table.suffix.lower() == ".parquet":
-            import polars as pl
-
             return list(pl.read_parquet_schema(table))
-        with table.open(encoding="utf-8-sig", errors="replace") as stream:
-            first = stream.readline(_HEADER)
+        first = _first_line(table)
         if table.suffix.lower() == ".jsonl":
-            first_row: Any = json.loads(first)
-            return list(first_row) if isinstance(first_row, dict) else []
-        return next(csv.reader([first], delimiter=_separator(table)), [])
-    except (OSError, ValueError, csv.Error, _polars_error()):
+            row = json.loads(first)
+            return list(row) if isinstance(row, dict) else []
+        return next(csv.reader([first], delimiter=_separator(first)), [])
+    except (OSError, ValueError, csv.Error, pl.exceptions.PolarsError):
         return []
 
 
-def _polars_error() -> type[Exception]:
-    import polars as pl
-
-    return pl.exceptions.PolarsError
-
-
-def _separator(table: Path) -> str:
+def _first_line(table: Path) -> str:
     with table.open(encoding="utf-8-sig", errors="replace") as stream:
-        first = stream.readline(_HEADER)
-    return max(",;\t", key=first.count)
+        return stream.readline(_HEADER)
 
 
-NOT_LISTED = "in no row of the table"
+def _separator(first_line: str) -> str:
+    return max(",;\t", key=first_line.count)
 
 
-class Sheet(NamedTuple):
-    """A table of samples, its columns, and the split that its name or folder says."""
-
-    path: Path
-    columns: Columns
-    split: str
-
-
-def sheets(root: Look, data: DataSettings) -> list[Sheet]:
+def _sheets(root: Directory, data: DataSettings) -> list[Sheet]:
     """Tables of files and targets in a folder, or in the folders of its splits.
 
     Where one is the training set's by its name, those of no split are none of these: a sample submission.
     """
-    tables = []
+    sheets = []
     for folder in (root, *root.folders.values()):
         split = "" if folder is root else split_in(folder.path.name)
-        if folder is not root and not split:
+        if split is None:
             continue
-        for name in folder.files:
-            path = folder.path / name
-            if path.suffix.lower() in SUFFIXES and path.is_file():
-                columns = columns_of(path, data)
-                if columns is not None:
-                    tables.append(Sheet(path, columns, split or split_in(path.stem) or ""))
-    named = [sheet for sheet in tables if sheet.split]
-    return named if any(sheet.split == "train" for sheet in named) else tables
+        for path in (folder.path / name for name in folder.files if name.lower().endswith(SUFFIXES)):
+            columns = columns_of(path, data) if path.is_file() else None
+            if columns is not None:
+                sheets.append(Sheet(path, columns, split or split_in(path.stem) or ""))
+    of_splits = [sheet for sheet in sheets if sheet.split]
+    return of_splits if any(sheet.split == "train" for sheet in of_splits) else sheets
 
 
-def list_sheets(tables: list[Sheet], scan: Scan) -> Listed:
+def list_sheets(sheets: list[Sheet], scan: Scan) -> Listing:
     """The samples of tables; `scan.left` is told which images are in none of them.
 
     Raises:
         UserError: two tables for one split, rows without a file, files with two classes, or unknown splits.
     """
     root = scan.root.path
-    _refuse_two(tables)
+    _refuse_two(sheets)
     index = Index(root)
-    items: dict[Path, Item] = {}
-    for sheet in tables:
-        for item in _items(sheet, index):
-            before = items.setdefault(item.image, item)
-            if before.target != item.target or before.split != item.split:
+    samples: dict[Path, ListedSample] = {}
+    for sheet in sheets:
+        for sample in _samples(sheet, index):
+            before = samples.setdefault(sample.image, sample)
+            if before.target != sample.target or before.split != sample.split:
                 raise UserError(
                     "one class or mask for each file",
-                    f"{before.target} and {item.target} for {item.image} in {sheet.path}",
+                    f"{before.target} and {sample.target} for {sample.image} in {sheet.path}",
                     "Keep one row for each file: samples have one class.",
                 )
-    taken = set(items) | {file for item in items.values() for file in _mask_files(item)}
-    paths = [sheet.path for sheet in tables]
+    taken = {file for sample in samples.values() for file in sample.files}
+    paths = [sheet.path for sheet in sheets]
     index.leave_rest(taken, paths, NOT_LISTED, scan.left)
-    if not items:
-        raise UserError(
-            "a table with a row for each sample", f"no row in {paths[0]}", "Add rows, or name another table."
-        )
     names = ", ".join(path.relative_to(root).as_posix() for path in paths)
-    return Listed(list(items.values()), f"{names}: {tables[0].columns}", sources=paths)
+    return Listing(list(samples.values()), f"{names}: {sheets[0].columns}", sources=paths)
 
 
-def _items(sheet: Sheet, index: Index) -> list[Item]:
+def _samples(sheet: Sheet, index: Index) -> list[ListedSample]:
     columns = sheet.columns
-    wanted = [columns.file, columns.label or columns.mask or "", columns.split, columns.group]
-    frame = read_table(sheet.path)
-    items: list[Item] = []
+    target_column = columns.label or columns.mask or ""
+    samples: list[ListedSample] = []
     missing: list[str] = []
-    for row in frame.select([name for name in dict.fromkeys(wanted) if name]).iter_rows(named=True):
-        file, target = row[columns.file], row[wanted[1] or ""]
+    for row in _read_table(sheet.path).select(list({name for name in columns if name})).iter_rows(named=True):
+        file, target = row[columns.file], row[target_column]
         image = index.find(file, sheet.path, sheet.split) if file else None
         mask = index.find(target, sheet.path, sheet.split) if columns.mask and target else None
         if image is None or target is None or (columns.mask and mask is None):
@@ -225,7 +198,7 @@ def _items(sheet: Sheet, index: Index) -> list[Item]:
             continue
         split = sheet.split if columns.split is None else _split(row[columns.split], sheet)
         group = row[columns.group] if columns.group else None
-        items.append(Item(image, MaskFile(mask) if mask else target, split, group))
+        samples.append(ListedSample(image, MaskFile(mask) if mask else target, split, group))
     if missing:
         raise UserError(
             f"a file and a {'mask' if columns.mask else 'class'} for every row of {sheet.path}",
@@ -233,7 +206,7 @@ def _items(sheet: Sheet, index: Index) -> list[Item]:
             f"Put the files under {index.root}, or remove their rows; `file_column` and `label_column` under "
             "[data] name other columns.",
         )
-    return items
+    return samples
 
 
 def _split(text: str | None, sheet: Sheet) -> str:
@@ -247,13 +220,9 @@ def _split(text: str | None, sheet: Sheet) -> str:
     return split
 
 
-def _mask_files(item: Item) -> tuple[Path, ...]:
-    return () if isinstance(item.target, str) else item.target.files
-
-
-def _refuse_two(tables: list[Sheet]) -> None:
+def _refuse_two(sheets: list[Sheet]) -> None:
     seen: dict[tuple[str, Path], Sheet] = {}
-    for sheet in tables:
+    for sheet in sheets:
         other = seen.setdefault((sheet.split, sheet.path.parent), sheet)
         if other is not sheet:
             raise UserError(
@@ -263,14 +232,21 @@ def _refuse_two(tables: list[Sheet]) -> None:
             )
 
 
-def _list(scan: Scan) -> Listed:
-    return list_sheets(sheets(scan.root, scan.data), scan)
+def _list(scan: Scan) -> Listing:
+    sheets = _sheets(scan.root, scan.data)
+    if not sheets:
+        raise UserError(
+            "a table with a column of files and one of classes or masks",
+            f"none in {scan.root.path}",
+            "Name its columns: `file_column` and `label_column` under [data].",
+        )
+    return list_sheets(sheets, scan)
 
 
 TABLE = Layout(
     name="table",
     words="images with a table of their files and classes, such as labels.csv",
-    recognise=lambda root, data: bool(sheets(root, data)),
     list=_list,
+    recognise=lambda root, data: bool(_sheets(root, data)),
     whole=True,
 )

@@ -4,12 +4,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.sources.base import Contents, Source, digest
 from scalestudy.data.sources.left_out import LeftOut, as_json, from_json, of_source
 from scalestudy.data.sources.locate import open_path
@@ -73,17 +72,11 @@ class Public:
             return ()
         return (*_about(self._place).left_out, *of_source(self._inner))
 
-    @property
-    def damaged(self) -> Sequence[DamagedFile]:
-        """Files that are gone on without."""
-        return getattr(self._inner, "damaged", ())
-
     def __getattr__(self, name: str) -> Any:
         """What else the reader of its files tells, once they are looked at."""
-        inner = self.__dict__.get("_inner")
-        if inner is None or name not in ("remarks", "understood", "ignored", "pick"):
+        if name.startswith("_") or self._inner is None:
             raise AttributeError(name)
-        return getattr(inner, name)
+        return getattr(self._inner, name)
 
     def fetch(self, downloading: Downloading = silently) -> None:
         """Have the set's files here, and whole; returns at once where they are.
@@ -147,9 +140,7 @@ class Public:
             stored = {**asdict(about), "left_out": as_json(about.left_out), "files": _measured(temporary)}
             write_atomically(temporary / ABOUT, json.dumps(stored, indent=1))
             temporary.chmod(0o755)
-            if (
-                self._place.exists()
-            ):  # files were taken out of it, as by a scratch file system that is cleared
+            if self._place.exists():  # without some of its files, as a scratch file system clears them
                 self._place.rename(temporary / "incomplete")
                 shutil.rmtree(temporary / "incomplete")
             temporary.rename(self._place)

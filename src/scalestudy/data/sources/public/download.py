@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,31 +72,25 @@ def fetch(
         UserError: it cannot be had, or is not what was published.
         OSError: the folder cannot take it.
     """
-    import pooch
-
-    for path in _stored(file.stored):
-        if pooch.file_hash(str(path), alg=file.hash.partition(":")[0]) == file.hash.partition(":")[2]:
+    target, part, url = folder / file.name, folder / f"{file.name}.part", mirrored(file.url)
+    keras_home = Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"))
+    for path in (*(keras_home / "datasets" / name for name in file.stored), target):
+        if path.is_file() and _is_published(path, file):
             return path
-    pooch.get_logger().setLevel("WARNING")
-    url, part = mirrored(file.url), folder / f"{file.name}.part"
     resumed = part.exists()
     with downloading(file.name) as on_bytes:
-
-        def downloader(url: str, output: str, _: object) -> None:
-            _download(url, part, file.size, on_bytes, timeout)
-            os.replace(part, output)
-
         while True:
-            try:
-                return Path(pooch.retrieve(url, file.hash, file.name, folder, downloader=downloader))
-            except ValueError as error:
-                if not resumed:  # parts of two versions make no whole: once more from the start
-                    raise UserError(
-                        f"{file.name} with the published checksum {file.hash}",
-                        f"another file from {url}",
-                        f"Run it again, or put the right file at {folder / file.name}.",
-                    ) from error
-                resumed = False
+            _download(url, part, file.size, on_bytes, timeout)
+            if _is_published(part, file):
+                return part.replace(target)
+            part.unlink()
+            if not resumed:  # parts of two versions make no whole: once more from the start
+                raise UserError(
+                    f"{file.name} with the published checksum {file.hash}",
+                    f"another file from {url}",
+                    f"Run it again, or put the right file at {target}.",
+                )
+            resumed = False
 
 
 def mirrored(url: str) -> str:
@@ -106,14 +100,11 @@ def mirrored(url: str) -> str:
     return f"{base}/{parts.netloc}{parts.path}" if base else url
 
 
-def keras_folder() -> Path:
-    """Where Keras stores data sets."""
-    home = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
-    return Path(home) / "datasets"
+def _is_published(path: Path, file: RemoteFile) -> bool:
+    import pooch
 
-
-def _stored(names: Iterable[str]) -> Iterable[Path]:
-    return (path for path in (keras_folder() / name for name in names) if path.is_file())
+    algorithm, _, checksum = file.hash.partition(":")
+    return bool(pooch.file_hash(str(path), alg=algorithm) == checksum)
 
 
 def _download(url: str, part: Path, size: int | None, on_bytes: OnBytes, timeout: float) -> None:
@@ -144,12 +135,7 @@ def _download(url: str, part: Path, size: int | None, on_bytes: OnBytes, timeout
 
 
 def _receive(url: str, part: Path, on_bytes: OnBytes, timeout: float) -> None:
-    """One connection.
-
-    Raises:
-        UserError: the server refuses, or sends a page: that of a proxy, a login or an error.
-        requests.RequestException: it has ended too early.
-    """
+    """One connection."""
     import requests
 
     done = _bytes_of(part)

@@ -4,21 +4,17 @@ TFDS itself runs in a process of its own (`tfds_export`), once: what it writes i
 .npz file, by whoever has no TFDS.
 """
 
-import json
 import os
 import re
-import subprocess
-import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from scalestudy.data.sources.base import digest, files_digest
 from scalestudy.data.sources.left_out import LeftOut
+from scalestudy.data.sources.process import ask_module
 from scalestudy.data.sources.public.base import About, Public, Recipe, stored_about
 from scalestudy.data.sources.public.download import Downloading
 from scalestudy.data.sources.registry import Kind
@@ -28,11 +24,12 @@ from scalestudy.util.errors import UserError
 
 FORM = 'tfds:NAME, "tfds:NAME/CONFIG:VERSION" or "tfds:/FOLDER/NAME/VERSION", each with @FEATURE if need be'
 _NAME = re.compile(r"[a-z0-9_]+(:[a-z0-9_]+)?(/[\w.+-]+)?(:(\*|[\d.*]+))?", re.IGNORECASE)
-_LABEL, _IMAGE = "ClassLabel", "Image"
+_VERSION = 1
+"""Raised with every change of how a set of TFDS is written out."""
 
 
 @dataclass(frozen=True)
-class Request:
+class TfdsName:
     """A source of TFDS, taken apart.
 
     Attributes:
@@ -47,30 +44,8 @@ class Request:
     folder: Path | None
     feature: str | None
 
-    @property
-    def shown(self) -> str:
-        """Its name, for people."""
-        return self.name if self.folder is None else "/".join(self.folder.parts[-2:])
 
-    def kind(self) -> Kind | None:
-        """What the set holds, by its folder's own files; None for a name that TFDS has not prepared here."""
-        folder = self.folder or _kept(self.name)
-        if folder is None:
-            return None
-        try:
-            stored = json.loads((folder / "features.json").read_text())
-            features = stored["featuresDict"]["features"]
-            kinds = {key: str(value["pythonClassName"]).rpartition(".")[2] for key, value in features.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(
-                "a folder with a features.json of TensorFlow Datasets 4",
-                f"{folder}: {error}",
-                "Name the folder of a version, such as tfds:/data/cassava/0.1.0.",
-            ) from error
-        return chosen(kinds, self.feature, self.text)[2]
-
-
-def request_of(argument: str | None) -> Request:
+def name_of(argument: str | None) -> TfdsName:
     """Take "NAME@FEATURE" apart; a path has a slash or "~" at its start.
 
     Raises:
@@ -86,21 +61,10 @@ def request_of(argument: str | None) -> Request:
                 f"{folder}, which {'has none' if folder.is_dir() else 'does not exist'}",
                 "Name it as tfds:/FOLDER/NAME/VERSION or tfds:/FOLDER/NAME/CONFIG/VERSION.",
             )
-        return Request(text, str(folder), folder, feature or None)
+        return TfdsName(text, str(folder), folder, feature or None)
     if not _NAME.fullmatch(name):
         raise UserError(FORM, f'"{text}"' if argument else '"tfds" without a name', "Correct the name.")
-    return Request(text, name, None, feature or None)
-
-
-def _kept(name: str) -> Path | None:
-    """Folder of the highest version of a set where TFDS keeps its own; None where it is not."""
-    path, _, version = name.partition(":")
-    root = Path(os.environ.get("TFDS_DATA_DIR") or os.path.expanduser("~/tensorflow_datasets"))
-    folders = [file.parent for file in (root / path).glob("*/features.json")]
-    alike = [folder for folder in folders if fnmatch(folder.name, version or "*")]
-    return max(
-        alike, key=lambda folder: [int(part) for part in re.findall(r"\d+", folder.name)], default=None
-    )
+    return TfdsName(text, name, None, feature or None)
 
 
 def chosen(kinds: Mapping[str, str], wanted: str | None, text: str) -> tuple[str, str, Kind]:
@@ -117,8 +81,8 @@ def chosen(kinds: Mapping[str, str], wanted: str | None, text: str) -> tuple[str
     Raises:
         UserError: there is not one image, or not one target.
     """
-    labels = [name for name, kind in kinds.items() if kind == _LABEL]
-    pictures = [name for name, kind in kinds.items() if kind in (_IMAGE, "LabeledImage")]
+    labels = [name for name, kind in kinds.items() if kind == "ClassLabel"]
+    pictures = [name for name, kind in kinds.items() if kind in ("Image", "LabeledImage")]
     masks = [name for name in pictures if kinds[name] == "LabeledImage" or _is_mask(name)]
     images = [name for name in pictures if name not in masks and name != wanted]
     image = "image" if "image" in images else images[0] if len(images) == 1 else None
@@ -138,75 +102,47 @@ def _is_mask(name: str) -> bool:
     return any(word in name.lower() for word in ("mask", "segmentation"))
 
 
-_VERSION = 1
-"""Raised with every change of how a set of TFDS is written out."""
-_QUIETLY = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
-"""TensorFlow computes nothing there: it leaves the memory of GPUs to others."""
-
-
 def tfds(argument: str | None, data: DataSettings) -> Public:
     """The source "tfds:...": what its set holds is looked up, and nothing fetched or prepared."""
-    request = request_of(argument)
-    content = (
-        "" if request.folder is None else files_digest(request.folder, sorted(request.folder.glob("*.*")))
-    )
-    label = (
-        f"tfds-{re.sub(r'[^A-Za-z0-9._-]+', '-', request.shown)[-40:]}-{digest(request.text, content)[:8]}"
-    )
+    name = name_of(argument)
+    content, shown = "", name.name
+    if name.folder is not None:
+        content = files_digest(name.folder, sorted(name.folder.glob("*.*")))
+        shown = "/".join(name.folder.parts[-2:])
+    label = f"tfds-{re.sub(r'[^A-Za-z0-9._-]+', '-', shown)[-40:]}-{digest(name.text, content)[:8]}"
     known = stored_about(data, label)
-    # Of a prepared set its own files tell; of another only TFDS, which takes some seconds, once.
-    kind = known.facts["kind"] if known else request.kind() or ask("kind", request)["kind"]
-    kind_of_set: Kind = "masks" if kind == "masks" else "classes"
-    make = partial(_export, request, kind_of_set)
-    return Public(Recipe(label, request.text, kind_of_set, f"{_VERSION} {content}", make), data)
+    kind: Kind = "masks" if (known.facts["kind"] if known else _kind(name.text)) == "masks" else "classes"
+    recipe = Recipe(label, name.text, kind, f"{_VERSION} {content}", partial(_export, name.text, kind))
+    return Public(recipe, data)
 
 
-def _export(request: Request, kind: Kind, folder: Path, store: Path, downloading: Downloading) -> About:
-    with downloading(request.text, "samples") as on_samples:
-        answer = ask("export", request, str(folder), on_samples=on_samples)
+@cache  # a process of some seconds
+def _kind(text: str) -> str:
+    return str(ask("kind", text)["kind"])
+
+
+def _export(text: str, kind: Kind, folder: Path, store: Path, downloading: Downloading) -> About:
+    with downloading(text, "samples") as on_samples:
+        answer = ask("export", text, str(folder), on_samples=on_samples)
     left_out = tuple(LeftOut(reason, 1, (name,)) for name, reason in answer["left_out"])
     return About(answer["class_names"], left_out, {"kind": kind, "set": answer["set"]})
 
 
-def ask(what: str, request: Request, *more: str, on_samples: Any = None) -> dict[str, Any]:
-    """The answer of a process with TFDS; what it writes meanwhile goes to a file that is named if it fails.
+def ask(
+    what: str, text: str, *more: str, on_samples: Callable[[int, int], None] | None = None
+) -> Mapping[str, Any]:
+    """The answer of a process with TFDS.
 
     Raises:
         UserError: TFDS is missing, does not know the set, or cannot have it.
     """
-    command = [sys.executable, "-P", "-m", modules.TFDS, what, request.text, *more]
-    answer: dict[str, Any] = {}
-    with tempfile.TemporaryFile("w+") as errors:
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, **_QUIETLY}
-        ) as process:
-            assert process.stdout is not None
-            try:
-                for line in process.stdout:
-                    message = _message_of(line)
-                    if "done" in message and on_samples is not None:
-                        on_samples(message["done"], message["total"])
-                    answer = message or answer
-            except BaseException:
-                process.kill()
-                raise
-        errors.seek(0)
-        last = [line.strip() for line in errors.read().splitlines() if line.strip()][-3:]
-    if "expected" in answer:
-        raise UserError(answer["expected"], answer["received"], answer["action"])
-    if process.returncode or not ("kind" in answer or "set" in answer):
+    # TensorFlow computes nothing there: it leaves the memory of GPUs to others.
+    quietly = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+    answer, code, last = ask_module(modules.TFDS, what, text, *more, on_progress=on_samples, **quietly)
+    if code or not answer:
         raise UserError(
-            f"TensorFlow Datasets to read {request.text}",
-            f"a process that ended with {process.returncode}: {' / '.join(last)[-500:] or 'it said nothing'}",
+            f"TensorFlow Datasets to read {text}",
+            f"a process that ended with {code}: {last or 'it said nothing'}",
             "Try it with TFDS alone: python -c \"import tensorflow_datasets as tfds; tfds.load('NAME')\".",
         )
     return answer
-
-
-def _message_of(line: str) -> dict[str, Any]:
-    """A line of ours; nothing for what TFDS and its libraries print."""
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return {}
-    return message if isinstance(message, dict) else {}

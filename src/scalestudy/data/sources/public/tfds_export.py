@@ -3,148 +3,28 @@
 The one process that imports TFDS. Lines of JSON tell how far it is, and at last what there is.
 """
 
-import itertools
 import json
+import math
 import os
 import sys
-import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from scalestudy.data.sources.layouts.names import SPLITS
+from scalestudy.data.sources.process import KEY
 from scalestudy.data.sources.public.base import SET
-from scalestudy.data.sources.public.tfds import Request, chosen, request_of
-from scalestudy.data.types import IGNORE
+from scalestudy.data.sources.public.tfds import TfdsName, chosen, name_of
+from scalestudy.data.types import IGNORE, Array
 from scalestudy.util.errors import ScalestudyError, UserError
 
-Write = Callable[[Any, Any], None]
-
-
-class Files:
-    """Images of differing sizes: the bytes that TFDS keeps, SPLIT/CLASS/NUMBER or SPLIT/images and masks.
-
-    Args:
-        folder: Where `set/` is made.
-        image: The feature of the image, of TFDS.
-        target: The feature of the target.
-    """
-
-    def __init__(self, folder: Path, image: Any, target: Any) -> None:
-        self._folder, self._target = folder / SET, target
-        self.masks = not hasattr(target, "num_classes") or len(target.shape) > 0
-
-    @contextmanager
-    def split(self, split: str, count: int) -> Iterator[Write]:
-        """What writes the samples of a split, one by one."""
-        digits = len(str(count))
-        numbers = itertools.count()
-
-        def write(image: bytes, target: Any) -> None:
-            name = f"{next(numbers):0{digits}}"
-            folder = self._folder / split / ("images" if self.masks else self._class(int(target)))
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}{_ending(image)}").write_bytes(image)
-            if self.masks:
-                masks = self._folder / split / "masks"
-                masks.mkdir(exist_ok=True)
-                Image.fromarray(_mask(target)).save(masks / f"{name}.png", compress_level=1)
-
-        yield write
-
-    def _class(self, target: int) -> str:
-        """A folder's name that keeps the order of the classes."""
-        return f"{target:0{len(str(self._target.num_classes - 1))}}"
-
-    def finish(self) -> None:
-        """Nothing is left to write."""
-
-    def class_names(self) -> list[str] | None:
-        """Names of the classes that there are, by index; None where they have none."""
-        if self.masks:
-            return None
-        present = sorted(int(entry.name) for entry in (self._folder / "train").iterdir())
-        return [self._target.int2str(index) for index in present]
-
-
-class Arrays:
-    """Images of one size: an .npz file, which is written sample by sample. Arguments as those of `Files`."""
-
-    def __init__(self, folder: Path, image: Any, target: Any) -> None:
-        self._image, self._target = image, target
-        self.masks = not hasattr(target, "num_classes") or len(target.shape) > 0
-        self._pack = zipfile.ZipFile(folder / f"{SET}.npz", "w", allowZip64=True)
-        self._targets: dict[str, npt.NDArray[Any]] = {}
-
-    @contextmanager
-    def split(self, split: str, count: int) -> Iterator[Write]:
-        """What writes the samples of a split, one by one."""
-        name = {"train": "train", "validation": "val", "test": "test"}[split]
-        targets: list[Any] = []
-        header = {
-            "descr": np.lib.format.dtype_to_descr(np.dtype(self._image.np_dtype)),
-            "fortran_order": False,
-            "shape": (count, *self._image.shape),
-        }
-        with self._pack.open(f"x_{name}.npy", "w", force_zip64=True) as stream:
-            np.lib.format.write_array_header_1_0(stream, header)
-
-            def write(image: npt.NDArray[Any], target: Any) -> None:
-                stream.write(np.ascontiguousarray(image).tobytes())
-                targets.append(_mask(target) if self.masks else int(target))
-
-            yield write
-        self._targets[name] = np.stack(targets) if self.masks else np.asarray(targets, np.int64)
-
-    def finish(self) -> None:
-        """Write the targets behind the images."""
-        if self.masks:
-            _shift(list(self._targets.values()))
-        for name, targets in self._targets.items():
-            with self._pack.open(f"y_{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, targets)
-        self._pack.close()
-
-    def class_names(self) -> list[str] | None:
-        """Names of the classes by index; None where they have none."""
-        return None if self.masks else list(self._target.names)
-
-
-def shift_masks(folder: Path) -> None:
-    """Number classes from 0 where a set numbers them from 1 (the pets' 1, 2, 3)."""
-    files = sorted((folder / SET).glob("*/masks/*.png"))
-    masks = ((file, np.array(Image.open(file))) for file in files)
-    lowest = min((int(mask.min()) for _, mask in masks), default=0)
-    if lowest != 1:
-        return
-    for file in files:
-        mask = np.array(Image.open(file))
-        _shift([mask])
-        Image.fromarray(mask).save(file, compress_level=1)
-
-
-def _shift(masks: list[npt.NDArray[Any]]) -> None:
-    """In place: one less, where no mask holds 0; what is not counted stays."""
-    if min(int(mask.min()) for mask in masks) == 1:
-        for mask in masks:
-            mask[mask != IGNORE] -= 1
-
-
-def _mask(mask: Any) -> npt.NDArray[Any]:
-    """[H, W] of [H, W, 1] or [H, W]."""
-    array = np.asarray(mask)
-    return array[:, :, 0] if array.ndim == 3 else array
-
-
-def _ending(content: bytes) -> str:
-    return ".png" if content.startswith(b"\x89PNG") else ".jpg"
-
-
+Say = Callable[[dict[str, Any]], None]
+MOST_BYTES = 1 << 30
+"""Images of one size become an .npz file if they are smaller than this together, else files."""
 EVERY = 500
 """Samples between two lines of progress."""
 NOT_TAKEN = "a split of another name than train, validation and test"
@@ -156,21 +36,26 @@ def main() -> None:
     what, text, *rest = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no answer
+
+    def say(message: dict[str, Any]) -> None:
+        print(json.dumps({KEY: message}), file=out)
+
     try:
-        request = request_of(text.partition(":")[2])
-        builder = _builder(request)
-        image, target, kind = chosen(_kinds(builder), request.feature, text)
+        name = name_of(text.partition(":")[2])
+        builder = _builder(name)
+        items: Any = getattr(builder.info.features, "items", dict)()
+        kinds = {feature: type(value).__name__ for feature, value in items}
+        image, target, kind = chosen(kinds, name.feature, text)
         if what == "kind":
-            answer: dict[str, Any] = {"kind": kind}
+            say({"kind": kind})
         else:
-            _prepare(builder, request)
-            answer = _export(builder, image, target, Path(rest[0]), out)
+            _prepare(builder, name)
+            say(_export(builder, image, target, Path(rest[0]), say, masks=kind == "masks"))
     except ScalestudyError as error:
-        answer = {"expected": error.expected, "received": error.received, "action": error.action}
-    print(json.dumps(answer), file=out)
+        say({"expected": error.expected, "received": error.received, "action": error.action})
 
 
-def _builder(request: Request) -> Any:
+def _builder(name: TfdsName) -> Any:
     try:
         import tensorflow_datasets as tfds
     except ImportError as error:
@@ -181,78 +66,121 @@ def _builder(request: Request) -> Any:
         ) from error
     tfds.disable_progress_bar()
     try:
-        return tfds.builder_from_directory(request.name) if request.folder else tfds.builder(request.name)
-    except (tfds.core.DatasetNotFoundError, ValueError, AssertionError) as error:
-        reason = " ".join(str(error).split())[:300]
+        return tfds.builder_from_directory(name.name) if name.folder else tfds.builder(name.name)
+    except (tfds.core.DatasetNotFoundError, ValueError, AssertionError, OSError) as error:
         raise UserError(
             "a set that TensorFlow Datasets knows, as NAME or NAME/CONFIG:VERSION",
-            f"{request.text}: {reason}",
+            f"{name.text}: {' '.join(str(error).split())[:300]}",
             "Correct the name, the configuration or the version (`tfds.list_builders()` lists names).",
         ) from error
 
 
-def _prepare(builder: Any, request: Request) -> None:
+def _prepare(builder: Any, name: TfdsName) -> None:
     """Have TFDS download and prepare the set, where no local copy is prepared."""
     try:
         builder.download_and_prepare()
-    except ScalestudyError:
-        raise
     except Exception as error:  # TFDS and its downloaders raise many kinds
         lines = [line for line in str(error).splitlines() if line.strip()]
-        reason = f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
         raise UserError(
-            f"{request.name} prepared by TensorFlow Datasets in {builder.data_path}",
-            reason,
+            f"{name.name} prepared by TensorFlow Datasets in {builder.data_path}",
+            f"{type(error).__name__}: {lines[0][:300] if lines else ''}",
             "Where there is no network, copy its folder here and name it: tfds:/FOLDER/NAME/VERSION (or set "
             "TFDS_DATA_DIR). Sets that must be fetched by hand say so on TFDS's page.",
         ) from error
 
 
-def _kinds(builder: Any) -> dict[str, str]:
+def _export(builder: Any, image: str, target: str, folder: Path, say: Say, *, masks: bool) -> dict[str, Any]:
+    """Write all samples as one .npz file, or as the files that TFDS keeps."""
+    taken, left_out = _splits(builder, image, target, masks=masks)
     features = builder.info.features
-    return {name: type(feature).__name__ for name, feature in getattr(features, "items", dict)()}
+    counts = {split: builder.info.splits[name].num_examples for split, name in taken.items()}
+    done, total = 0, sum(counts.values())
+    size = math.prod(length or 0 for length in features[image].shape)
+    as_arrays = 0 < size * np.dtype(features[image].np_dtype).itemsize * total < MOST_BYTES
+    columns: dict[str, list[Any]] = defaultdict(list)
+    classes: set[int] = set()
+    for split, name in taken.items():
+        for number, sample in enumerate(_samples(builder, name, image, encoded=not as_arrays)):
+            value: Any = _mask(sample[target]) if masks else _class(sample[target], name)
+            if not masks:
+                classes.add(value)
+            if as_arrays:
+                suffix = "val" if split == "validation" else split
+                columns[f"x_{suffix}"].append(sample[image])
+                columns[f"y_{suffix}"].append(value)
+            else:
+                _write(folder / SET / split, f"{number:0{len(str(counts[split]))}}", sample[image], value)
+            done += 1
+            if done % EVERY == 0 or done == total:
+                say({"done": done, "all": total})
+    if as_arrays:
+        arrays: dict[str, Any] = {name: np.stack(values) for name, values in columns.items()}
+        if masks:
+            _from_zero([values for name, values in arrays.items() if name.startswith("y")])
+        np.savez(folder / f"{SET}.npz", **arrays)
+    elif masks:
+        files = sorted((folder / SET).glob("*/masks/*.png"))
+        lowest = min((int(np.asarray(Image.open(file)).min()) for file in files), default=0)
+        for file in files if lowest == 1 else ():
+            mask = np.array(Image.open(file))
+            _from_zero([mask], lowest)
+            Image.fromarray(mask).save(file, compress_level=1)
+    names = None if masks else [features[target].int2str(index) for index in sorted(classes)]
+    return {"set": builder.info.full_name, "class_names": names, "left_out": left_out}
 
 
-def _export(builder: Any, image: str, target: str, folder: Path, out: Any) -> dict[str, Any]:
-    names = {name: split for split, others in SPLITS.items() for name in others}
-    split_names = {name: names.get(name.lower()) for name in builder.info.splits}
-    taken = {split: name for name, split in split_names.items() if split}
+def _splits(
+    builder: Any, image: str, target: str, *, masks: bool
+) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """What TFDS calls the splits, and those that are not taken with the reason."""
+    known = {name: split for split, names in SPLITS.items() for name in names}
+    split_of = {name: known.get(name.lower()) for name in builder.info.splits}
+    taken = {split: name for name, split in split_of.items() if split}
     if "train" not in taken:
         raise UserError(
             "a set with a split train",
-            f"{builder.info.full_name} with {', '.join(split_names) or 'none'}",
+            f"{builder.info.full_name} with {', '.join(split_of) or 'none'}",
             "Write the set out as a folder or an .npz file.",
         )
-    left_out = [(name, NOT_TAKEN) for name, split in split_names.items() if not split]
-    features = builder.info.features
-    kind = Arrays if None not in features[image].shape else Files
-    writer = kind(folder, features[image], features[target])
-    for split in [] if writer.masks else [split for split in taken if split != "train"]:
-        first = next(_samples(builder, taken[split], image, True), None)
+    left_out = [(name, NOT_TAKEN) for name, split in split_of.items() if not split]
+    for split in [] if masks else [split for split in taken if split != "train"]:
+        first = next(_samples(builder, taken[split], image, encoded=True), None)
         if first is None or int(first[target]) < 0:  # withheld: -1 throughout
             left_out.append((taken.pop(split), UNLABELLED))
-    counts = {split: builder.info.splits[taken[split]].num_examples for split in SPLITS if split in taken}
-    done, total = 0, sum(counts.values())
-    for split, count in counts.items():
-        with writer.split(split, count) as write:
-            for sample in _samples(builder, taken[split], image, kind is Files):
-                if not writer.masks and int(sample[target]) < 0:
-                    raise UserError(
-                        "a label for every sample",
-                        f"-1 in {builder.info.full_name}, {split}",
-                        "Name another set.",
-                    )
-                write(sample[image], sample[target])
-                done += 1
-                if done % EVERY == 0 or done == total:
-                    print(json.dumps({"done": done, "total": total}), file=out)
-    writer.finish()
-    if writer.masks:
-        shift_masks(folder)
-    return {"set": builder.info.full_name, "class_names": writer.class_names(), "left_out": left_out}
+    return taken, left_out
 
 
-def _samples(builder: Any, split: str, image: str, encoded: bool) -> Iterator[dict[str, Any]]:
+def _class(label: Any, split: str) -> int:
+    if int(label) < 0:
+        raise UserError("a label for every sample", f"-1 in the split {split}", "Name another set.")
+    return int(label)
+
+
+def _from_zero(masks: list[Array], lowest: int | None = None) -> None:
+    """In place: one less where no mask holds 0 (the pets' 1, 2, 3); what is not counted stays."""
+    if (min(int(mask.min()) for mask in masks) if lowest is None else lowest) == 1:
+        for mask in masks:
+            mask[mask != IGNORE] -= 1
+
+
+def _write(folder: Path, name: str, image: bytes, target: Any) -> None:
+    """SPLIT/images/NAME and SPLIT/masks/NAME, or SPLIT/CLASS/NAME; an image as the bytes that TFDS keeps."""
+    inside = folder / ("images" if isinstance(target, np.ndarray) else f"{target}")
+    inside.mkdir(parents=True, exist_ok=True)
+    ending = ".png" if image.startswith(b"\x89PNG") else ".jpg"
+    (inside / f"{name}{ending}").write_bytes(image)
+    if isinstance(target, np.ndarray):
+        (folder / "masks").mkdir(exist_ok=True)
+        Image.fromarray(target).save(folder / "masks" / f"{name}.png", compress_level=1)
+
+
+def _mask(mask: Any) -> Array:
+    """[H, W] of [H, W, 1] or [H, W]."""
+    array = np.asarray(mask)
+    return array[:, :, 0] if array.ndim == 3 else array
+
+
+def _samples(builder: Any, split: str, image: str, *, encoded: bool) -> Iterator[dict[str, Any]]:
     """Samples of a split in their order on disk; images as the bytes of their files where asked for."""
     import tensorflow_datasets as tfds
 
