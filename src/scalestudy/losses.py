@@ -1,13 +1,5 @@
 """The losses that have a name, for task files: `from scalestudy.losses import dice`, then `loss = dice`."""
 
-from scalestudy.tasks.losses import (
-    bce,
-    cross_entropy,
-    dice,
-    focal,
-    focal_tversky,
-    jaccard,
-    tversky,
-)
+from scalestudy.tasks.losses import bce, cross_entropy, dice, focal, focal_tversky, jaccard, tversky
 
 __all__ = ["bce", "cross_entropy", "dice", "focal", "focal_tversky", "jaccard", "tversky"]

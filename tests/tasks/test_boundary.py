@@ -3,7 +3,7 @@ import pytest
 
 from gathered import IGNORED, gathered, measured
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.boundary import BoundaryF1, boundary, disk_of
+from scalestudy.tasks.image_metrics import BoundaryF1, boundary, disk_of
 
 pytestmark = pytest.mark.engine
 

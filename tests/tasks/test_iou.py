@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
-from scalestudy.tasks.iou import IoU
+from scalestudy.tasks.label_metrics import IoU
 
 pytestmark = pytest.mark.engine
 

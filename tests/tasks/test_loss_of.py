@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.losses import bce, dice
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.loss_of import loss_of
+from scalestudy.tasks.task_loss import loss_of
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

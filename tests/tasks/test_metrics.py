@@ -5,7 +5,7 @@ import pytest
 
 from scalestudy.study.metrics import NEUTRAL, known
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.iou import IoU
+from scalestudy.tasks.label_metrics import IoU
 from scalestudy.tasks.metrics import metrics_of, sense_of
 from scalestudy.util.errors import UserError
 

@@ -7,7 +7,7 @@ from gathered import gathered, measured, shares, sums_of, value_of
 from scalestudy.study.objectives import METRICS, OF_MASKS, metric_term
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.metrics import sense_of
-from scalestudy.tasks.named_metrics import NAMED, named_metric
+from scalestudy.tasks.metrics import NAMED, named_metric
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

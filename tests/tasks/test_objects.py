@@ -3,7 +3,7 @@ import pytest
 
 from gathered import IGNORED, Gathered, measured
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.objects import THRESHOLDS, ObjectAP, object_score
+from scalestudy.tasks.image_metrics import THRESHOLDS, ObjectAP, object_score
 
 pytestmark = pytest.mark.engine
 

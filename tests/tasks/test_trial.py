@@ -57,14 +57,14 @@ def tried(folder, prepared, **parts):
     from scalestudy.tasks.file import import_file
     from scalestudy.tasks.load import task_of
     from scalestudy.tasks.trial import forward, try_task
-    from scalestudy.tasks.trial_words import look_over
+    from scalestudy.tasks.trial_notes import notes_on
 
     file = folder / "my_task.py"
     file.write_text(FORM.format(**GOOD | parts))
     module = import_file(file)
     task = task_of(module, DataInfo.of(prepared), resolved_train(str(file), TrainSettings()))
     outputs = forward(task, prepared, str(file))
-    notes = look_over(module, task, prepared, outputs)
+    notes = notes_on(module, task, prepared, outputs)
     try_task(task, prepared, outputs, str(file))
     return notes
 
@@ -206,7 +206,7 @@ def test_misspelt_outputs_are_told_with_what_is_near(tmp_path, change, said):
 
 
 def test_losses_of_outputs_are_summed_by_their_weights():
-    from scalestudy.tasks.outputs import summed
+    from scalestudy.tasks.task_loss import summed
 
     losses = {"a": lambda t, o: t - o, "b": lambda t, o: t * o}
     of_samples = summed(losses, {"b": 0.5}, ["a", "b"])

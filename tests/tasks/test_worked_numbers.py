@@ -10,7 +10,7 @@ from gathered import Gathered, measured
 from scalestudy.study.objectives import LOSSES, METRICS, loss_terms, metric_term
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.losses import sum_of
-from scalestudy.tasks.named_metrics import named_metric
+from scalestudy.tasks.metrics import named_metric
 
 pytestmark = pytest.mark.engine
 

@@ -13,7 +13,7 @@ from scalestudy.training.evaluation import constant_quality
 TASK = """
 import keras
 from keras import layers
-from scalestudy.tasks.iou import IoU
+from scalestudy.tasks.label_metrics import IoU
 def model(data):
     return keras.Sequential([keras.Input(data.input_shape), {layers}])
 loss = "mse"

@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,12 +50,7 @@ def application_task(task: str) -> Any:
         )
 
     def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
-        inputs = keras.Input(data.input_shape)
-        x = prepared_input(inputs, name, train)
-        x = pooled(backbone(name, tuple(x.shape[1:]), train.weights)(x))
-        x = layers.Dense(data.classes)(x)
-        dtype = None if keras.config.floatx() == "float64" else "float32"
-        return keras.Model(inputs, layers.Activation("softmax", dtype=dtype)(x), name=name.lower())
+        return classifier(name, data, train)
 
     return SimpleNamespace(
         __file__=task, kind=kind, train=train, model=model, pretrained=[PRETRAINED],
@@ -62,9 +58,23 @@ def application_task(task: str) -> Any:
     )  # fmt: skip
 
 
-def pooled(features: Any) -> Any:
-    """The mean over height and width of features [B, H, W, C]; of vectors they themselves."""
-    return layers.GlobalAveragePooling2D()(features) if len(features.shape) == 4 else features
+def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | None = None) -> keras.Model:
+    """From images [B, H, W, C] in [0, 1] to probabilities [B, classes], by the model `name` without its top.
+
+    Args:
+        name: Of a model of `keras.applications`.
+        data: Shape of the images, and the number of classes.
+        train: Which weights, and how images are scaled.
+        hidden: Units of a layer before the last one; None for no such layer.
+    """
+    inputs = keras.Input(data.input_shape)
+    x = prepared_input(inputs, name, train)
+    x = backbone(name, tuple(x.shape[1:]), train.weights)(x)
+    x = layers.GlobalAveragePooling2D()(x) if len(x.shape) == 4 else x
+    x = layers.Dense(hidden, activation="relu")(x) if hidden else x
+    x = layers.Dense(data.classes)(x)
+    dtype = None if keras.config.floatx() == "float64" else "float32"
+    return keras.Model(inputs, layers.Activation("softmax", dtype=dtype)(x), name=name.lower())
 
 
 def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
@@ -94,7 +104,7 @@ def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
 
     Asked of the function itself, which does no more to a pixel than this.
     """
-    function = _module_of(name).preprocess_input
+    function = sys.modules[getattr(keras.applications, name).__module__].preprocess_input
 
     def of(pixel: Sequence[float]) -> NDArray[np.float64]:
         image = np.array(pixel, np.float32).reshape(1, 1, 1, 3) * 255
@@ -104,7 +114,7 @@ def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
     factors = np.stack([of(np.eye(3)[channel]) - offset for channel in range(3)])
     order = [int(np.argmax(np.abs(factors[:, channel]))) for channel in range(3)]
     scale = [float(factors[source, channel]) for channel, source in enumerate(order)]
-    return order, scale, [float(each) for each in offset]
+    return order, scale, offset.tolist()
 
 
 def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Model:
@@ -113,36 +123,37 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
     Raises:
         UserError: If the weights are not there or do not fit, or images are too small for the model.
     """
-    make = getattr(keras.applications, name)
-    wanted = None if weights in (NONE, None) else weights
-    if wanted not in (None, IMAGENET) and not Path(str(wanted)).is_file():
+    source = None if weights in (NONE, None) else str(weights)
+    if source not in (None, IMAGENET) and not Path(str(source)).is_file():
         raise UserError(
             f'"imagenet", "none" or a file of weights for {name} as train.weights',
-            f"{wanted}, which is no file",
+            f"{source}, which is no file",
             "Correct the path: it is taken relative to the study file.",
         )
     try:
-        return make(weights=wanted, include_top=False, input_shape=shape, name=PRETRAINED)
+        return getattr(keras.applications, name)(
+            weights=source, include_top=False, input_shape=shape, name=PRETRAINED
+        )
     except Exception as error:
-        raise _unfit(name, shape, wanted, error) from error
+        raise _explained(name, shape, source, error) from error
 
 
-def _unfit(name: str, shape: tuple[int, ...], wanted: str | None, error: Exception) -> UserError:
+def _explained(name: str, shape: tuple[int, ...], source: str | None, error: Exception) -> UserError:
     url = re.search(r"https?://[^\s,;]+", str(error))
-    if wanted == IMAGENET and url:
+    if source == IMAGENET and url:
         address = url[0].rstrip(":.")
         home = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
-        file = home / "models" / address.rpartition("/")[2]
         return UserError(
-            f"the ImageNet weights of {name} in {file}, as Keras publishes them",
+            f"the ImageNet weights of {name} in {home / 'models' / address.rpartition('/')[2]}, as Keras "
+            "publishes them",
             error.received if isinstance(error, UserError) else told(error),
             f"Run `scalestudy data prepare STUDY` where there is a network, or fetch {address} and put it"
             ' there; train.weights = "PATH" takes a file anywhere, and "none" trains from scratch.',
         )
-    if wanted is not None and "input_shape" not in str(error) and "nput size" not in str(error):
+    if source is not None and "input_shape" not in str(error) and "nput size" not in str(error):
         return UserError(
             f"weights of {name} without its top",
-            f"{wanted}: {told(error)}",
+            f"{source}: {told(error)}",
             "Give the file of that very model; those of Keras without the top end with _notop.h5.",
         )
     return UserError(
@@ -150,9 +161,3 @@ def _unfit(name: str, shape: tuple[int, ...], wanted: str | None, error: Excepti
         f"{shape[0]} x {shape[1]} pixels: {told(error)}",
         "Choose a larger image_size under [data].",
     )
-
-
-def _module_of(name: str) -> Any:
-    """The module of a model, which holds its `preprocess_input`."""
-    function = getattr(keras.applications, name)
-    return __import__(function.__module__, fromlist=["preprocess_input"])

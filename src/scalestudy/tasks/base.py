@@ -1,15 +1,16 @@
 """What a task is: a model, a loss for each sample, and additive metrics."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import keras
 
-from scalestudy.data.columns import Column, Described
+from scalestudy.data.columns import Column, Described, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.metrics import Sense
-from scalestudy.tasks.outputs import by_name
+from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class DataInfo:
     Attributes:
         kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "custom" (read by
             the task).
-        input_shape: Height, width and channels; of an own input its shape, () where there are several.
-        classes: Number of classes; 2 for a binary mask; 0 where own targets are of no classes.
+        input_shape: Height, width and channels; of a custom input its shape, () where there are several.
+        classes: Number of classes; 2 for a binary mask; 0 where custom targets are of no classes.
         ignore: Label of pixels that count in no loss or metric, or None.
         class_names: In the order of their indices; empty where they are not known.
         class_weights: What multiplies the losses of each class's labels, one a class; None for 1.
@@ -45,6 +46,12 @@ class DataInfo:
             class_weights,
             *(prepared.columns or of_images(prepared.kind, prepared.input_shape, prepared.classes)),
         )  # fmt: skip
+
+    def of_output(self, name: str) -> "DataInfo":
+        """The same for one output: its target, and the classes of that."""
+        if not isinstance(self.targets, Mapping) or name not in self.targets:
+            return self
+        return replace(self, targets=self.targets[name], classes=self.targets[name].classes)
 
 
 def of_images(kind: str, input_shape: tuple[int, int, int], classes: int) -> tuple[Column, Column]:
@@ -102,14 +109,52 @@ class Task:
     def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
         """The targets and outputs that a metric is of."""
         output = self.looks_at.get(metric)
-        return (
-            (targets, outputs)
-            if output is None
-            else (targets[output], by_name(self.outputs, outputs)[output])
+        if output is None:
+            return targets, outputs
+        return targets[output], by_name(self.outputs, outputs)[output]
+
+
+def names_of(model: keras.Model) -> list[str]:
+    """Names of a model's outputs; [] where it has one that stands by itself, or where nobody knows."""
+    try:
+        outputs = model.output
+    except AttributeError:  # a class of the user's own, that has not been called yet
+        return []
+    if isinstance(outputs, Mapping):
+        return list(outputs)
+    return list(model.output_names) if isinstance(outputs, list | tuple) and len(outputs) > 1 else []
+
+
+def by_name(names: Iterable[str], outputs: Any) -> Any:
+    """Outputs as a dictionary, where a model gives several in a list."""
+    return dict(zip(names, outputs, strict=True)) if isinstance(outputs, list | tuple) else outputs
+
+
+def symbolic(columns: Described) -> Any:
+    """A batch of such inputs or targets, before there is one."""
+    return map_columns(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), columns)
+
+
+def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
+    """A model's outputs for such inputs, before any is computed; only functional models tell them."""
+    try:
+        return model.output
+    except AttributeError:
+        return model.compute_output_spec(symbolic(inputs))
+
+
+def refuse_unknown(given: Iterable[str], names: Iterable[str], what: str, file: Any) -> None:
+    """Refuse names of `what` that are not among `names`, with what is near.
+
+    Raises:
+        UserError: If there is one.
+    """
+    known = list(names)
+    wrong = next((name for name in given if name not in known), None)
+    if wrong is not None:
+        near = difflib.get_close_matches(wrong, known, n=1)
+        raise UserError(
+            f"names of {what} in {file}: {', '.join(known) or 'there are none, it stands by itself'}",
+            repr(wrong),
+            f"Did you mean {near[0]!r}?" if near else "Correct it, or the output's name in model(data).",
         )
-
-
-def mean_over_rest(losses: Any) -> Any:
-    """Mean of `losses` (shape [B, ...]) over all axes but the first: shape [B]."""
-    rest = tuple(range(1, len(losses.shape)))
-    return keras.ops.mean(losses, axis=rest) if rest else losses

@@ -1,12 +1,27 @@
-"""A user's task file, imported. Imports no framework, unless the file does."""
+"""A user's task file: imported, or asked in a process of its own. Imports no framework, unless the file does.
 
+`python -m scalestudy.tasks.file FILE` prints what the file says of its data, as JSON.
+"""
+
+import faulthandler
 import importlib.util
+import json
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NoReturn
 
-from scalestudy.util.errors import UserError
+from scalestudy.hardware.parent import end_with
+from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import told
+
+ASKED_BY = "SCALESTUDY_ASKED_BY"
+"""Variable: number of the process that asks."""
+WITHIN = "SCALESTUDY_ANSWER_WITHIN"
+"""Variable: seconds that the task file's own code may take."""
+REMEDY = "Run it with python to see the whole traceback."
 
 
 def import_file(path: Path) -> ModuleType:
@@ -24,11 +39,42 @@ def import_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UserError(
-            f"a task file that can be imported: {path}",
-            told(error),
-            "Run it with python to see the whole traceback.",
-        ) from error
+        raise UserError(f"a task file that can be imported: {path}", told(error), REMEDY) from error
     finally:
         sys.path.remove(str(path.parent))
     return module
+
+
+def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
+    """Print what `ask` says of the task file, or why it cannot, as the last line, and end: 0, or 2.
+
+    The process ends with the one that asks; nothing that the file has to say at exit comes after the answer.
+    """
+    if ASKED_BY in os.environ:
+        end_with(int(os.environ[ASKED_BY]))
+    try:
+        result = ask()
+    except ScalestudyError as error:
+        result = {"expected": error.expected, "received": error.received, "action": error.action}
+    except (Exception, SystemExit) as error:
+        result = {"expected": f"a task file that works: {path}", "received": told(error), "action": REMEDY}
+    sys.stdout.write(f"\n{json.dumps(result)}\n")
+    sys.stdout.flush()
+    os._exit(2 if "expected" in result else 0)
+
+
+def limit_time() -> None:
+    """From here on the code of the task file runs: too long, and the process ends with its stacks."""
+    if WITHIN in os.environ:
+        faulthandler.dump_traceback_later(float(os.environ[WITHIN]), exit=True)
+
+
+def describe(path: str) -> dict[str, Any]:
+    """{"data": source or None, "kind": kind or None}; raises what the file raises."""
+    limit_time()
+    module = import_file(Path(path))
+    return {"data": getattr(module, "data", None), "kind": getattr(module, "kind", None)}
+
+
+if __name__ == "__main__":
+    answer(sys.argv[1], lambda: describe(sys.argv[1]))

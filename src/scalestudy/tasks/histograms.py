@@ -4,9 +4,9 @@ from typing import Any
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
-from scalestudy.tasks.pixels import as_array, flat, is_of, likeliest, probabilities, split_ignored
+from scalestudy.tasks.label_metrics import ClassMetric, Values, as_array, by_index, mean_of
+from scalestudy.tasks.labels import flat, is_of, likeliest, probabilities, split_ignored
 
 BINS, BINS_OF_MANY, MANY = 8192, 2048, 64
 """Bins of log-odds from −REACH to REACH, and for more than so many classes: 1/256 each, which at p = 0.5 is
@@ -15,26 +15,20 @@ REACH = 16.0
 """Log-odds beyond it are counted at the ends; a float32 probability below 1 does not reach it."""
 
 
-class Ranking(keras.Metric):
+class ScoreHistogram(ClassMetric):
     """Base: counts of the true and other labels of each class by the log-odds of its probability.
 
     A ranking does not change with what rises with the probability, so that the log-odds keep apart what is
-    close to 0 or 1. Two scores of one bin count as equal; all else is exact.
-
-    Args:
-        classes: Number of classes; of 2, the scores of the second are ranked.
-        ignore: Label that does not count, or None.
-        name: Name of the metric.
+    close to 0 or 1. Two scores of one bin count as equal; all else is exact. Of two classes, the scores of
+    the second are ranked.
     """
 
-    better, bounded = "higher", True
     nothing = 0.0
 
     def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
-        super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
-        self.classes, self.ignore = classes, ignore
-        ranked, self.bins = 1 if classes == 2 else classes, BINS if classes <= MANY else BINS_OF_MANY
-        self.counts = self.add_variable((ranked, 2, self.bins), "zeros", dtype="float64", name="counts")
+        super().__init__(classes, ignore, name)
+        self.bins = BINS if classes <= MANY else BINS_OF_MANY
+        self.counts = self.sums("counts", (1 if classes == 2 else classes, 2, self.bins))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; see `Overlap`."""
@@ -43,36 +37,27 @@ class Ranking(keras.Metric):
         true, scores = is_of(y_true, self.classes), probabilities(y_pred)
         if self.classes == 2:
             true, scores = true[..., 1:], y_pred[..., -1:]
-        ranked = self.counts.shape[0]
-        beyond = ranked * 2 * self.bins
-        places = np.arange(0, beyond, 2 * self.bins)
-        index = ops.cast(true, "int64") * self.bins + bins_of(scores, self.bins) + places
+        beyond = self.counts.shape[0] * 2 * self.bins
+        starts = np.arange(0, beyond, 2 * self.bins)
+        index = ops.cast(true, "int64") * self.bins + bins_of(scores, self.bins) + starts
         index = flat(index, None if valid is None else ops.expand_dims(valid, -1), beyond)
-        found = ops.bincount(ops.cast(index, "int32"), minlength=beyond + 1)
-        found = ops.reshape(ops.cast(found[:beyond], "float64"), self.counts.shape)
-        self.counts.assign(self.counts + found)
+        counts = ops.bincount(ops.cast(index, "int32"), minlength=beyond + 1)[:beyond]
+        self.counts.assign(self.counts + ops.reshape(ops.cast(counts, "float64"), self.counts.shape))
 
-    def of_class(self, others: NDArray[np.float64], true: NDArray[np.float64]) -> float:
+    def _of_class(self, others: Values, true: Values) -> float:
         """Value of a class from its counts by rising score, each of shape [bins]; NaN if it has none."""
         raise NotImplementedError
 
-    def _values(self) -> list[float]:
-        counts = as_array(self.counts)
-        return [self.of_class(others, true) for others, true in counts]
+    def _values(self) -> Values:
+        return np.array([self._of_class(others, true) for others, true in as_array(self.counts)])
 
     def result(self) -> Any:
         """The metric, a scalar."""
-        values = self._values()
-        return float(np.nanmean(values)) if np.isfinite(values).any() else self.nothing
+        return mean_of(self._values(), self.nothing)
 
     def parts(self) -> dict[int, float]:
         """Value of each class, of more than two, by its index, as far as it has one."""
-        values = self._values() if self.classes > 2 else []
-        return {index: value for index, value in enumerate(values) if np.isfinite(value)}
-
-    def get_config(self) -> dict[str, Any]:
-        """Arguments that make the same metric again."""
-        return {"classes": self.classes, "ignore": self.ignore, "name": self.name}
+        return by_index(self._values()) if self.classes > 2 else {}
 
 
 def bins_of(scores: Any, bins: int) -> Any:
@@ -84,7 +69,7 @@ def bins_of(scores: Any, bins: int) -> Any:
     return ops.cast(ops.minimum(places, bins - 1), "int64")
 
 
-class Auroc(Ranking):
+class Auroc(ScoreHistogram):
     """Area under the receiver operating characteristic (Fawcett 2006); of more classes each against the rest.
 
     The share of pairs of a true and another label of which the true one scores higher, equals for half. A
@@ -93,44 +78,39 @@ class Auroc(Ranking):
 
     nothing = 0.5
 
-    def of_class(self, others: NDArray[np.float64], true: NDArray[np.float64]) -> float:
-        """Of one class."""
+    def _of_class(self, others: Values, true: Values) -> float:
         pairs = others.sum() * true.sum()
         below = np.cumsum(others) - others
         return float((true * (below + others / 2)).sum() / pairs) if pairs else float("nan")
 
 
-class AveragePrecision(Ranking):
+class AveragePrecision(ScoreHistogram):
     """Σ (R_n − R_{n−1}) P_n over falling thresholds, the area under the precision-recall curve in steps.
 
     A class without a true label is left out; where all are, the metric is 0.
     """
 
-    def of_class(self, others: NDArray[np.float64], true: NDArray[np.float64]) -> float:
-        """Of one class."""
+    def _of_class(self, others: Values, true: Values) -> float:
         hits, chosen = np.cumsum(true[::-1]), np.cumsum((true + others)[::-1])
         precision = hits / np.maximum(chosen, 1)
         return float((true[::-1] * precision).sum() / hits[-1]) if hits[-1] else float("nan")
 
 
-class Ece(keras.Metric):
+class Ece(ClassMetric):
     """Expected calibration error: Σ_b n_b/N |accuracy − confidence| over equal bins (Guo et al. 2017).
 
-    Args:
-        classes: Number of classes.
-        ignore: Label that does not count, or None.
-        bins: How many, of the probability of the most probable class in (0, 1].
-        name: Name of the metric.
+    `bins` are those of the probability of the most probable class in (0, 1].
     """
 
-    better, bounded = "lower", True
+    better = "lower"
+    options = ("bins",)
 
     def __init__(
         self, classes: int = 2, ignore: int | None = None, bins: int = 15, name: str | None = None
     ) -> None:
-        super().__init__(name=name or "ece", dtype="float64")
-        self.classes, self.ignore, self.bins = classes, ignore, bins
-        self.sums = self.add_variable((3, bins), "zeros", dtype="float64", name="sums")
+        super().__init__(classes, ignore, name)
+        self.bins = bins
+        self.totals = self.sums("sums", (3, bins))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; see `Overlap`."""
@@ -140,16 +120,12 @@ class Ece(keras.Metric):
         confidence = ops.max(ops.cast(probabilities(y_pred), "float32"), axis=-1)
         place = ops.clip(ops.ceil(confidence * float(self.bins)) - 1, 0, self.bins - 1)
         index = ops.cast(flat(ops.cast(place, "int64"), valid, self.bins), "int32")
-        values = (flat(right, None, 0), flat(confidence, None, 0.0))
-        found = [ops.cast(ops.bincount(index, minlength=self.bins + 1), "float64")]
-        found += [ops.bincount(index, ops.cast(each, "float64"), self.bins + 1) for each in values]
-        self.sums.assign(self.sums + ops.stack([each[: self.bins] for each in found]))
+        rows = [ops.cast(ops.bincount(index, minlength=self.bins + 1), "float64")]
+        for values in (flat(right, None, 0), flat(confidence, None, 0.0)):
+            rows.append(ops.bincount(index, ops.cast(values, "float64"), self.bins + 1))
+        self.totals.assign(self.totals + ops.stack([row[: self.bins] for row in rows]))
 
     def result(self) -> Any:
         """The error, a scalar; 0 where there is no label."""
-        seen, right, confidence = (self.sums[row] for row in range(3))
+        seen, right, confidence = (self.totals[row] for row in range(3))
         return keras.ops.sum(keras.ops.abs(right - confidence)) / keras.ops.maximum(keras.ops.sum(seen), 1.0)
-
-    def get_config(self) -> dict[str, Any]:
-        """Arguments that make the same metric again."""
-        return {"classes": self.classes, "ignore": self.ignore, "bins": self.bins, "name": self.name}

@@ -1,7 +1,6 @@
 """Finding a task: a built-in one by its name, a user's own by its file."""
 
 import inspect
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,20 +11,10 @@ from scalestudy.data.columns import Column
 from scalestudy.study.catalog import TASKS, is_application, resolved_train
 from scalestudy.study.objectives import metric_key, metric_term
 from scalestudy.study.settings import ResolvedTrain, TrainSettings
-from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.tasks.base import DataInfo, Task, names_of, symbolic_outputs
 from scalestudy.tasks.file import import_file
-from scalestudy.tasks.loss_of import loss_of, of_data_alone
-from scalestudy.tasks.metrics import by_order, metrics_of, with_ours
-from scalestudy.tasks.named_metrics import named_metric
-from scalestudy.tasks.outputs import (
-    is_by_output,
-    metrics_by_output,
-    names_of,
-    outputs_of,
-    refuse_unknown,
-    symbolic_outputs,
-)
-from scalestudy.tasks.task_losses import of_output, task_losses
+from scalestudy.tasks.metrics import metrics_of, named_metric, task_metrics
+from scalestudy.tasks.task_loss import loss_of, of_data_alone, required, task_loss
 from scalestudy.util.errors import UserError
 
 
@@ -65,34 +54,28 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     model, file = _model(module, data, train), str(module.__file__)
     outputs = names_of(model)
     if train.loss is not None or train.metrics is not None:
-        refuse_other_outputs(model, data)
-    own = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
-    of_samples, weights = (
-        task_losses(own, module, model, outputs, data)
-        if train.loss is None
-        else (loss_of(train.loss, data, "train.loss"), [])
-    )
+        _refuse_other_outputs(model, data)
+    if train.loss is None:
+        given_loss = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
+        loss, weights = task_loss(given_loss, module, model, outputs, data)
+    else:
+        loss, weights = loss_of(train.loss, data, "train.loss"), []
     looks_at: dict[str, str] = {}
     if train.metrics is None:
         given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
         given = given(data) if of_data_alone(given) else given
-        if is_by_output(given, outputs):
-            refuse_unknown(given, outputs, "outputs, for metrics,", file)
-            made = {name: with_ours(each, of_output(data, name), file) for name, each in given.items()}
-            looks_at = outputs_of(made, by_order)
-            given = metrics_by_output(made, by_order)
-        found, senses = metrics_of(given, getattr(module, "better", {}), file, data)
+        declared = getattr(module, "better", {})
+        metrics, senses, looks_at = task_metrics(given, outputs, data, declared, file)
     else:
         terms = [metric_term(text) for text in train.metrics]
-        named = {metric_key(term): named_metric(term, data) for term in terms}
-        found, senses = metrics_of(named, {}, "train.metrics")
+        metrics, senses = metrics_of(
+            {metric_key(term): named_metric(term, data) for term in terms}, {}, "train.metrics"
+        )
     callbacks = getattr(module, "callbacks", [])
-    callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
-    kept = _pretrained(module, model, train)
     return Task(
-        model, of_samples, found, senses, callbacks, definitions_of(module), kept,
-        data.class_names, outputs, looks_at, weights,
-        hook(module, "training_losses", "model, loss, inputs, targets"),
+        model, loss, metrics, senses, list(callbacks() if inspect.isfunction(callbacks) else callbacks),
+        definitions_of(module), _pretrained(module, model, train), data.class_names, outputs, looks_at,
+        weights, hook(module, "training_losses", "model, loss, inputs, targets"),
         hook(module, "gradients", "gradients, variables"),
     )  # fmt: skip
 
@@ -103,38 +86,18 @@ def hook(module: ModuleType, name: str, arguments: str) -> Any:
     Raises:
         UserError: If it takes other arguments than those that it is called with.
     """
-    given = getattr(module, name, None)
-    if given is None:
+    function = getattr(module, name, None)
+    if function is None:
         return None
-    count = arguments.count(",") + 1
     try:
-        inspect.signature(given).bind(*[None] * count)
+        inspect.signature(function).bind(*arguments.split(", "))
     except (TypeError, ValueError) as error:
         raise UserError(
             f"`{name}` in {module.__file__}: a function ({arguments})",
             f"one that cannot be called so: {error}",
             f"Define it as `def {name}({arguments}):`.",
         ) from None
-    return given
-
-
-def refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
-    """Refuse a model whose outputs are not probabilities of classes, which named losses and metrics take.
-
-    Raises:
-        UserError: If they are not.
-    """
-    fits = [data.classes] + ([1] if data.classes == 2 else [])
-    axes = 4 if data.kind == "masks" else 2
-    inputs = data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
-    shapes = [tuple(output.shape) for output in keras.tree.flatten(symbolic_outputs(model, inputs))]
-    if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in fits:
-        raise UserError(
-            f"a model with one output of {' or '.join(map(str, fits))} probabilities for each "
-            f"{'pixel' if data.kind == 'masks' else 'sample'}, which losses and metrics by name take",
-            f"outputs of shape {', '.join(map(str, shapes))}",
-            "Remove loss and metrics from [train], and define them in the task file.",
-        )
+    return function
 
 
 def definitions_of(module: ModuleType) -> dict[str, Any]:
@@ -144,6 +107,21 @@ def definitions_of(module: ModuleType) -> dict[str, Any]:
         for name, value in vars(module).items()
         if inspect.isclass(value) or inspect.isfunction(value)
     }
+
+
+def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
+    """Refuse a model whose outputs are not probabilities of classes, which named losses and metrics take."""
+    units = [data.classes] + ([1] if data.classes == 2 else [])
+    axes = 4 if data.kind == "masks" else 2
+    inputs = data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
+    shapes = [tuple(output.shape) for output in keras.tree.flatten(symbolic_outputs(model, inputs))]
+    if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in units:
+        raise UserError(
+            f"a model with one output of {' or '.join(map(str, units))} probabilities for each "
+            f"{'pixel' if data.kind == 'masks' else 'sample'}, which losses and metrics by name take",
+            f"outputs of shape {', '.join(map(str, shapes))}",
+            "Remove loss and metrics from [train], and define them in the task file.",
+        )
 
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:
@@ -156,18 +134,15 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
     return getattr(module, name)
 
 
-def _required(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    return [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
-
-
 def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) -> tuple[str, ...]:
     """Names of the model's layers that the task says to hold pretrained weights."""
     names = tuple(getattr(module, "pretrained", ()))
-    missing = [name for name in names if name not in {layer.name for layer in model.layers}]
-    if missing:
+    layers = [layer.name for layer in model.layers]
+    missing = next((name for name in names if name not in layers), None)
+    if missing is not None:
         raise UserError(
             f"names of layers of the model in `pretrained` of {module.__file__}",
-            f"{missing[0]!r}, which is none of {', '.join(layer.name for layer in model.layers[:20])}",
+            f"{missing!r}, which is none of {', '.join(layers[:20])}",
             "Give that layer this name, or correct the list.",
         )
     if train.frozen_epochs and not names:
@@ -180,25 +155,25 @@ def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) ->
 
 
 def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
-    function = _needed(
+    model = _needed(
         module, "model", "a function of the data (input_shape, classes) that returns a Keras model"
     )
-    asks = inspect.isfunction(function) and len(_required(function)) == 2
+    is_function = inspect.isfunction(model)
+    asks = is_function and len(required(model)) == 2
     if train.weights is not None and not asks:
         raise UserError(
             "a task whose model asks for weights, as model(data, train), for train.weights",
             f"{module.__file__}, whose model asks for none",
             "Remove train.weights, or have model(data, train) read train.weights.",
         )
-    if inspect.isfunction(function):
+    if is_function:
         function = hook(module, "model", "data, train" if asks else "data")
-    given = (data, train) if asks else (data,)
-    model = function(*given) if inspect.isfunction(function) else function
+        model = function(data, train) if asks else function(data)
     if not isinstance(model, keras.Model) or not model.built:
+        unbuilt = " without an input shape" if isinstance(model, keras.Model) else ""
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",
-            f"{type(model).__name__}"
-            + ("" if not isinstance(model, keras.Model) else " without an input shape"),
+            f"{type(model).__name__}{unbuilt}",
             "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape).",
         )
     return model

@@ -14,10 +14,11 @@ import keras
 import numpy as np
 
 from scalestudy.study.formula import Term
-from scalestudy.tasks.base import DataInfo, mean_over_rest
-from scalestudy.tasks.pixels import is_of, split_ignored, widened
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.labels import is_of, mean_over_rest, split_ignored, widened
 
 Loss = Callable[[Any, Any], Any]
+"""(targets, outputs) -> losses of shape [B]."""
 TINY = 1e-7
 """What roots and powers are kept above, so that their slope is finite."""
 
@@ -101,9 +102,11 @@ def sum_of(terms: Sequence[Term], data: DataInfo) -> Loss:
     parts = [(term.weight, NAMED[term.name](data, **term.parameters)) for term in terms]
 
     def losses(targets: Any, outputs: Any) -> Any:
-        each = [part(targets, outputs) if weight == 1 else weight * part(targets, outputs)
-                for weight, part in parts]  # fmt: skip
-        return sum(each[1:], each[0])
+        values = [
+            loss(targets, outputs) if weight == 1 else weight * loss(targets, outputs)
+            for weight, loss in parts
+        ]
+        return sum(values[1:], values[0])
 
     return losses
 
@@ -144,6 +147,6 @@ def _index(data: DataInfo, targets: Any, outputs: Any, alpha: float, beta: float
         true, outputs = true * counted, outputs * counted
     both, axes = true * outputs, tuple(range(1, len(outputs.shape) - 1))
     if axes:
-        both, true, outputs = (ops.sum(each, axis=axes) for each in (both, true, outputs))
+        both, true, outputs = (ops.sum(values, axis=axes) for values in (both, true, outputs))
     smooth = max(smooth, TINY)
     return (both + smooth) / (both + alpha * (outputs - both) + beta * (true - both) + smooth)

@@ -1,19 +1,78 @@
 """The metrics of a task, the quality first, and what they mean: which way is better."""
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import keras
 
-from scalestudy.study.formula import WrongFormula, called
+from scalestudy.study.formula import Term, WrongFormula, called
 from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
-from scalestudy.study.objectives import METRICS, metric_term
-from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.named_metrics import named_metric
-from scalestudy.tasks.regression import BY_NAME
+from scalestudy.study.objectives import METRICS, metric_key, metric_term, refuse_of_masks
+from scalestudy.tasks.base import DataInfo, refuse_unknown
+from scalestudy.tasks.histograms import Auroc, AveragePrecision, Ece
+from scalestudy.tasks.image_metrics import BoundaryF1, ObjectAP
+from scalestudy.tasks.label_metrics import (
+    F1,
+    Accuracy,
+    BalancedAccuracy,
+    Brier,
+    ConfusionMatrix,
+    Dice,
+    IoU,
+    Precision,
+    Recall,
+    TopK,
+)
+from scalestudy.tasks.regression import R2, Mae, Rmse
 from scalestudy.util.errors import UserError
 
 WAYS = get_args(Better)
+NAMED: dict[str, Callable[..., keras.Metric]] = {
+    "iou": IoU, "dice": Dice, "boundary_f1": BoundaryF1, "object_ap": ObjectAP, "accuracy": Accuracy,
+    "top_k": TopK, "balanced_accuracy": BalancedAccuracy, "precision": Precision, "recall": Recall, "f1": F1,
+    "auroc": Auroc, "average_precision": AveragePrecision, "ece": Ece, "brier": Brier,
+    "confusion_matrix": ConfusionMatrix,
+}  # fmt: skip
+"""Metrics of classes by the names that study and task files give them."""
+OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
+"""Metrics of numbers by the names that task files give them."""
+
+
+def named_metric(term: Term, data: DataInfo) -> keras.Metric:
+    """The metric of that name, for such data.
+
+    Raises:
+        UserError: If it is one of masks, and the data has none.
+    """
+    refuse_of_masks([term], data.kind)
+    return NAMED[term.name](data.classes, data.ignore, name=metric_key(term), **term.parameters)
+
+
+def task_metrics(
+    given: Any, outputs: list[str], data: DataInfo, declared: Any, file: Any
+) -> tuple[dict[str, keras.Metric], dict[str, Sense], dict[str, str]]:
+    """Metrics of a task file, what each means, and the output that each looks at, by name.
+
+    Args:
+        given: As for `metrics_of`; or lists of these by the names of outputs.
+        outputs: Names of the model's outputs, where there are several.
+        data: What there is to know of the data.
+        declared: `better` of the task file.
+        file: The task file, for messages.
+
+    Raises:
+        UserError: As `metrics_of`, or for names of outputs that there are none of.
+    """
+    if not isinstance(given, Mapping) or not given.keys() & set(outputs):
+        return *metrics_of(given, declared, file, data), {}
+    refuse_unknown(given, outputs, "outputs, for metrics,", file)
+    named: dict[str, Any] = {}
+    looks_at: dict[str, str] = {}
+    for output, metrics in given.items():
+        for name, metric in _by_name(_with_ours(metrics, data.of_output(output), file)).items():
+            named[f"{output}_{name}"], looks_at[f"{output}_{name}"] = metric, output
+    return *metrics_of(named, declared, file), looks_at
 
 
 def metrics_of(
@@ -30,33 +89,38 @@ def metrics_of(
     Raises:
         UserError: If there is none, or nothing says whether higher or lower is better for the first.
     """
-    if data is not None:
-        given = with_ours(given, data, file)
-    named = given if isinstance(given, dict) else by_order(given)
+    named = _by_name(given if data is None else _with_ours(given, data, file))
     if not named:
         raise UserError(
             "at least one metric, the quality first",
             "none",
             'Name one in the task file: metrics = ["accuracy"].',
         )
-    _refuse_misspelt(declared, list(named), file)
-    found = {name: _found(each) for name, each in named.items()}
-    if hasattr(next(iter(found.values())), "matrix"):
+    quality = next(iter(named))
+    example = f'better = {{"{quality}": "higher"}}'
+    right = isinstance(declared, dict) and declared.keys() <= named.keys()
+    if not right or not all(way in WAYS for way in declared.values()):
+        raise UserError(
+            f'`better` in {file}: "higher" or "lower" by the name of a metric ({", ".join(named)})',
+            repr(declared),
+            f'Write it as {example}, or "lower".',
+        )
+    metrics = {name: _resolved(metric) for name, metric in named.items()}
+    if hasattr(metrics[quality], "matrix"):
         raise UserError(
             "a metric that is one number first, since it is the quality",
-            f"{next(iter(found))} in {file}",
+            f"{quality} in {file}",
             "Put another before it.",
         )
-    senses = {name: sense_of(each) for name, each in found.items()}
+    senses = {name: sense_of(metric) for name, metric in metrics.items()}
     senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
-    quality = next(iter(found))
     if senses[quality].better is None:
         raise UserError(
             f"to know whether higher or lower is better for the quality, {quality!r} in {file}",
             "a metric that is not Keras's own, with nothing that says so",
-            f'Add to the task file: better = {{{_quoted(quality)}: "higher"}}, or "lower".',
+            f'Add to the task file: {example}, or "lower".',
         )
-    return {name: _metric(each) for name, each in found.items()}, senses
+    return {name: _as_metric(metric) for name, metric in metrics.items()}, senses
 
 
 def sense_of(metric: Any) -> Sense:
@@ -80,23 +144,12 @@ def _is_keras(thing: Any) -> bool:
     return getattr(keras.metrics, thing.__name__, None) is thing
 
 
-def _refuse_misspelt(declared: Any, names: list[str], file: Any) -> None:
-    right = isinstance(declared, dict) and declared.keys() <= set(names)
-    if not right or not all(way in WAYS for way in declared.values()):
-        example = f'better = {{{_quoted(names[0])}: "higher"}}'
-        raise UserError(
-            f'`better` in {file}: "higher" or "lower" by the name of a metric ({", ".join(names)})',
-            repr(declared),
-            f'Write it as {example}, or "lower".',
-        )
-
-
-def with_ours(given: Any, data: DataInfo, file: Any) -> Any:
+def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
     """The same with metrics in the place of our names for them."""
     if isinstance(given, dict):
-        return {name: with_ours(each, data, file) for name, each in given.items()}
+        return {name: _with_ours(metric, data, file) for name, metric in given.items()}
     if isinstance(given, list | tuple):
-        return [with_ours(each, data, file) for each in given]
+        return [_with_ours(metric, data, file) for metric in given]
     # Keras's accuracy takes labels of more shapes than ours, which only masks need.
     keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
     if keras_own or (called(given) not in METRICS and given.replace("_", "").isalnum()):
@@ -107,28 +160,24 @@ def with_ours(given: Any, data: DataInfo, file: Any) -> Any:
         raise UserError(f"{wrong.expected} in `metrics`", f"{given!r} in {file}", wrong.action) from None
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"'
+def _by_name(given: Any) -> dict[Any, Any]:
+    """A dictionary as it is; a metric or several by their names."""
+    if isinstance(given, dict):
+        return given
+    metrics = given if isinstance(given, list | tuple) else [given]
+    return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in metrics}
 
 
-def by_order(given: Any) -> dict[Any, Any]:
-    """A metric or several by their names."""
-    each = given if isinstance(given, list | tuple) else [given]
-    return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in each}
-
-
-def _found(given: Any) -> Any:
+def _resolved(given: Any) -> Any:
     """A metric, or a function; names and classes are resolved."""
     if given == "accuracy":
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
-    if isinstance(given, str) and given in BY_NAME:
-        return BY_NAME[given]()
     if isinstance(given, str):
-        given = keras.metrics.get(given)
+        given = OF_NUMBERS.get(given) or keras.metrics.get(given)
     return given() if isinstance(given, type) and issubclass(given, keras.Metric) else given
 
 
-def _metric(found: Any) -> keras.Metric:
-    if isinstance(found, keras.Metric):
-        return found
-    return keras.metrics.MeanMetricWrapper(found, name=getattr(found, "__name__", "metric"))
+def _as_metric(metric: Any) -> keras.Metric:
+    if isinstance(metric, keras.Metric):
+        return metric
+    return keras.metrics.MeanMetricWrapper(metric, name=getattr(metric, "__name__", "metric"))

@@ -1,56 +1,63 @@
-"""`python -m scalestudy.tasks.read ASKED`: run `read(data)` of a Python file, and store what it gives.
+"""`python -m scalestudy.tasks.read REQUEST`: run `read(data)` of a Python file, and store what it gives.
 
-ASKED is JSON: see `data.sources.custom.CustomSource.write`. Prints how far it is, a line of JSON
-each time, then why it could not go on.
+REQUEST is JSON: see `data.sources.custom.CustomSource.write`. Prints how far it is, a line of JSON each time,
+then why it could not go on.
 """
 
 import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from scalestudy.cluster.environment import process_environment
-from scalestudy.data.store.write_custom import How, write_custom
+from scalestudy.data.columns import leaves, map_columns
+from scalestudy.data.store.write_custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.hardware.parent import end_with
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.settings import DataSettings
 from scalestudy.tasks.file import import_file
-from scalestudy.tasks.given import length_of, parts_of
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import told
 
-EVERY = 0.2
+INTERVAL = 0.2
 """Seconds between two lines that say how far it is."""
+AT_ONCE = 4096
+"""Samples of an array that are written at once."""
+FORMS = (
+    "(inputs, targets) or (inputs, targets, groups) as arrays or dictionaries of arrays, samples of these "
+    'from a generator or a tf.data.Dataset, or a dictionary of such with "train" and "validation"'
+)
 
 
-def store(asked: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
+def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
     """Read and write; raises what the file raises."""
-    module = import_file(Path(asked["file"]))
-    data = DataSettings.model_validate(asked["data"])
-    given = _called(module.read, data, asked["file"])
-    said, count = 0.0, length_of(given)
+    module = import_file(Path(request["file"]))
+    given = _call(module.read, DataSettings.model_validate(request["data"]), request["file"])
+    last, count = 0.0, length_of(given)
 
     def on_progress(done: int) -> None:
-        nonlocal said
-        if time.monotonic() - said > EVERY:
-            said = time.monotonic()
+        nonlocal last
+        if time.monotonic() - last > INTERVAL:
+            last = time.monotonic()
             say({"done": done, "all": count or 0})
 
-    how = How(
+    storing = Storing(
         getattr(module, "sequences", ()),
         getattr(module, "vocabularies", {}),
         getattr(module, "class_names", ()),
     )
     write_custom(
-        parts_of(given), how, Path(asked["folder"]), identity=asked["identity"],
-        fingerprint=asked["fingerprint"], on_progress=on_progress,
+        samples_of(given), storing, Path(request["folder"]), identity=request["identity"],
+        fingerprint=request["fingerprint"], on_progress=on_progress,
     )  # fmt: skip
 
 
-def _called(read: Any, data: DataSettings, file: str) -> Any:
+def _call(read: Any, data: DataSettings, file: str) -> Any:
     try:
         return read(data)
     except TypeError as error:
@@ -64,32 +71,122 @@ def _called(read: Any, data: DataSettings, file: str) -> Any:
         raise
 
 
+def samples_of(given: Any) -> Iterator[Samples]:
+    """Samples in what `read` gave, in the order train, validation, test.
+
+    Raises:
+        UserError: If it is of another form, or its columns have different numbers of samples.
+    """
+    if not _is_split(given):
+        yield from _samples(given, None)
+        return
+    unknown = given.keys() - set(SPLITS)
+    if unknown or (not {"train", "validation"} <= given.keys() and not {"train", "test"} <= given.keys()):
+        raise UserError(
+            'a dictionary with "train" and "validation" (or "test") from read(data)',
+            f"{', '.join(map(repr, given))}",
+            'Name its parts "train", "validation" and "test".',
+        )
+    for split in SPLITS:
+        if split in given:
+            yield from _samples(given[split], split)
+
+
+def length_of(given: Any) -> int | None:
+    """Number of samples, where it is known ahead."""
+    if _is_split(given):
+        lengths = [length_of(part) for part in given.values()]
+        return None if None in lengths else sum(length or 0 for length in lengths)
+    if isinstance(given, tuple):
+        return len(leaves(given[0])[0]) if given and _sized(given[0]) else None
+    try:
+        return len(given)
+    except TypeError:  # a generator, or a tf.data.Dataset that does not know
+        return None
+
+
+def _is_split(given: Any) -> bool:
+    return isinstance(given, Mapping) and bool(given.keys() & set(SPLITS))
+
+
+def _samples(given: Any, split: str | None) -> Iterator[Samples]:
+    if isinstance(given, tuple):
+        yield from _of_arrays(given, split)
+        return
+    if hasattr(given, "as_numpy_iterator"):
+        given = given.as_numpy_iterator()
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | str | np.ndarray):
+        raise _another_form(given)
+    for sample in given:
+        if not isinstance(sample, tuple) or len(sample) not in (2, 3):
+            raise _another_form(sample, "a sample that is ")
+        inputs, targets = (map_columns(lambda value: [value], side) for side in sample[:2])
+        yield Samples(split, inputs, targets, [str(sample[2])] if len(sample) == 3 else None, 1)
+
+
+def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
+    if len(given) not in (2, 3) or not all(map(_sized, given)):
+        raise _another_form(given)
+    lengths = {
+        f"{side}{'' if name is None else f' {name!r}'}": len(column)
+        for side, columns in zip(("inputs", "targets", "groups"), given, strict=False)
+        for name, column in (columns.items() if isinstance(columns, Mapping) else [(None, columns)])
+    }
+    count = next(iter(lengths.values()))
+    if set(lengths.values()) != {count}:
+        raise UserError(
+            "as many samples in all inputs and targets of read(data)",
+            ", ".join(f"{length} {name}" for name, length in lengths.items()),
+            "Give one entry a sample along the first axis of each.",
+        )
+    columns = [map_columns(_array, side) for side in given[:2]]
+    groups = [str(group) for group in given[2]] if len(given) == 3 else None
+    for start in range(0, count, AT_ONCE):
+        stop = min(start + AT_ONCE, count)
+        inputs, targets = (map_columns(lambda column: column[start:stop], side) for side in columns)  # noqa: B023
+        yield Samples(split, inputs, targets, groups and groups[start:stop], stop - start)
+
+
+def _sized(given: Any) -> bool:
+    return all(hasattr(column, "__len__") and not isinstance(column, str) for column in leaves(given))
+
+
+def _array(column: Any) -> Any:
+    """Lists stay lists, for sequences; a data frame's column and a tensor become arrays."""
+    return column if isinstance(column, list | tuple) else np.asarray(column)
+
+
+def _another_form(given: Any, what: str = "") -> UserError:
+    length = f" of {len(given)}" if isinstance(given, tuple) else ""
+    return UserError(
+        f"{FORMS}, from read(data)", f"{what}{type(given).__name__}{length}", "Return one of these."
+    )
+
+
 def main(text: str) -> NoReturn:
     """Store what is asked for, and end: 0, or 2 if that cannot be done."""
-    asked = json.loads(text)
-    end_with(asked["parent"])
+    request = json.loads(text)
+    end_with(request["parent"])
     os.environ.update(process_environment(os.environ, engine_traits(DEFAULT), gpus=(), quiet=True).values)
 
-    def say(what: dict[str, Any]) -> None:
-        sys.stdout.write(f"\n{json.dumps({'scalestudy': what})}\n")
+    def say(message: dict[str, Any]) -> None:
+        sys.stdout.write(f"\n{json.dumps({'scalestudy': message})}\n")
         sys.stdout.flush()
 
     code = 2
     try:
-        store(asked, say)
+        store(request, say)
         code = 0
     except ScalestudyError as error:
         say({"expected": error.expected, "received": error.received, "action": error.action})
-    except OSError as error:
-        # Whether of the file's own or of the cache folder, it says where it was raised.
-        say(_failed(asked["file"], error, "Make what it reads be there, and space in the cache folder."))
     except (Exception, SystemExit) as error:
-        say(_failed(asked["file"], error, "Correct it; `python` on the file, with read called, shows more."))
+        # An OSError may be the file's own or the cache folder's: it says where it was raised.
+        action = "Correct it; `python` on the file, with read called, shows more."
+        if isinstance(error, OSError):
+            action = "Make what it reads be there, and space in the cache folder."
+        expected = f"read(data) of {request['file']} to give samples"
+        say({"expected": expected, "received": told(error), "action": action})
     os._exit(code)
-
-
-def _failed(file: str, error: BaseException, action: str) -> dict[str, str]:
-    return {"expected": f"read(data) of {file} to give samples", "received": told(error), "action": action}
 
 
 if __name__ == "__main__":

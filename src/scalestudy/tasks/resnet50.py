@@ -6,10 +6,9 @@ were trained on: `input_scaling = "pretrained"` gives them that.
 """
 
 import keras
-from keras import layers
 
 from scalestudy.study.settings import ResolvedTrain
-from scalestudy.tasks.applications import PRETRAINED, backbone, pooled, prepared_input
+from scalestudy.tasks.applications import PRETRAINED, classifier
 from scalestudy.tasks.base import DataInfo
 
 kind = "classes"
@@ -22,15 +21,7 @@ pretrained = [PRETRAINED]
 loss = "cross_entropy"
 metrics = ["accuracy"]
 
-HIDDEN = 1016
-
 
 def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
     """The network: from [B, H, W, C] in [0, 1] to probabilities [B, classes]."""
-    inputs = keras.Input(data.input_shape)
-    x = prepared_input(inputs, "ResNet50", train)
-    x = pooled(backbone("ResNet50", tuple(x.shape[1:]), train.weights)(x))
-    x = layers.Dense(HIDDEN, activation="relu")(x)
-    x = layers.Dense(data.classes)(x)
-    dtype = None if keras.config.floatx() == "float64" else "float32"
-    return keras.Model(inputs, layers.Activation("softmax", dtype=dtype)(x), name="resnet50")
+    return classifier("ResNet50", data, train, hidden=1016)

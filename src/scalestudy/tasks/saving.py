@@ -31,10 +31,13 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
     except OSError:
         raise
     except Exception as error:  # of Keras, or of the user's own classes
-        kind = _culprit(model, definitions)
-        raise _unsavable(kind, _said(error), _remedy(kind, definitions)) from error
+        culprit = next((layer for layer in _custom(model) if not _is_remade(layer, definitions)), model)
+        kind = type(culprit)
+        lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        sentence = f"{type(error).__name__}: {lines.split('. ')[0][:200]}"  # of what is often a page
+        raise _unsavable(kind, sentence, _remedy(kind, definitions)) from error
     if not _alike(model, again):
-        pairs = zip(_own(model), _own(again), strict=False)
+        pairs = zip(_custom(model), _custom(again), strict=False)
         kind = next((type(one) for one, other in pairs if not _alike(one, other)), type(model))
         raise _unsavable(
             kind,
@@ -48,9 +51,9 @@ def _alike(one: Any, other: Any) -> bool:
     return len(values[0]) == len(values[1]) and all(map(np.array_equal, *values))
 
 
-def _unsavable(kind: type, said: str, action: str) -> UserError:
+def _unsavable(kind: type, received: str, action: str) -> UserError:
     expected = "a model that can be saved, and loaded again by those who have its task file"
-    return UserError(expected, f"{kind.__name__}: {said}", action)
+    return UserError(expected, f"{kind.__name__}: {received}", action)
 
 
 def _remedy(kind: type, definitions: Mapping[str, Any]) -> str:
@@ -67,37 +70,24 @@ def _remedy(kind: type, definitions: Mapping[str, Any]) -> str:
     )
 
 
-def _said(error: Exception) -> str:
-    """The first sentence or line of what is often a page."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = " ".join(lines[:4]).split(". ")[0].rstrip(".")
-    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+def _is_remade(layer: Any, definitions: Mapping[str, Any]) -> bool:
+    """Whether a layer can be described, and made again from that."""
+    try:
+        stored = keras.saving.serialize_keras_object(layer)
+        keras.saving.deserialize_keras_object(stored, custom_objects=definitions, safe_mode=False)
+    except Exception:
+        return False
+    return True
 
 
-def _culprit(model: keras.Model, definitions: Mapping[str, Any]) -> type:
-    """The class of the innermost layer that cannot be described, or not be made again from that."""
-    for layer in _own(model):
-        try:
-            keras.saving.deserialize_keras_object(
-                keras.saving.serialize_keras_object(layer), custom_objects=definitions, safe_mode=False
-            )
-        except Exception:
-            return type(layer)
-    return type(model)
-
-
-def _own(model: keras.Model) -> list[Any]:
+def _custom(model: keras.Model) -> list[Any]:
     """What a model's file describes that is not Keras's own, inner layers first, the model last."""
-    return [*(layer for layer in _described(model) if not _is_kerass(layer)), model]
 
+    def described(model: Any) -> Iterator[Any]:
+        # A model of another class than Sequential and Functional describes itself, by its own get_config.
+        if isinstance(model, keras.Model) and type(model).__module__.startswith(KERAS):
+            for layer in model.layers:
+                yield from described(layer)
+                yield layer
 
-def _described(model: Any) -> Iterator[Any]:
-    # A model of another class than Sequential and Functional describes itself, by its own get_config.
-    if isinstance(model, keras.Model) and _is_kerass(model):
-        for layer in model.layers:
-            yield from _described(layer)
-            yield layer
-
-
-def _is_kerass(layer: Any) -> bool:
-    return type(layer).__module__.startswith(KERAS)
+    return [*(layer for layer in described(model) if not type(layer).__module__.startswith(KERAS)), model]

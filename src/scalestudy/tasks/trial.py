@@ -26,7 +26,7 @@ def forward(task: Task, prepared: Prepared, file: str) -> Any:
         UserError: If it does not take them; names the line of the file where it was raised in it.
     """
     inputs, _ = two_samples(prepared)
-    with _trying(f"model(inputs) of {file} to take samples of the data", inputs):
+    with _explained(f"model(inputs) of {file} to take samples of the data", inputs):
         return task.model(inputs, training=False)
 
 
@@ -45,14 +45,19 @@ def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
     """
     inputs, targets = two_samples(prepared)
     _backward(task, inputs, targets, file)
-    with _trying(f"the loss of {file} to fit targets and outputs", targets, outputs):
+    with _explained(f"the loss of {file} to fit targets and outputs", targets, outputs):
         # As slices: Keras lets the outputs of a softmax remember their logits, slices of them do not.
-        losses, *alone = (
+        losses, first, last = (
             np.asarray(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
         )
-    _refuse_dependent(losses, np.concatenate(alone), file)
+    if not _close(losses, np.concatenate([first, last])):  # workers see only their slice
+        raise UserError(
+            f"a loss of each sample in {file} that does not depend on the others of its batch",
+            f"{losses.ravel()} together, {np.concatenate([first, last]).ravel()} each by itself",
+            "Take means over all axes but the first; a loss over pairs cannot be shared out to workers.",
+        )
     for name, metric in task.metrics.items():
-        with _trying(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
+        with _explained(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
             _refuse_other_sums(name, metric, task.seen_by(name, targets, outputs), file)
 
 
@@ -77,38 +82,42 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
 def _backward(task: Task, inputs: Any, targets: Any, file: str) -> None:
     """One step's gradients, traced as in a run."""
     variables = [variable.value for variable in task.trained]
-    found: dict[str, Any] = {}
+    traced: dict[str, Any] = {}
 
     def step() -> Any:
         with tf.GradientTape() as tape:
-            if task.training_losses is not None:
-                with _trying(f"training_losses of {file} to work on samples", inputs, targets):
-                    losses = task.training_losses(task.model, task.loss, inputs, targets)
-            else:
-                with _trying(f"model(inputs) of {file} to take samples of the data", inputs):
-                    outputs = task.model(inputs, training=True)
-                with _trying(f"the loss of {file} to fit targets and outputs", targets, outputs):
-                    losses = task.loss(targets, outputs)
+            losses = _training_losses(task, inputs, targets, file)
             _refuse_shape(losses, file)
-            objective = tf.add_n(
-                [tf.reduce_sum(losses), *(tf.reduce_sum(each) for each in task.model.losses)]
-            )
-        found["watched"] = tape.watched_variables()
-        found["gradients"] = gradients = tape.gradient(objective, variables)
-        given = [
-            tf.zeros_like(v) if g is None else tf.convert_to_tensor(g)
-            for g, v in zip(gradients, variables, strict=True)
-        ]
+            penalties = [tf.reduce_sum(penalty) for penalty in task.model.losses]
+            objective = tf.add_n([tf.reduce_sum(losses), *penalties])
+        traced["watched"] = tape.watched_variables()
+        traced["gradients"] = gradients = tape.gradient(objective, variables)
         if task.gradients is not None:
-            with _trying(f"gradients(gradients, variables) of {file} to work"):
-                changed = task.gradients(given, task.trained)
-            _refuse_changed(changed, given, file)
+            given = [
+                tf.zeros_like(variable) if gradient is None else tf.convert_to_tensor(gradient)
+                for gradient, variable in zip(gradients, variables, strict=True)
+            ]
+            with _explained(f"gradients(gradients, variables) of {file} to work"):
+                changed = list(task.gradients(given, task.trained) or ())
+            if [tuple(one.shape) for one in given] != [tuple(one.shape) for one in changed]:
+                raise UserError(
+                    f"as many gradients from gradients(gradients, variables) of {file}, of the same shapes",
+                    f"{len(changed)} for {len(given)}" if len(changed) != len(given) else "other shapes",
+                    "Return one for each variable, in their order.",
+                )
         return losses
 
-    with _trying(f"a step of {file} to be computed", inputs, targets):
+    with _explained(f"a step of {file} to be computed", inputs, targets):
         losses = np.asarray(tf.function(step, autograph=False)())
-    _refuse_untracked(found["watched"], variables, file)
-    missing = [v.path for v, g in zip(task.trained, found["gradients"], strict=True) if g is None]
+    known = {id(variable) for variable in variables}
+    other = next((variable.name for variable in traced["watched"] if id(variable) not in known), None)
+    if other is not None:
+        raise UserError(
+            f"all variables of {file} in the model, or in a loss that is a keras.Layer or a keras.Loss",
+            f"{other} outside of them, which would not be trained",
+            "Make it a weight of a layer of the model, or an attribute of the loss.",
+        )
+    missing = [v.path for v, g in zip(task.trained, traced["gradients"], strict=True) if g is None]
     if missing:
         raise UserError(
             f"a gradient for every weight that {file} trains",
@@ -123,6 +132,16 @@ def _backward(task: Task, inputs: Any, targets: Any, file: str) -> None:
         )
 
 
+def _training_losses(task: Task, inputs: Any, targets: Any, file: str) -> Any:
+    if task.training_losses is not None:
+        with _explained(f"training_losses of {file} to work on samples", inputs, targets):
+            return task.training_losses(task.model, task.loss, inputs, targets)
+    with _explained(f"model(inputs) of {file} to take samples of the data", inputs):
+        outputs = task.model(inputs, training=True)
+    with _explained(f"the loss of {file} to fit targets and outputs", targets, outputs):
+        return task.loss(targets, outputs)
+
+
 def _refuse_shape(losses: Any, file: str) -> None:
     shape = tuple(losses.shape)
     if shape != (2,):
@@ -133,38 +152,7 @@ def _refuse_shape(losses: Any, file: str) -> None:
         )
 
 
-def _refuse_untracked(watched: Any, variables: list[Any], file: str) -> None:
-    known = {id(variable) for variable in variables}
-    other = [variable.name for variable in watched if id(variable) not in known]
-    if other:
-        raise UserError(
-            f"all variables of {file} in the model, or in a loss that is a keras.Layer or a keras.Loss",
-            f"{other[0]} outside of them, which would not be trained",
-            "Make it a weight of a layer of the model, or an attribute of the loss.",
-        )
-
-
-def _refuse_changed(changed: Any, given: list[Any], file: str) -> None:
-    shapes = [[tuple(one.shape) for one in some] for some in (given, list(changed or ()))]
-    if shapes[0] != shapes[1]:
-        raise UserError(
-            f"as many gradients from gradients(gradients, variables) of {file}, of the same shapes",
-            f"{len(shapes[1])} for {len(shapes[0])}" if len(shapes[0]) != len(shapes[1]) else "other shapes",
-            "Return one for each variable, in their order.",
-        )
-
-
-def _refuse_dependent(together: Any, alone: Any, file: str) -> None:
-    """Refuse losses of a sample that depend on the others of its batch: workers see only their slice."""
-    if not np.allclose(together, alone, rtol=1e-3, atol=1e-6):
-        raise UserError(
-            f"a loss of each sample in {file} that does not depend on the others of its batch",
-            f"{together.ravel()} together, {alone.ravel()} each by itself",
-            "Take means over all axes but the first; a loss over pairs cannot be shared out to workers.",
-        )
-
-
-def _refuse_other_sums(name: str, metric: keras.Metric, seen: tuple[Any, Any], file: str) -> None:
+def _refuse_other_sums(name: str, metric: keras.Metric, batch: tuple[Any, Any], file: str) -> None:
     """Refuse a metric whose variables are no sums over samples: workers' shares could not be added up."""
     start = [tf.convert_to_tensor(variable) for variable in metric.variables]
 
@@ -172,14 +160,17 @@ def _refuse_other_sums(name: str, metric: keras.Metric, seen: tuple[Any, Any], f
         state = metric.stateless_update_state(start, *pair)
         return [np.asarray(after) - np.asarray(before) for after, before in zip(state, start, strict=True)]
 
-    both, parts = added(seen), [added(_rows(seen, row, row + 1)) for row in (0, 1)]
-    for total, one, other in zip(both, *parts, strict=True):
-        if not np.allclose(total, one + other, rtol=1e-3, atol=1e-6):
-            raise UserError(
-                f"a metric whose variables are sums over samples for {name!r} in {file}",
-                "one that two samples together change otherwise than one after the other",
-                "Add up numerators and denominators, divide in result(); of a function, one value a sample.",
-            )
+    both, first, last = added(batch), added(_rows(batch, 0, 1)), added(_rows(batch, 1, 2))
+    if not all(_close(total, one + other) for total, one, other in zip(both, first, last, strict=True)):
+        raise UserError(
+            f"a metric whose variables are sums over samples for {name!r} in {file}",
+            "one that two samples together change otherwise than one after the other",
+            "Add up numerators and denominators, divide in result(); of a function, one value a sample.",
+        )
+
+
+def _close(one: Any, other: Any) -> bool:
+    return bool(np.allclose(one, other, rtol=1e-3, atol=1e-6))
 
 
 def _rows(structure: Any, start: int, stop: int) -> Any:
@@ -187,27 +178,23 @@ def _rows(structure: Any, start: int, stop: int) -> Any:
 
 
 @contextmanager
-def _trying(expected: str, *given: Any) -> Iterator[None]:
-    """Put what goes wrong within into words: with the line of the user's file, and the shapes."""
+def _explained(expected: str, *given: Any) -> Iterator[None]:
+    """Say what went wrong within: with the line of the user's file, and the shapes that it was given."""
     try:
         yield
     except ScalestudyError:
         raise
     except Exception as error:
-        said = told(error)
-        numpy = any(words in str(error) for words in NUMPY)
-        action = (
-            "Compute with keras.ops: what NumPy computes has no gradient, and no value yet."
-            if numpy
-            else "Correct the task file; `data.inputs` and `data.targets` tell the shapes of its data."
-        )
-        shapes = ", ".join(_shapes(one) for one in given)
-        raise UserError(expected, said + (f", with {shapes}" if shapes else ""), action) from error
+        action = "Correct the task file; `data.inputs` and `data.targets` tell the shapes of its data."
+        if any(words in str(error) for words in NUMPY):
+            action = "Compute with keras.ops: what NumPy computes has no gradient, and no value yet."
+        shapes = ", ".join(map(_shapes, given))
+        raise UserError(expected, told(error) + (f", with {shapes}" if shapes else ""), action) from error
 
 
 def _shapes(structure: Any) -> str:
     if hasattr(structure, "items"):
-        return ", ".join(f"{name} {_shapes(one)}" for name, one in structure.items())
+        return ", ".join(f"{name} {_shapes(value)}" for name, value in structure.items())
     if isinstance(structure, list | tuple):
         return ", ".join(map(_shapes, structure))
     dtype = getattr(structure.dtype, "name", structure.dtype)

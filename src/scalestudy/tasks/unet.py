@@ -6,7 +6,7 @@ import keras
 from keras import layers
 
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.iou import IoU
+from scalestudy.tasks.label_metrics import IoU
 from scalestudy.tasks.losses import Loss, cross_entropy
 
 kind = "masks"

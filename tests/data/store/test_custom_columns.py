@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from scalestudy.data.loading.reader import Stored
-from scalestudy.data.store.custom_columns import Ragged
+from scalestudy.data.store.prepared import Ragged
 
 ROWS = [[1, 2, 3], [4], [], [5, 6]]
 

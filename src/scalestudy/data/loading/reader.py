@@ -6,8 +6,7 @@ import numpy as np
 
 from scalestudy.data.columns import Array, Columns, Form, Forms, leaves, map_columns
 from scalestudy.data.loading.order import Indices
-from scalestudy.data.store.custom_columns import Ragged
-from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.store.prepared import Prepared, Ragged
 
 
 class Reader(Protocol):

@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,12 @@ def encode(row: Array, file: bytes | None = None) -> bytes:
         file: The file that it was read from, if any: kept as it is where it is a JPEG and `decode` makes just
             this row of it, so where nothing was done to the image but decoding it.
     """
-    if file is not None and file.startswith(_JPEG) and _gives(file, row):
-        return file
+    if file is not None and file.startswith(_JPEG) and row.ndim == 3 and row.dtype == np.uint8:
+        decoded = np.empty_like(row)
+        with suppress(ValueError):
+            decode(file, decoded)
+            if np.array_equal(decoded, row):
+                return file
     numbers = _whole(row)
     lines = numbers.copy()
     lines[1:] -= numbers[:-1]
@@ -77,17 +82,6 @@ def _picture(data: bytes, like: Array) -> Array:
     return pixels.reshape(like.shape)
 
 
-def _gives(file: bytes, row: Array) -> bool:
-    if row.ndim != 3 or row.dtype != np.uint8:
-        return False
-    made = np.empty_like(row)
-    try:
-        decode(file, made)
-    except ValueError:
-        return False
-    return np.array_equal(made, row)
-
-
 class Encoded:
     """Rows kept encoded, [N, ...]: what can be done with them is what is done with a mapped array of samples.
 
@@ -114,8 +108,8 @@ class Encoded:
     def __getitem__(self, rows: Any) -> Array:
         """The row of a number, or the rows of a slice or of an array of numbers or truths."""
         if isinstance(rows, int | np.integer):
-            one: Array = self.take(np.array([rows]))[0]
-            return one
+            row: Array = self.take(np.array([rows]))[0]
+            return row
         if isinstance(rows, tuple):
             raise TypeError("rows are decoded whole: index the row, and then its pixels")
         return self.take(np.arange(len(self))[rows])

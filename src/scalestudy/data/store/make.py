@@ -1,10 +1,9 @@
 """Making a prepared set beside its place, and putting it there whole: a kill leaves no half of one."""
 
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from scalestudy.data.sources.base import Contents, Source
@@ -14,11 +13,9 @@ from scalestudy.data.store.write import OnProgress, bytes_of, write_set
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import sync_folder
-from scalestudy.util.locks import Timeout, take
+from scalestudy.util.locks import take
 
 _MARK = ".tmp-"
-SET_NAME = re.compile(r"[A-Za-z0-9._-]{0,40}-[0-9a-f]{16}")
-"""Names of prepared sets in the cache: their source's, and the start of a digest."""
 
 
 @contextmanager
@@ -30,13 +27,9 @@ def locked(folder: Path) -> Iterator[bool]:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = take(_lock_file(folder.name, folder.parent), wait=True)
+        lock = take(folder.parent / f"{folder.name}.lock", wait=True)
     except OSError as error:
-        raise UserError(
-            "a cache folder that can be written to",
-            f"{folder.parent}: {error.strerror}",
-            "Name another one as `cache` under [data].",
-        ) from error
+        raise _unwritable("a cache folder that can be written to", folder, error) from error
     if lock is None:
         yield False
         return
@@ -71,8 +64,9 @@ def make(
     """
     temporary = None
     try:
-        if alone:
-            _clear_leftovers(folder)
+        if alone:  # what killed processes have left
+            for leftover in folder.parent.glob(f"{folder.name}{_MARK}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
         if contents is not None and storage == "arrays":  # what encoded rows take is known once written
             _require_space(folder.parent, bytes_of(source.kind, contents))
         temporary = Path(tempfile.mkdtemp(prefix=f"{folder.name}{_MARK}", dir=folder.parent))
@@ -89,10 +83,8 @@ def make(
         temporary.chmod(0o755)
         _put(temporary, folder)
     except OSError as error:
-        raise UserError(
-            "a cache folder that stays, can be written to and has space",
-            f"{folder.parent}: {error.strerror}",
-            "Make space, or name another one as `cache` under [data].",
+        raise _unwritable(
+            "a cache folder that stays, can be written to and has space", folder, error
         ) from error
     finally:
         if temporary is not None:
@@ -100,8 +92,8 @@ def make(
 
 
 def _put(temporary: Path, folder: Path) -> None:
-    """Put the made set in its place, and what is there out of it if that is damaged."""
-    if folder.exists() and not _is_good(folder):
+    """Put the new set in its place, and what is there out of it if that is damaged."""
+    if folder.exists() and Prepared.find(folder) is None:
         folder.rename(temporary / "damaged")
         shutil.rmtree(temporary / "damaged")
     try:
@@ -109,40 +101,16 @@ def _put(temporary: Path, folder: Path) -> None:
         sync_folder(folder.parent)
     except OSError:
         # Where there are no locks, another process may have put it there: that stays, with its splits.
-        if not _is_good(folder):
+        if Prepared.find(folder) is None:
             raise
 
 
-def _is_good(folder: Path) -> bool:
-    try:
-        Prepared.open(folder)
-    except UserError:
-        return False
-    return True
-
-
-def _clear_leftovers(folder: Path) -> None:
-    """Remove what killed processes have left in the cache, of this set and of all that nobody is making.
-
-    A cache may be a folder that holds other things: only what has our names, and a lock, is ours.
-    """
-    for leftover in folder.parent.glob(f"*{_MARK}*"):
-        name = leftover.name.rpartition(_MARK)[0]
-        lock_file = _lock_file(name, folder.parent)
-        if not SET_NAME.fullmatch(name) or leftover.is_symlink() or not lock_file.is_file():
-            continue
-        if name == folder.name:
-            shutil.rmtree(leftover, ignore_errors=True)
-            continue
-        with suppress(Timeout, OSError):
-            lock = take(lock_file)
-            if lock is not None:
-                with lock:
-                    shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _lock_file(name: str, cache: Path) -> Path:
-    return cache / f"{name}.lock"
+def _unwritable(expected: str, folder: Path, error: OSError) -> UserError:
+    return UserError(
+        expected,
+        f"{folder.parent}: {error.strerror}",
+        "Make space there, or name another one as `cache` under [data].",
+    )
 
 
 def _require_space(folder: Path, needed: int) -> None:

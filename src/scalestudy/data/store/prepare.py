@@ -3,9 +3,8 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from scalestudy.data.sources import faults, left_out
 from scalestudy.data.sources.base import Source, digest
@@ -19,10 +18,13 @@ from scalestudy.hardware.memory import memory_limit
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
-
-def candidates(storage: Literal["auto", "arrays", "encoded"]) -> tuple[Storage, ...]:
-    """What may be meant; where that is left open, a set that is there already is taken, arrays first."""
-    return ("arrays", "encoded") if storage == "auto" else (storage,)
+_HOLDS = {
+    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
+    "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
+    "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
+}
+_NO_CONTENT = {"source", "read", "image_size", "seed", "storage", "cache", "validation", "folds", "fold"}
+"""Keys of [data] that a source's identity tells, or that do not change what is stored."""
 
 
 def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
@@ -36,15 +38,8 @@ def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Pa
     """
     if storage != "auto":
         return storage
-    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    return "arrays" if needed <= min(memory_limit(), shutil.disk_usage(there).free) else "encoded"
-
-
-_HOLDS = {
-    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
-    "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
-    "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
-}
+    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    return "arrays" if needed <= min(memory_limit(), shutil.disk_usage(existing).free) else "encoded"
 
 
 def prepare(
@@ -68,26 +63,27 @@ def prepare(
     """
     source, folders = _place(data, task_kind, base)
     ready = _first(folders)
-    if ready is None:
-        with faults.listed(_refusals(folders)):
-            _bring(source, silently)
-            contents = None if source.kind == "custom" else source.contents()
-        cache = cache_folder(data.cache, base)
-        storage: Storage = "arrays"
-        if contents is not None:
-            storage = chosen(data.storage, bytes_of(source.kind, contents), cache)
-        folder = folders[storage]
-        with locked(folder) as alone, faults.listed(_refusals(folders)):
-            # Another process may have finished it while this one waited for the lock.
-            ready = _opened(folder)
-            if ready is None:
+    if ready is not None:
+        return ready
+    first = next(iter(folders.values()))
+    refusals = first.with_name(f"{first.name}.refused.txt")
+    with faults.listed(refusals):
+        _fetch(source, silently)
+        contents = None if source.kind == "custom" else source.contents()
+    storage: Storage = "arrays"
+    if contents is not None:
+        storage = chosen(data.storage, bytes_of(source.kind, contents), first.parent)
+    folder = folders[storage]
 
-                def unchanged() -> bool:
-                    now = find_source(data, base=base)
-                    return now.fingerprint == source.fingerprint
+    def unchanged() -> bool:
+        return find_source(data, base=base).fingerprint == source.fingerprint
 
-                make(source, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
-                ready = Prepared.open(folder)
+    with locked(folder) as alone, faults.listed(refusals):
+        # Another process may have finished it while this one waited for the lock.
+        ready = Prepared.find(folder)
+        if ready is None:
+            make(source, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
+            ready = Prepared.open(folder)
     return ready
 
 
@@ -105,7 +101,7 @@ def fetch(
     """
     source, folders = _place(data, task_kind, base)
     if _first(folders) is None:
-        _bring(source, downloading)
+        _fetch(source, downloading)
 
 
 def look(
@@ -127,17 +123,15 @@ def find_prepared(
     Raises:
         UserError: the source is missing, or of the wrong kind.
     """
-    _, folders = _place(data, task_kind, base)
-    return _first(folders)
+    return _first(_place(data, task_kind, base)[1])
 
 
 def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
     """What `prepare` with these arguments would make: headers are looked at, nothing is decoded.
 
     Returns:
-        Bytes of the set as arrays, and how it would be kept (encoded, it takes less).
-
-    0 for what a task reads itself, which nobody knows ahead.
+        Bytes of the set as arrays, and how it would be kept (encoded, it takes less); 0 for what a task reads
+        itself, which nobody knows ahead.
 
     Raises:
         UserError: the source is missing, or cannot become one array.
@@ -150,76 +144,44 @@ def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int,
 
 
 def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, dict[Storage, Path]]:
-    """The source, and the folders that it may be prepared in."""
+    """The source, and the folders that it may be prepared in; of "auto" both, arrays first."""
     source = find_source(data, base=base)
     if task_kind is not None and source.kind != task_kind:
-        _, action = _HOLDS[task_kind]
+        needed, action = _HOLDS[task_kind]
         raise UserError(
-            f"{_HOLDS[task_kind][0]}, which the task needs",
+            f"{needed}, which the task needs",
             f"{data.source}, which holds {_HOLDS[source.kind][0]}",
             f"{action}, or choose a task for {_HOLDS[source.kind][0]}.",
         )
-    store = cache_folder(data.cache, base)
-    _refuse_inside(store, str(data.source), base)
+    cache = cache_folder(data.cache, base)
+    root = folder_of(str(data.source), base)
+    # A cache inside a folder of images would itself be taken for images, or be carried away with them.
+    if root is not None and Path(os.path.realpath(cache)).is_relative_to(root):
+        raise UserError(
+            "a cache folder outside the source",
+            f"the cache {cache} in {root}",
+            "Name another one as `cache` under [data].",
+        )
+    # Keys at their default are left out, so that a new key leaves the sets that are prepared where they are.
+    keys = data.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)
+    identity = (
+        PREPARED_SCHEMA, source.kind, source.identity, source.fingerprint, data.image_size,
+        *sorted(keys.items()),
+    )  # fmt: skip
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
-    identity_parts = (
-        PREPARED_SCHEMA,
-        source.kind,
-        source.identity,
-        source.fingerprint,
-        data.image_size,
-        *_deciding(data),
-    )
-    folders: dict[Storage, Path] = {}
-    for storage in candidates(data.storage):
-        identity = digest(*identity_parts, *(() if storage == "arrays" else (storage,)))
-        folders[storage] = store / f"{label}-{identity[:16]}"
-    return source, folders
-
-
-def _refusals(folders: dict[Storage, Path]) -> Path:
-    """The file that all faults of a set are listed in."""
-    folder = next(iter(folders.values()))
-    return folder.with_name(f"{folder.name}.refused.txt")
+    storages: tuple[Storage, ...] = ("arrays", "encoded") if data.storage == "auto" else (data.storage,)
+    digests = {
+        storage: digest(*identity, *(() if storage == "arrays" else (storage,))) for storage in storages
+    }
+    return source, {storage: cache / f"{label}-{text[:16]}" for storage, text in digests.items()}
 
 
 def _first(folders: dict[Storage, Path]) -> Prepared | None:
     """The first of them that is prepared."""
-    return next((ready for folder in folders.values() if (ready := _opened(folder)) is not None), None)
+    return next((ready for folder in folders.values() if (ready := Prepared.find(folder)) is not None), None)
 
 
-def _deciding(data: DataSettings) -> Iterator[tuple[str, Any]]:
-    """Keys of [data] that decide what is stored, besides what a source's identity tells, and their values.
-
-    Those at their default are left out, so that a new key leaves the sets that are prepared where they are.
-    """
-    elsewhere = {"source", "read", "image_size", "seed", "storage"}
-    without_effect = {"cache", "validation", "folds", "fold"}
-    values = data.model_dump(mode="json", exclude=elsewhere | without_effect, exclude_defaults=True)
-    yield from sorted(values.items())
-
-
-def _opened(folder: Path) -> Prepared | None:
-    """The prepared data set, or None when it is missing or damaged (it is then made anew)."""
-    try:
-        return Prepared.open(folder)
-    except UserError:
-        return None
-
-
-def _bring(source: Source, downloading: Downloading) -> None:
+def _fetch(source: Source, downloading: Downloading) -> None:
     """Most sources have nothing to fetch."""
-    bring = getattr(source, "fetch", None)
-    if bring is not None:
-        bring(downloading)
-
-
-def _refuse_inside(store: Path, source: str, base: Path) -> None:
-    """A cache inside a folder of images would itself be taken for images, or be carried away with them."""
-    root = folder_of(source, base)
-    if root is not None and Path(os.path.realpath(store)).is_relative_to(root):
-        raise UserError(
-            "a cache folder outside the source",
-            f"the cache {store} in {root}",
-            "Name another one as `cache` under [data].",
-        )
+    if hasattr(source, "fetch"):
+        source.fetch(downloading)

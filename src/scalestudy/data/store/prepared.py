@@ -9,14 +9,14 @@ from typing import Any, Literal, cast
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.columns import Described, from_json, leaves, named
+from scalestudy.data.columns import Column, Described, from_json, leaves, named, stem
 from scalestudy.data.images.tiles import Tiling
+from scalestudy.data.loading.order import Indices
 from scalestudy.data.sources.left_out import LeftOut
 from scalestudy.data.sources.left_out import from_json as left_out_from_json
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.store import custom_columns
 from scalestudy.data.store.encoded import Encoded
-from scalestudy.data.store.files import index_name
+from scalestudy.data.store.files import check_array, index_name
 from scalestudy.data.types import Ranges, Size
 from scalestudy.util.errors import UserError
 
@@ -24,6 +24,7 @@ Storage = Literal["arrays", "encoded"]
 """How rows are stored: as two arrays, or each encoded and decoded as it is read."""
 PREPARED_SCHEMA = 2
 """Raised with every change of what is stored of a source, so that stored sets are made anew."""
+REBUILD = "Delete that folder and run again: it is made anew from its source."
 
 
 @dataclass(frozen=True)
@@ -33,27 +34,27 @@ class Prepared:
     Attributes:
         path: Its folder.
         kind: "masks" (targets uint8 [N, H, W]), "classes" (targets int32 [N]) or "custom" (see `columns`).
-        input_shape: (H, W, C) of every input; of an own one its shape, () of several by name.
+        input_shape: (H, W, C) of every input; of a custom one its shape, () of several by name.
         count: N, the number of samples.
         classes: Number of classes; 2 for binary masks.
         class_names: In the order of their indices.
         scale: Multiplies stored inputs into [0, 1] (1.0 for float inputs, which are kept as they are); None
-            of own ones, which a model gets as they are.
+            of custom ones, which a model gets as they are.
         ignore: Class index of padded mask pixels (255), or None when there are none.
         given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
         names: A name for each sample, for messages.
         fingerprint: SHA-256 of what it was made from.
-        arrays: SHA-256 of each file of its rows by its name; empty in a set older than these checksums.
+        arrays: SHA-256 of each file of its rows by its name.
         left_out: What lies in its source and was not taken.
+        columns: Of kind "custom": what the inputs are, and what the targets are.
+        storage: "arrays", or "encoded": rows that are decoded as they are read.
+        dtype: Type of the stored inputs.
+        groups: For each sample the group that it belongs to, none of which a split parts; or None.
         remarks: What was done to its images that a person should know, in sentences.
         tiling: How large images were cut into its rows; or None.
         formats: Types and channels of its files, in words; None where there were none.
         size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
-        columns: Of kind "custom": what the inputs are, and what the targets are.
-        storage: "arrays", or "encoded": rows that are decoded as they are read.
-        dtype: Type of the stored inputs.
         understood: How its source was understood, in words; empty where that goes without saying.
-        groups: For each sample the group that it belongs to, none of which a split parts; or None.
     """
 
     path: Path
@@ -91,47 +92,56 @@ class Prepared:
             meta = json.loads((folder / "meta.json").read_bytes())
             if meta["schema_version"] != PREPARED_SCHEMA:
                 raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
-            count = int(meta["count"])
-            names = meta["names"] or [str(row) for row in range(count)]
-            groups = meta.get("groups")
-            prepared = cls(
-                path=folder,
-                kind=meta["kind"],
-                input_shape=tuple(meta["input_shape"]),
-                count=count,
-                classes=len(meta["class_names"]),
-                class_names=tuple(meta["class_names"]),
-                scale=None if meta["scale"] is None else float(meta["scale"]),
-                ignore=meta["ignore"],
-                given={split: (rows[0], rows[1]) for split, rows in meta["given"].items()},
-                names=tuple(names),
-                fingerprint=str(meta["fingerprint"]),
-                arrays=dict(meta.get("arrays", {})),
-                left_out=left_out_from_json(meta["left_out"]),
-                storage=meta.get("storage", "arrays"),
-                dtype=np.dtype(meta["dtype"] or np.uint8),
-                columns=_columns(meta["columns"]) if meta["kind"] == "custom" else None,
-                groups=tuple(map(str, groups)) if groups is not None else None,
-                remarks=tuple(map(str, meta.get("remarks", ()))),
-                formats=meta.get("formats"),
-                size_counts=tuple(
-                    ((int(size[0]), int(size[1])), int(count), str(first))
-                    for size, count, first in meta.get("size_counts") or ()
-                ),
-                tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
-                understood=str(meta.get("understood", "")),
-            )
+            prepared = cls._of(folder, meta)
             prepared._check(meta.get("bytes", {}))
         except (
             OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError,
         ) as error:  # fmt: skip
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise UserError(
-                "a prepared data set (meta.json and the files of its rows)",
-                f"{folder}: {reason}",
-                "Delete that folder and run again: it is made anew from its source.",
+                "a prepared data set (meta.json and the files of its rows)", f"{folder}: {reason}", REBUILD
             ) from error
         return prepared
+
+    @classmethod
+    def find(cls, path: Path) -> "Prepared | None":
+        """The prepared data set, or None where it is missing or damaged."""
+        try:
+            return cls.open(path)
+        except UserError:
+            return None
+
+    @classmethod
+    def _of(cls, folder: Path, meta: dict[str, Any]) -> "Prepared":
+        count, groups, columns = int(meta["count"]), meta.get("groups"), meta.get("columns")
+        sizes = meta.get("size_counts") or ()
+        return cls(
+            path=folder,
+            kind=meta["kind"],
+            input_shape=tuple(meta["input_shape"]),
+            count=count,
+            classes=len(meta["class_names"]),
+            class_names=tuple(meta["class_names"]),
+            scale=None if meta["scale"] is None else float(meta["scale"]),
+            ignore=meta["ignore"],
+            given={split: (rows[0], rows[1]) for split, rows in meta["given"].items()},
+            names=tuple(meta["names"] or map(str, range(count))),
+            fingerprint=str(meta["fingerprint"]),
+            arrays=dict(meta.get("arrays", {})),
+            left_out=left_out_from_json(meta["left_out"]),
+            columns=(from_json(columns["inputs"]), from_json(columns["targets"])) if columns else None,
+            storage=meta.get("storage", "arrays"),
+            dtype=np.dtype(meta["dtype"] or np.uint8),
+            groups=tuple(map(str, groups)) if groups is not None else None,
+            remarks=tuple(map(str, meta.get("remarks", ()))),
+            tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
+            formats=meta.get("formats"),
+            size_counts=tuple(
+                ((int(height), int(width)), int(of_size), str(first))
+                for (height, width), of_size, first in sizes
+            ),
+            understood=str(meta.get("understood", "")),
+        )
 
     @property
     def inputs(self) -> Any:
@@ -140,23 +150,23 @@ class Prepared:
         Of kind "custom": an array or a `Ragged`, or a dictionary of these.
         """
         if self.columns is not None:
-            return custom_columns.opened(self.path, "inputs", self.columns[0])
+            return _opened(self.path, "inputs", self.columns[0])
         return self._rows("inputs", self.input_shape, self.dtype)
 
     @property
     def targets(self) -> Any:
         """All targets, uint8 [N, H, W] or int32 [N], as `inputs`; classes are never encoded."""
         if self.columns is not None:
-            return custom_columns.opened(self.path, "targets", self.columns[1])
+            return _opened(self.path, "targets", self.columns[1])
         return self._rows("targets", *self._target)
 
     @property
     def class_of_each(self) -> npt.NDArray[Any] | None:
         """The class of each sample, shape [N]; None where samples have no single one."""
-        single = self.classes and isinstance(self.targets, np.ndarray) and self.targets.ndim == 1
-        return (
-            np.asarray(self.targets) if self.kind == "classes" or (self.kind == "custom" and single) else None
-        )
+        if self.kind == "masks" or not self.classes:
+            return None
+        targets = self.targets
+        return np.asarray(targets) if isinstance(targets, np.ndarray) and targets.ndim == 1 else None
 
     @property
     def has_sequences(self) -> bool:
@@ -194,22 +204,23 @@ class Prepared:
         if self.storage == "encoded" and shape:
             # What is done with an array of samples can be done with it; that of pixels alone cannot.
             return cast(npt.NDArray[Any], Encoded(self.path, name, (self.count, *shape), dtype))
-        array: npt.NDArray[Any] = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-        return array
+        return _mapped(self.path / f"{name}.npy")
 
     def _check(self, sizes: dict[str, int]) -> None:
         if self.kind not in ("masks", "classes", "custom"):
             raise ValueError(f"its kind is {self.kind!r}")
-        for side, described in zip(("inputs", "targets"), self.columns or (), strict=False):
-            custom_columns.check(self.path, side, described, self.count, _check_array)
-        forms = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
         if self.columns is not None:
-            forms = {}
-        for name, (shape, dtype) in forms.items():
-            if self.storage == "encoded" and shape:
-                _check_array(self.path / index_name(name), (self.count, 3), np.dtype(np.int64))
-            else:
-                _check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
+            for side, described in zip(("inputs", "targets"), self.columns, strict=True):
+                _check_columns(self.path, side, described, self.count)
+        else:
+            for name, (shape, dtype) in (
+                ("inputs", (self.input_shape, self.dtype)),
+                ("targets", self._target),
+            ):
+                if self.storage == "encoded" and shape:
+                    check_array(self.path / index_name(name), (self.count, 3), np.dtype(np.int64))
+                else:
+                    check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
         for name, size in sizes.items():
             if (stored := (self.path / name).stat().st_size) != size:
                 raise ValueError(f"{name} has {stored} bytes, not {size}")
@@ -219,18 +230,69 @@ class Prepared:
             raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
 
 
-def _columns(stored: Any) -> tuple[Described, Described]:
-    return from_json(stored["inputs"]), from_json(stored["targets"])
+class Ragged:
+    """N sequences of different lengths in two arrays.
+
+    Args:
+        values: Their elements one after another, shape [elements, ...].
+        offsets: Where each begins, and where the last ends, shape [N + 1].
+    """
+
+    def __init__(self, values: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> None:
+        self.values, self.offsets = values, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both arrays."""
+        return int(self.values.nbytes + self.offsets.nbytes)
+
+    def form(self, rows: Indices) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of one sequence, padded to the longest of `rows` (at least one element)."""
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        return (max(1, int(lengths.max())), *self.values.shape[1:]), self.values.dtype
+
+    def copy(self, rows: Indices, into: npt.NDArray[Any]) -> None:
+        """Copy sequences to `into` (shape [rows, length, ...]), with zeros behind the end of each.
+
+        Raises:
+            IndexError: If there is no such row.
+            ValueError: If one is longer than `into`.
+        """
+        if rows.min() < 0 or rows.max() >= len(self):
+            raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)}")
+        for row, out in zip(rows, into, strict=True):
+            start, stop = self.offsets[row], self.offsets[row + 1]
+            out[: stop - start] = self.values[start:stop]
+            out[stop - start :] = 0
 
 
-def _check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    with file.open("rb") as stream:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError(f"{file.name} is of another format")
-        header = np.lib.format.read_array_header_1_0(stream)
-        start = stream.tell()
-    if header != (shape, False, dtype):
-        raise ValueError(f"{file.name} holds {list(header[0])} {header[2]}, not {list(shape)} {dtype}")
-    expected = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    if file.stat().st_size != expected:
-        raise ValueError(f"{file.name} has {file.stat().st_size} bytes, not {expected}")
+def _opened(folder: Path, side: str, described: Described) -> Any:
+    """The arrays of custom "inputs" or "targets", mapped: one, or several by name."""
+
+    def opened(name: str | None, column: Column) -> npt.NDArray[Any] | Ragged:
+        values = _mapped(folder / f"{stem(side, name)}.npy")
+        if not column.sequence:
+            return values
+        return Ragged(values, np.load(folder / f"{stem(side, name)}.offsets.npy", allow_pickle=False))
+
+    if isinstance(described, Column):
+        return opened(None, described)
+    return {name: opened(name, column) for name, column in described.items()}
+
+
+def _check_columns(folder: Path, side: str, described: Described, count: int) -> None:
+    for name, column in named(described):
+        file, length = folder / f"{stem(side, name)}.npy", count
+        if column.sequence:
+            offsets = file.with_suffix(".offsets.npy")
+            check_array(offsets, (count + 1,), np.dtype(np.int64))
+            length = int(_mapped(offsets)[-1])
+        check_array(file, (length, *column.fixed), np.dtype(column.dtype))
+
+
+def _mapped(file: Path) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return array

@@ -1,7 +1,7 @@
 """The files of a prepared set: its rows, sample by sample, and the manifest."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,63 +21,17 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
 Array = npt.NDArray[Any]
+OnProgress = Callable[[int, int], None]
+DAMAGED_FILES = "damaged.txt"
+"""In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""
 
 
-class Row(NamedTuple):
+class SampleRow(NamedTuple):
     """A sample as it is stored: its input [H, W, C], its target [H, W] or [1], and the file of its image."""
 
     image: Array
     target: Array
-    file: Path | None = None
-
-
-class Form(NamedTuple):
-    """Shape (N, ...) and type of all inputs, or of all targets."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-
-def store(storage: Storage, folder: Path, rows: Iterable[Row], inputs: Form, targets: Form) -> dict[str, str]:
-    """Write all rows into an empty folder. Classes are an array always: they are small.
-
-    Returns:
-        SHA-256 of each file by its name.
-
-    Raises:
-        OSError: The folder cannot take them.
-    """
-    with ExitStack() as files:
-
-        def column(name: str, form: Form) -> ArrayFile | ShardWriter:
-            encoded = storage == "encoded" and len(form.shape) > 1
-            made = ShardWriter(folder, name) if encoded else ArrayFile(folder, name, *form)
-            files.callback(made.close)
-            return made
-
-        images, labels = column("inputs", inputs), column("targets", targets)
-        ready = side_by_side(_encoded, rows) if storage == "encoded" else map(_plain, rows)
-        for image, target in ready:
-            images.write(image)
-            labels.write(target)
-        return images.finish() | labels.finish()
-
-
-def _plain(row: Row) -> tuple[Any, Any]:
-    return row.image.data, row.target.data
-
-
-def _encoded(row: Row) -> tuple[Any, Any]:
-    file = None
-    if row.file is not None:
-        with suppress(OSError):  # it is kept only where it is what was read
-            file = row.file.read_bytes()
-    return encode(row.image, file), row.target.data if row.target.ndim == 1 else encode(row.target)
-
-
-DAMAGED_FILES = "damaged.txt"
-"""In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""
-OnProgress = Callable[[int, int], None]
+    file: Path | None
 
 
 def bytes_of(kind: Kind, contents: Contents) -> int:
@@ -100,28 +54,48 @@ def write_set(
         UserError: the source is damaged, or gives what it has not announced or what cannot be stored.
         OSError: the folder cannot take it.
     """
-    target_shape = contents.input_shape[:2] if source.kind == "masks" else ()
-    target_dtype = np.dtype(np.uint8 if source.kind == "masks" else np.int32)
+    masks = source.kind == "masks"
+    target_shape, target_dtype = contents.input_shape[:2] if masks else (), np.dtype("u1" if masks else "i4")
     done = highest = 0
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[SampleRow]:
         nonlocal done, highest
         for image, target in source.rows():
             row_name = contents.names[done] if contents.names and done < contents.count else None
             name = f"{row_name or f'sample {done}'} of {source.identity}"
-            stored = _stored(image, contents.input_shape, contents.dtype, name)
+            pixels = _stored(image, contents.input_shape, contents.dtype, name)
             classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
             highest = max(highest, _highest(classes, _ignore(source, contents), name))
             done += 1
-            yield Row(stored, classes, None if row_name is None else Path(source.identity, row_name))
+            yield SampleRow(pixels, classes, None if row_name is None else Path(source.identity, row_name))
             if on_progress is not None:
                 on_progress(done, contents.count)
 
-    inputs = Form((contents.count, *contents.input_shape), contents.dtype)
-    targets = Form((contents.count, *target_shape), target_dtype)
-    digests = store(storage, folder, rows(), inputs, targets)
+    with ExitStack() as files:
+
+        def column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayFile | ShardWriter:
+            # Classes are an array always: they are small.
+            file: ArrayFile | ShardWriter
+            if storage == "encoded" and shape:
+                file = ShardWriter(folder, name)
+            else:
+                file = ArrayFile(folder, name, (contents.count, *shape), dtype)
+            files.callback(file.close)
+            return file
+
+        inputs = column("inputs", contents.input_shape, contents.dtype)
+        targets = column("targets", target_shape, target_dtype)
+        for image, target in side_by_side(_encoded, rows()) if storage == "encoded" else map(_plain, rows()):
+            inputs.write(image)
+            targets.write(target)
+        digests = inputs.finish() | targets.finish()
     names = source.class_names()
-    _refuse_disagreement(source, done, contents.count, highest, len(names))
+    if done != contents.count or highest >= len(names):  # ours agree, one of another package may not
+        raise UserError(
+            f"{contents.count} samples of {len(names)} classes, as the source announced",
+            f"{done} samples with classes up to {highest} from {source.identity}",
+            "Mend the source.",
+        )
     meta = {
         "schema_version": PREPARED_SCHEMA,
         "source": source.identity,
@@ -149,16 +123,22 @@ def write_set(
     damaged = sorted(f"{item.reason}\t{item.received}\n" for item in getattr(source, "damaged", ()))
     if damaged:
         write_atomically(folder / DAMAGED_FILES, "".join(damaged))
-    write_atomically(folder / "meta.json", _text(meta))
+    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
 
 
-def _text(meta: dict[str, Any]) -> str:
-    return json.dumps(meta) + "\n"
+def _plain(row: SampleRow) -> tuple[Any, Any]:
+    return row.image.data, row.target.data
 
 
-def _stored(
-    array: npt.NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any], name: str
-) -> npt.NDArray[Any]:
+def _encoded(row: SampleRow) -> tuple[Any, Any]:
+    file = None
+    if row.file is not None:
+        with suppress(OSError):  # it is kept only where it is what was read
+            file = row.file.read_bytes()
+    return encode(row.image, file), row.target.data if row.target.ndim == 1 else encode(row.target)
+
+
+def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Array:
     if array.shape != shape:
         raise UserError(
             f"samples of the shape {list(shape)} that the source announced",
@@ -173,19 +153,9 @@ def _ignore(source: Source, contents: Contents) -> int | None:
     return IGNORE if contents.ignore is None and getattr(source, "ignored", False) else contents.ignore
 
 
-def _highest(classes: npt.NDArray[Any], ignore: int | None, name: str) -> int:
+def _highest(classes: Array, ignore: int | None, name: str) -> int:
     if classes.min() < 0:
         raise UserError(
             "classes numbered from 0", f"{name}, of class {classes.min()}", "Renumber the classes."
         )
     return int(classes.max() if ignore is None else np.where(classes == ignore, 0, classes).max())
-
-
-def _refuse_disagreement(source: Source, done: int, count: int, highest: int, classes: int) -> None:
-    """What a source has announced against what it gave: ours agree, one of another package may not."""
-    if done != count or highest >= classes:
-        raise UserError(
-            f"{count} samples of {classes} classes, as the source announced",
-            f"{done} samples with classes up to {highest} from {source.identity}",
-            "Mend the source.",
-        )

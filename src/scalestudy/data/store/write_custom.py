@@ -11,15 +11,123 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.columns import NAME, Column, Described, leaves, map_columns, named, stem
+from scalestudy.data.store.files import write_header
 from scalestudy.data.store.prepared import PREPARED_SCHEMA
-from scalestudy.data.types import Ranges
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
 Array = npt.NDArray[Any]
+SPLITS = ("train", "validation", "test")
 WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
 """Types that are stored as another one, which holds all their values and which every framework knows."""
 STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
+ALIKE = "Give all samples alike; name what is a sequence of any length in `sequences`."
+
+
+class Samples(NamedTuple):
+    """Samples one after another.
+
+    Attributes:
+        split: "train", "validation" or "test"; None where nothing is split yet.
+        inputs: Arrays or lists, by name where there are several; one sample along the first axis.
+        targets: The same.
+        groups: A text a sample, or None.
+        count: How many.
+    """
+
+    split: str | None
+    inputs: Any
+    targets: Any
+    groups: Sequence[str] | None
+    count: int
+
+
+class Storing(NamedTuple):
+    """How samples are stored: what a task file says beside `read`.
+
+    Attributes:
+        sequences: Names of the inputs and targets that are sequences of different length; "inputs" or
+            "targets" where there is one without a name.
+        vocabularies: Texts in the order of their numbers, by the same names.
+        class_names: Of a single target of classes; empty for the vocabulary, or the numbers.
+    """
+
+    sequences: Sequence[str] = ()
+    vocabularies: Mapping[str, Sequence[str]] = {}
+    class_names: Sequence[str] = ()
+
+
+def write_custom(
+    samples: Iterable[Samples], storing: Storing, folder: Path, *, identity: str, fingerprint: str,
+    on_progress: Callable[[int], None],
+) -> None:  # fmt: skip
+    """Write samples into an empty folder, with the manifest.
+
+    Args:
+        samples: In the order train, validation, test where they are split.
+        storing: How they are stored.
+        folder: Where.
+        identity: What was read, for people.
+        fingerprint: Of what it was made from.
+        on_progress: Called with the samples done.
+
+    Raises:
+        UserError: If samples differ in what they hold, or cannot be stored.
+        OSError: If the folder cannot take them.
+    """
+    writers: dict[str, Any] = {}
+    given: dict[str, list[int]] = {}
+    groups: list[str] | None = None
+    done = 0
+    for part in samples:
+        for side, columns in (("inputs", part.inputs), ("targets", part.targets)):
+            if side not in writers:
+                writers[side] = _writers(folder, side, columns, storing)
+            _refuse_other_names(writers[side], columns, side, done)
+            map_columns(lambda writer, values: writer.write(values, done), writers[side], columns)  # noqa: B023
+        if done and (groups is None) != (part.groups is None):
+            raise UserError(
+                "a group for every sample, or for none", f"another answer from sample {done} on",
+                "Give groups for all samples.",
+            )  # fmt: skip
+        if part.groups is not None:
+            groups = [*(groups or ()), *part.groups]
+        done += part.count
+        if part.split is not None:
+            given.setdefault(part.split, [done - part.count, done])[1] = done
+        on_progress(done)
+    if done < 2:
+        raise UserError(
+            "at least 2 samples, one to train on and one to validate on", f"{done} from {identity}",
+            "Have read(data) give more.",
+        )  # fmt: skip
+    inputs, targets = (map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
+    _refuse_unused({"inputs": inputs, "targets": targets}, storing)
+    digests = {}
+    for path in sorted(folder.glob("*.npy")):
+        with open(path, "rb") as file:
+            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    meta = {
+        "schema_version": PREPARED_SCHEMA,
+        "source": identity,
+        "fingerprint": fingerprint,
+        "kind": "custom",
+        "count": done,
+        "input_shape": inputs.shape if isinstance(inputs, Column) else (),
+        "dtype": None,
+        "scale": None,
+        "ignore": None,
+        "class_names": _class_names(targets, storing.class_names),
+        "given": given,
+        "names": None,
+        "groups": groups,
+        "arrays": digests,
+        "left_out": [],
+        "understood": f"inputs {_in_words(inputs)}; targets {_in_words(targets)}",
+        "columns": {side: map_columns(Column.as_json, column)
+                    for side, column in (("inputs", inputs), ("targets", targets))},
+    }  # fmt: skip
+    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
 
 
 class ColumnWriter:
@@ -53,15 +161,21 @@ class ColumnWriter:
             UserError: If one is of another shape or type than those before, or cannot be stored.
             OSError: If the folder cannot take it.
         """
-        if self._sequence:
-            for number, sample in enumerate(samples, first):
-                array = self._numbers(np.asarray(sample), f"sample {number}")
-                self._lengths.append(len(array) if array.ndim else self._refuse_scalar(number))
-                self._append(array, f"sample {number}")
-        else:
+        if not self._sequence:
             array = self._together(samples, first)
             where = f"sample {first}" if len(array) == 1 else f"samples {first} to {first + len(array) - 1}"
             self._append(self._numbers(array, where), where)
+            return
+        for number, sample in enumerate(samples, first):
+            array = self._numbers(np.asarray(sample), f"sample {number}")
+            if not array.ndim:
+                raise UserError(
+                    f"sequences for {self._label}, which `sequences` names",
+                    f"a single value in sample {number}",
+                    "Give a list or an array, or take its name out of `sequences`.",
+                )
+            self._lengths.append(len(array))
+            self._append(array, f"sample {number}")
 
     def close(self) -> Column:
         """Finish the files; what was written.
@@ -76,7 +190,7 @@ class ColumnWriter:
             )
         rest, dtype = self._form
         self._file.seek(0)
-        _write_header(self._file, (self._count, *rest), dtype)
+        write_header(self._file, (self._count, *rest), dtype)
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -100,14 +214,16 @@ class ColumnWriter:
 
     def _numbers(self, array: Array, where: str) -> Array:
         """Values in a type that is stored; texts as their numbers."""
-        if array.dtype.kind in "UST" or (array.dtype == object and _are_texts(array)):
+        if array.dtype.kind in "UST" or (
+            array.dtype == object and all(isinstance(item, str | bytes) for item in array.ravel())
+        ):
             return self._coded(array, where)
         if array.dtype.name not in STORED | WIDENED.keys():
             what = "arrays of different shapes" if array.dtype == object else f"values of type {array.dtype}"
             raise UserError(
                 f"numbers or texts, in one shape, for {self._label}",
                 f"{what} in {where}",
-                "Give samples of one shape; name what is a sequence of any length in `sequences`.",
+                ALIKE,
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise UserError(
@@ -133,9 +249,10 @@ class ColumnWriter:
         form = array.shape[1:], array.dtype
         if self._form is None:
             self._form = form
-            _write_header(self._file, (0, *form[0]), form[1])
+            write_header(self._file, (0, *form[0]), form[1])
         if form != self._form:
-            raise self._unlike(_said(self._form), _said(form), where)
+            first, other = (f"{list(shape)} of {dtype}" for shape, dtype in (self._form, form))
+            raise self._unlike(first, other, where)
         self._count += len(array)
         if array.size:
             self._lowest = min(self._lowest, float(array.min()))
@@ -146,14 +263,7 @@ class ColumnWriter:
         return UserError(
             f"{self._label} in one shape and type: {first}, as in sample 0",
             f"{other} in {where}",
-            "Give all samples alike; name what is a sequence of any length in `sequences`.",
-        )
-
-    def _refuse_scalar(self, number: int) -> int:
-        raise UserError(
-            f"sequences for {self._label}, which `sequences` names",
-            f"a single value in sample {number}",
-            "Give a list or an array, or take its name out of `sequences`.",
+            ALIKE,
         )
 
     def _in_order(self) -> list[str]:
@@ -171,158 +281,26 @@ class ColumnWriter:
         return texts
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each array's file by its name."""
-    digests = {}
-    for path in sorted(folder.glob("*.npy")):
-        with open(path, "rb") as file:
-            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return digests
-
-
-def refuse_name(name: Any, side: str) -> None:
-    """Refuse a name that can be no input or target.
-
-    Raises:
-        UserError: Naming it.
-    """
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise UserError(
-            f"names of {side} of letters, digits and _, as Keras's inputs have them",
-            repr(name),
-            "Rename it in read(data).",
-        )
-
-
-def _are_texts(array: Array) -> bool:
-    return all(isinstance(item, str | bytes) for item in array.ravel())
-
-
-def _said(form: tuple[tuple[int, ...], np.dtype[Any]]) -> str:
-    return f"{list(form[0])} of {form[1]}"
-
-
-def _write_header(file: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """NumPy's, which leaves room for the first axis to grow: it is as long whatever the count."""
-    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, description)  # type: ignore[arg-type]
-
-
-SPLITS = ("train", "validation", "test")
-
-
-class Part(NamedTuple):
-    """Samples one after another.
-
-    Attributes:
-        split: "train", "validation" or "test"; None where nothing is split yet.
-        inputs: Arrays or lists, by name where there are several; one sample along the first axis.
-        targets: The same.
-        groups: A text a sample, or None.
-        samples: How many.
-    """
-
-    split: str | None
-    inputs: Any
-    targets: Any
-    groups: Sequence[str] | None
-    samples: int
-
-
-class How(NamedTuple):
-    """How samples are stored: what a task file says beside `read`.
-
-    Attributes:
-        sequences: Names of the inputs and targets that are sequences of different length; "inputs" or
-            "targets" where there is one without a name.
-        vocabularies: Texts in the order of their numbers, by the same names.
-        class_names: Of a single target of classes; empty for the vocabulary, or the numbers.
-    """
-
-    sequences: Sequence[str] = ()
-    vocabularies: Mapping[str, Sequence[str]] = {}
-    class_names: Sequence[str] = ()
-
-
-def write_custom(
-    parts: Iterable[Part], how: How, folder: Path, *, identity: str, fingerprint: str,
-    on_progress: Callable[[int], None],
-) -> None:  # fmt: skip
-    """Write parts into an empty folder, with the manifest.
-
-    Args:
-        parts: In the order train, validation, test where they are split.
-        how: How they are stored.
-        folder: Where.
-        identity: What was read, for people.
-        fingerprint: Of what it was made from.
-        on_progress: Called with the samples done.
-
-    Raises:
-        UserError: If samples differ in what they hold, or cannot be stored.
-        OSError: If the folder cannot take them.
-    """
-    writers: dict[str, Any] = {}
-    given: dict[str, list[int]] = {}
-    groups: list[str] | None = None
-    done = 0
-    for part in parts:
-        for side, columns in (("inputs", part.inputs), ("targets", part.targets)):
-            if side not in writers:
-                writers[side] = _writers(folder, side, columns, how)
-            _refuse_other(writers[side], columns, side, done)
-            map_columns(lambda writer, samples: writer.write(samples, done), writers[side], columns)  # noqa: B023
-        groups = _with_groups(groups, part, done)
-        done += part.samples
-        if part.split is not None:
-            given.setdefault(part.split, [done - part.samples, done])[1] = done
-        on_progress(done)
-    if done < 2:
-        raise UserError(
-            "at least 2 samples, one to train on and one to validate on", f"{done} from {identity}",
-            "Have read(data) give more.",
-        )  # fmt: skip
-    inputs, targets = (map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
-    _refuse_unused({"inputs": inputs, "targets": targets}, how)
-    ranges: Ranges = {split: (rows[0], rows[1]) for split, rows in given.items()}
-    meta = {
-        "schema_version": PREPARED_SCHEMA,
-        "source": identity,
-        "fingerprint": fingerprint,
-        "kind": "custom",
-        "count": done,
-        "input_shape": inputs.shape if isinstance(inputs, Column) else (),
-        "dtype": None,
-        "scale": None,
-        "ignore": None,
-        "class_names": _class_names(targets, how.class_names),
-        "given": ranges,
-        "names": None,
-        "groups": groups,
-        "arrays": digests(folder),
-        "left_out": [],
-        "understood": _understood(inputs, targets),
-        "columns": {"inputs": _as_json(inputs), "targets": _as_json(targets)},
-    }
-    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
-
-
-def _writers(folder: Path, side: str, columns: Any, how: How) -> Any:
+def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
     def writer(name: str | None) -> ColumnWriter:
-        if name is not None:
-            refuse_name(name, side)
-        known = side if name is None else name
+        if name is not None and (not isinstance(name, str) or not NAME.fullmatch(name)):
+            raise UserError(
+                f"names of {side} of letters, digits and _, as Keras's inputs have them",
+                repr(name),
+                "Rename it in read(data).",
+            )
+        key = side if name is None else name
         label = f"the {side}" if name is None else f"{side[:-1]} {name!r}"
-        vocabulary = how.vocabularies.get(known)
+        vocabulary = storing.vocabularies.get(key)
         return ColumnWriter(
             folder, stem(side, name), label,
-            sequence=known in how.sequences, vocabulary=list(vocabulary) if vocabulary else None,
+            sequence=key in storing.sequences, vocabulary=list(vocabulary) if vocabulary else None,
         )  # fmt: skip
 
     return {name: writer(name) for name in columns} if isinstance(columns, Mapping) else writer(None)
 
 
-def _refuse_other(writers: Any, columns: Any, side: str, done: int) -> None:
+def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> None:
     names = [sorted(given) if isinstance(given, Mapping) else [] for given in (writers, columns)]
     if names[0] != names[1]:
         first, now = (", ".join(name) or "one without a name" for name in names)
@@ -331,20 +309,10 @@ def _refuse_other(writers: Any, columns: Any, side: str, done: int) -> None:
         )
 
 
-def _with_groups(groups: list[str] | None, part: Part, done: int) -> list[str] | None:
-    if done and (groups is None) != (part.groups is None):
-        raise UserError(
-            "a group for every sample, or for none", f"another answer from sample {done} on",
-            "Give groups for all samples.",
-        )  # fmt: skip
-    return None if part.groups is None else [*(groups or ()), *part.groups]
-
-
-def _refuse_unused(described: dict[str, Described], how: How) -> None:
+def _refuse_unused(described: dict[str, Described], storing: Storing) -> None:
     """Refuse names in `sequences` and `vocabularies` that there are none of: they are misspelt."""
-    names = {side for side, one in described.items() if isinstance(one, Column)}
-    names |= {name for one in described.values() if not isinstance(one, Column) for name in one}
-    unknown = [name for name in (*how.sequences, *how.vocabularies) if name not in names]
+    names = {name or side for side, columns in described.items() for name, _ in named(columns)}
+    unknown = [name for name in (*storing.sequences, *storing.vocabularies) if name not in names]
     if unknown:
         raise UserError(
             f"names of inputs and targets in `sequences` and `vocabularies`: {', '.join(sorted(names))}",
@@ -367,10 +335,6 @@ def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
     return names
 
 
-def _understood(inputs: Described, targets: Described) -> str:
-    return f"inputs {_in_words(inputs)}; targets {_in_words(targets)}"
-
-
 def _in_words(described: Described) -> str:
     def one(name: str | None, column: Column) -> str:
         kind = f"{len(column.vocabulary)} texts" if column.vocabulary else column.dtype
@@ -378,7 +342,3 @@ def _in_words(described: Described) -> str:
         return f"{'' if name is None else f'{name} '}{shape} of {kind}"
 
     return ", ".join(one(name, column) for name, column in named(described))
-
-
-def _as_json(described: Described) -> Any:
-    return map_columns(Column.as_json, described)

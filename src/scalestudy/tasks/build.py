@@ -1,4 +1,4 @@
-"""`python -m scalestudy.tasks.weights FILE INFO`: build a user's model once, network allowed, and try it.
+"""`python -m scalestudy.tasks.build FILE INFO`: build a user's model once, network allowed, and try it.
 
 Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them. A model
 that could not be saved, or does not fit its data, is refused here, before a job waits in a queue for it.
@@ -16,17 +16,15 @@ from typing import Any
 from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.engines import engine_traits
-from scalestudy.tasks import asked
-from scalestudy.tasks.answer import answer
+from scalestudy.tasks.file import answer, limit_time
 from scalestudy.util.imports import without_unused
 
 KERAS = "tensorflow"
 """The engine whose tasks are built here."""
 
 
-def built(path: str, info: str) -> dict[str, Any]:
+def build(path: str, info: str) -> dict[str, Any]:
     """Build it, try it, and count its parameters; raises what the file raises."""
-    asked.begin()
     engine = engine_traits(KERAS)
     os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
     with without_unused(engine.unused):
@@ -36,24 +34,24 @@ def built(path: str, info: str) -> dict[str, Any]:
         from scalestudy.tasks.load import module_of, task_of
         from scalestudy.tasks.saving import prove_savable
         from scalestudy.tasks.trial import forward, try_task
-        from scalestudy.tasks.trial_words import look_over
+        from scalestudy.tasks.trial_notes import notes_on
 
-    asked_for = json.loads(info)
-    prepared, given = Prepared.open(asked_for["prepared"]), asked_for.get("train")
-    train = None if given is None else ResolvedTrain.model_validate(given)
-    asked.users_code()
+    settings = json.loads(info)
+    prepared, train = Prepared.open(settings["prepared"]), settings.get("train")
+    resolved = resolved_train(path, TrainSettings()) if train is None else ResolvedTrain.model_validate(train)
+    limit_time()
     module = module_of(path)
-    task = task_of(module, DataInfo.of(prepared), train or resolved_train(path, TrainSettings()))
+    task = task_of(module, DataInfo.of(prepared), resolved)
     # Whether there is room where a run is written, the run finds out.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
     if is_ours(path):
         return {"parameters": task.model.count_params(), "notes": []}
     outputs = forward(task, prepared, path)
-    notes = look_over(module, task, prepared, outputs)
+    notes = notes_on(module, task, prepared, outputs)
     try_task(task, prepared, outputs, path)
     return {"parameters": task.model.count_params(), "notes": notes}
 
 
 if __name__ == "__main__":
-    answer(sys.argv[1], lambda: built(*sys.argv[1:3]))
+    answer(sys.argv[1], lambda: build(*sys.argv[1:3]))

@@ -9,6 +9,9 @@ from typing import Any
 import keras
 import numpy as np
 
+LOGITS = "_keras_logits"
+"""Where Keras keeps the logits behind a softmax or sigmoid; private to it, and used here alone."""
+
 
 def split_ignored(targets: Any, ignore: int | None) -> tuple[Any, Any]:
     """Targets with 0 where they count in nothing, and where they do count (None: everywhere)."""
@@ -39,8 +42,7 @@ def likeliest(outputs: Any) -> Any:
 
 def probabilities(outputs: Any) -> Any:
     """Probability of each class, shape [..., classes]; of a single channel those of both classes."""
-    ops = keras.ops
-    return ops.concatenate([1 - outputs, outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
+    return keras.ops.concatenate([1 - outputs, outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
 
 
 def widened(outputs: Any) -> Any:
@@ -52,10 +54,6 @@ def widened(outputs: Any) -> Any:
     if logits is not None:
         setattr(wide, LOGITS, ops.cast(logits, "float32"))
     return wide
-
-
-LOGITS = "_keras_logits"
-"""Where Keras keeps the logits behind a softmax or sigmoid; private to it, and used here alone."""
 
 
 def total(truths: Any) -> Any:
@@ -79,6 +77,7 @@ def flat(values: Any, valid: Any, fill: Any) -> Any:
     return ops.reshape(values, (-1,))
 
 
-def as_array(variable: Any) -> Any:
-    """What a variable holds, or each of its copies, as a NumPy array."""
-    return keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(variable))
+def mean_over_rest(losses: Any) -> Any:
+    """Mean of `losses` (shape [B, ...]) over all axes but the first: shape [B]."""
+    rest = tuple(range(1, len(losses.shape)))
+    return keras.ops.mean(losses, axis=rest) if rest else losses

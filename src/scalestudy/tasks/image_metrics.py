@@ -1,0 +1,178 @@
+"""Metrics that have a value for every image: of boundaries, and of objects."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.tasks.label_metrics import ClassMetric, Values, as_array, by_index, mean_of
+from scalestudy.tasks.labels import is_of, likeliest, split_ignored
+
+THRESHOLDS = np.arange(50, 100, 5) / 100
+"""Of the Data Science Bowl 2018, 0.5 to 0.95."""
+
+
+class OverImages(ClassMetric):
+    """Base: sums of values over images, and of how many images have one, of each class apart.
+
+    Of two classes, the value is that of the second, the foreground; of more, the mean of those from `first`
+    on. Where no image has a value, the metric is 1.
+    """
+
+    first = 0
+    """The first of more than two classes that has a value."""
+
+    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
+        super().__init__(classes, ignore, name)
+        self.first = 1 if classes == 2 else self.first
+        shape = (classes - self.first,)
+        self.sum, self.images = self.sums("sum", shape), self.sums("images", shape)
+
+    def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
+        """Value and weight (1, or 0 without a value) of each image and class, both float64 [B, classes]."""
+        raise NotImplementedError
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch: classes [B, H, W], outputs [B, H, W, 1] or [B, H, W, classes]."""
+        values, weights = self._of_images(y_true, y_pred)
+        self.sum.assign(self.sum + keras.ops.sum(values * weights, axis=0))
+        self.images.assign(self.images + keras.ops.sum(weights, axis=0))
+
+    def _values(self) -> Values:
+        total, images = map(as_array, (self.sum, self.images))
+        return np.where(images > 0, total / np.maximum(images, 1), np.nan)
+
+    def result(self) -> Any:
+        """The mean over classes of the mean over images, a scalar."""
+        return mean_of(self._values(), 1.0)
+
+    def parts(self) -> dict[int, float]:
+        """Value of each class, of more than two, by its index, as far as it has one."""
+        return by_index(self._values(), self.first) if self.classes > 2 else {}
+
+
+class BoundaryF1(OverImages):
+    """2 P R / (P + R) of each image and class, averaged (Csurka et al. 2013; F of Perazzi et al. 2016).
+
+    P is the share of the predicted boundary's pixels that lie within the tolerance of the true one, R the
+    share of the true boundary's within the tolerance of the predicted one. A pixel of a class is on its
+    boundary if one of its four neighbours is of another class; what lies beyond the image, or is ignored, is
+    no neighbour. An image in which neither has a boundary is left out; where one has, it counts 0. The
+    `tolerance` is the greatest distance in pixels, between their centres.
+    """
+
+    options = ("tolerance",)
+
+    def __init__(
+        self, classes: int = 2, ignore: int | None = None, tolerance: float = 2.0, name: str | None = None
+    ) -> None:
+        super().__init__(classes, ignore, name or "boundary_f1")
+        self.tolerance = tolerance
+
+    def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
+        ops = keras.ops
+        true, valid = split_ignored(true, self.ignore)
+        of_true, of_predicted = (
+            boundary(is_of(labels, self.classes)[..., self.first :], valid)
+            for labels in (true, likeliest(outputs))
+        )
+        disk = disk_of(self.tolerance)
+        count_true, count_predicted = _pixels(of_true), _pixels(of_predicted)
+        precision = _pixels(of_predicted * dilated(of_true, disk)) / ops.maximum(count_predicted, 1.0)
+        recall = _pixels(of_true * dilated(of_predicted, disk)) / ops.maximum(count_true, 1.0)
+        both = precision + recall
+        counted = ops.cast(count_true + count_predicted > 0, "float64")
+        return 2 * precision * recall / ops.where(both > 0, both, ops.ones_like(both)), counted
+
+
+def boundary(of_class: Any, valid: Any) -> Any:
+    """1 on the boundary of each class, else 0; shape [B, H, W, classes], float32.
+
+    Args:
+        of_class: Whether each pixel is of each class, the same shape.
+        valid: Whether it counts, shape [B, H, W]; None for everywhere.
+    """
+    ops = keras.ops
+    counted = filled = ops.cast(of_class, "float32")
+    if valid is not None:
+        mask = ops.cast(ops.expand_dims(valid, -1), "float32")
+        counted, filled = counted * mask, ops.maximum(filled, 1.0 - mask)
+    # A minimum over the cross of four neighbours. Pooling leaves out what lies beyond the image.
+    around = [ops.max_pool(-filled, size, strides=1, padding="same") for size in ((3, 1), (1, 3))]
+    return counted * ops.cast(ops.maximum(*around) > -1.0, "float32")
+
+
+def disk_of(radius: float) -> NDArray[np.float32]:
+    """Ones within `radius` of the middle, shape [k, k]."""
+    reach = np.arange(-int(radius), int(radius) + 1)
+    return (np.hypot(*np.meshgrid(reach, reach)) <= radius).astype(np.float32)
+
+
+def dilated(pixels: Any, disk: NDArray[np.float32]) -> Any:
+    """1 wherever a pixel that is 1 lies within the disk, else 0; shape [B, H, W, classes]."""
+    kernel = np.repeat(disk[:, :, None, None], pixels.shape[-1], axis=2)
+    # Sums of ones are exact; half of one is beyond all rounding of faster arithmetic.
+    return keras.ops.cast(keras.ops.depthwise_conv(pixels, kernel, padding="same") > 0.5, "float32")
+
+
+def _pixels(truths: Any) -> Any:
+    ops = keras.ops
+    return ops.sum(ops.cast(ops.sum(truths, axis=2), "float64"), axis=1)
+
+
+class ObjectAP(OverImages):
+    """The mean over thresholds of TP / (TP + FP + FN) of each image, averaged over images.
+
+    The metric of the Data Science Bowl 2018 (Caicedo et al. 2019): a true and a predicted object match at a
+    threshold if their IoU is above it, which leaves no choice from 0.5 on. Objects are the connected parts of
+    a class's pixels, in truth and in prediction; the first class is the background. An image without any
+    object in both is left out. `connectivity` is 8, or 4 without diagonal neighbours.
+    """
+
+    first = 1
+    options = ("connectivity",)
+
+    def __init__(
+        self, classes: int = 2, ignore: int | None = None, connectivity: int = 8, name: str | None = None
+    ) -> None:
+        super().__init__(classes, ignore, name or "object_ap")
+        self.connectivity = connectivity
+
+    def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
+        """Score of each image and class, computed on the host."""
+        import tensorflow as tf
+
+        def scores(true: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+            if self.ignore is not None:
+                true, predicted = (np.where(true == self.ignore, 0, mask) for mask in (true, predicted))
+            values = [
+                object_score(one == label, other == label, self.connectivity)
+                for one, other in zip(true, predicted, strict=True)
+                for label in range(self.first, self.classes)
+            ]
+            array = np.array(values, np.float64).reshape(len(true), -1)
+            return np.nan_to_num(array), np.isfinite(array).astype(np.float64)
+
+        values, weights = tf.numpy_function(scores, [true, likeliest(outputs)], [tf.float64, tf.float64])
+        for tensor in (values, weights):
+            tensor.set_shape((None, self.classes - self.first))
+        return values, weights
+
+
+def object_score(true: NDArray[np.bool_], predicted: NDArray[np.bool_], connectivity: int) -> float:
+    """Mean over thresholds of TP / (TP + FP + FN) of one image's pixels [H, W]; NaN without any object."""
+    from scipy.ndimage import generate_binary_structure, label
+
+    near = generate_binary_structure(2, 2 if connectivity == 8 else 1)
+    (one, ones), (two, twos) = label(true, near), label(predicted, near)
+    if ones + twos == 0:
+        return float("nan")
+    pairs = np.bincount(one.ravel() * (twos + 1) + two.ravel(), minlength=(ones + 1) * (twos + 1))
+    both = pairs.reshape(ones + 1, twos + 1)
+    sizes = both.sum(axis=1)[1:, None], both.sum(axis=0)[None, 1:]
+    both = both[1:, 1:]
+    # Only pairs that are more than half of their union can match: at most one of each row and column.
+    iou = (both / (sizes[0] + sizes[1] - both)).ravel()
+    hits = (iou[None] > THRESHOLDS[:, None]).sum(axis=1)
+    return float(np.mean(hits / (ones + twos - hits)))

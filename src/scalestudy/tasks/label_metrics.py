@@ -1,0 +1,302 @@
+"""Metrics of labels, summed over a whole set and divided once, so that workers' sums add up exactly."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.tasks.labels import flat, is_of, likeliest, probabilities, split_ignored, total
+
+Values = NDArray[np.float64]
+
+
+class ClassMetric(keras.Metric):
+    """Base of all metrics of classes.
+
+    Sums are float64: float32 stops counting at 2^24 pixels, which 22 images of 768 x 1024 exceed.
+
+    Args:
+        classes: Number of classes.
+        ignore: Label that does not count, or None.
+        name: Name of the metric.
+    """
+
+    better, bounded = "higher", True
+    options: tuple[str, ...] = ()
+    """Further arguments, kept as attributes of the same names."""
+
+    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
+        super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
+        self.classes, self.ignore = classes, ignore
+
+    def sums(self, name: str, shape: tuple[int, ...] = ()) -> keras.Variable:
+        """A new variable of sums."""
+        return self.add_variable(shape, "zeros", dtype="float64", name=name)
+
+    def get_config(self) -> dict[str, Any]:
+        """Arguments that make the same metric again."""
+        return {key: getattr(self, key) for key in ("classes", "ignore", "name", *self.options)}
+
+
+def as_array(variable: Any) -> Any:
+    """What a variable holds, or each of its copies, as a NumPy array."""
+    return keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(variable))
+
+
+def mean_of(values: Values, nothing: float) -> float:
+    """The mean of the classes that have a value; `nothing` where none has."""
+    return float(np.nanmean(values)) if np.isfinite(values).any() else nothing
+
+
+def by_index(values: Values, first: int = 0) -> dict[int, float]:
+    """Values by the index of their class, from `first` on, without those that have none (NaN)."""
+    return {index: float(value) for index, value in enumerate(values, first) if np.isfinite(value)}
+
+
+class Overlap(ClassMetric):
+    """Base: labels of each class that are true, predicted, or both.
+
+    Of two classes a metric is that of the second, the foreground; of more, the mean over classes. A class
+    that occurs neither in truth nor in predictions has no value and is left out of the mean; where no class
+    has one, the metric is 1: nothing was to be found, and nothing was.
+    """
+
+    of_background = False
+    """Whether the first of two classes counts as well."""
+
+    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
+        super().__init__(classes, ignore, name)
+        shape = (1 if classes == 2 else classes,)
+        self.intersection, self.true = self.sums("intersection", shape), self.sums("true", shape)
+        self.predicted, self.seen = self.sums("predicted", shape), self.sums("seen")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch.
+
+        Args:
+            y_true: Class of each label, shape [B] or [B, H, W].
+            y_pred: Outputs, shape [..., 1] or [..., classes].
+            sample_weight: Not supported: every sample counts once.
+        """
+        ops = keras.ops
+        y_true, valid = split_ignored(y_true, self.ignore)
+        if self.classes == 2:
+            true = ops.expand_dims(ops.equal(ops.cast(y_true, "int64"), 1), -1)
+            single = y_pred.shape[-1] == 1
+            predicted = y_pred >= 0.5 if single else ops.expand_dims(ops.equal(likeliest(y_pred), 1), -1)
+        else:
+            true, predicted = is_of(y_true, self.classes), is_of(likeliest(y_pred), self.classes)
+        if valid is None:
+            of_sample = np.prod(y_true.shape[1:], dtype="float64")
+            seen = ops.cast(of_sample, "float64") * ops.cast(ops.shape(y_true)[0], "float64")
+        else:
+            valid = ops.expand_dims(valid, -1)
+            true, predicted = ops.logical_and(true, valid), ops.logical_and(predicted, valid)
+            seen = total(valid)[0]
+        both = ops.logical_and(true, predicted)
+        for variable, labels in ((self.intersection, both), (self.true, true), (self.predicted, predicted)):
+            variable.assign(variable + total(labels))
+        self.seen.assign(self.seen + seen)
+
+    def counts(self, *, background: bool) -> tuple[Values, Values, Values]:
+        """Labels that are both, true and predicted, of each class; of two, of the first only on demand."""
+        sums = tuple(map(as_array, (self.intersection, self.true, self.predicted)))
+        if self.classes > 2 or not background:
+            return sums
+        (both, true, predicted), seen = sums, float(as_array(self.seen))
+        first = (seen - true - predicted + both, seen - true, seen - predicted)
+        return tuple(np.concatenate(pair) for pair in zip(first, sums, strict=True))  # type: ignore[return-value]
+
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+        """Value of each class; NaN for those that have none."""
+        raise NotImplementedError
+
+    def result(self) -> Any:
+        """The metric, a scalar."""
+        return mean_of(self._of_classes(*self.counts(background=self.of_background)), 1.0)
+
+    def parts(self) -> dict[int, float]:
+        """Value of each class by its index, as far as it has one; of two classes, of both."""
+        return by_index(self._of_classes(*self.counts(background=True)))
+
+
+def ratio(above: Values, below: Values, occurring: Values) -> Values:
+    """`above` / `below`, 0 where nothing is below, and NaN of a class that does not occur."""
+    safe = np.where(below > 0, below, 1.0)
+    return np.where(occurring > 0, np.where(below > 0, above / safe, 0.0), np.nan)
+
+
+class IoU(Overlap):
+    """IoU = (Σyp + 1) / (Σy + Σp − Σyp + 1), with predictions thresholded at 0.5.
+
+    The definition is that of the published U-Net scaling study (Zenodo 10.5281/zenodo.7639190): its ones make
+    that of a class that occurs nowhere 1. Of more than two classes, the mean over all.
+    """
+
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+        union = true + predicted - both
+        return np.where(union > 0, (both + 1.0) / (union + 1.0), np.nan)
+
+    def result(self) -> Any:
+        """The IoU, a scalar."""
+        union = self.true + self.predicted - self.intersection
+        return keras.ops.mean((self.intersection + 1.0) / (union + 1.0))
+
+
+class Dice(Overlap):
+    """2 |A∩B| / (|A| + |B|) of each class's pixels over the whole set (Dice 1945)."""
+
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+        return ratio(2 * both, true + predicted, true + predicted - both)
+
+
+class Averaged(Overlap):
+    """Base of precision, recall and F1.
+
+    Args:
+        classes: Number of classes.
+        ignore: Label that does not count, or None.
+        average: "macro", the mean over classes (of two: the second), or "micro", that of all labels together.
+        name: Name of the metric.
+    """
+
+    options = ("average",)
+
+    def __init__(
+        self, classes: int = 2, ignore: int | None = None, average: str = "macro", name: str | None = None
+    ) -> None:
+        super().__init__(classes, ignore, name)
+        self.average = average
+
+    def result(self) -> Any:
+        """The metric, a scalar."""
+        if self.average == "macro":
+            return super().result()
+        # Every label has one true and one predicted class: micro precision, recall and F1 are all accuracy.
+        seen = float(as_array(self.seen))
+        return float(self.counts(background=True)[0].sum() / seen) if seen else 1.0
+
+
+class Precision(Averaged):
+    """Share of the labels predicted to be of a class that are; 0 where none is predicted."""
+
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+        return ratio(both, predicted, true + predicted - both)
+
+
+class Recall(Averaged):
+    """Share of a class's labels that are predicted; 0 where it is predicted, and there is none."""
+
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+        return ratio(both, true, true + predicted - both)
+
+
+class F1(Averaged):
+    """Harmonic mean of a class's precision and recall, 2 TP / (2 TP + FP + FN)."""
+
+    _of_classes = Dice._of_classes
+
+
+class BalancedAccuracy(Overlap):
+    """Mean recall of all classes that occur in truth, of two of both (Brodersen et al. 2010)."""
+
+    of_background = True
+
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+        return ratio(both, true, true)
+
+
+class ConfusionMatrix(ClassMetric):
+    """Counts, shape [classes, classes]: a row for each true class, a column for each predicted one.
+
+    Its scalar is the share of labels on the diagonal, the accuracy.
+    """
+
+    def __init__(self, classes: int = 2, ignore: int | None = None, name: str = "confusion_matrix") -> None:
+        super().__init__(classes, ignore, name)
+        self.counts = self.sums("counts", (classes, classes))
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch; see `Overlap`."""
+        ops, size = keras.ops, self.classes**2
+        y_true, valid = split_ignored(y_true, self.ignore)
+        index = ops.cast(y_true, "int64") * self.classes + likeliest(y_pred)
+        index = ops.cast(flat(index, valid, size), "int32")
+        counts = ops.bincount(index, minlength=size + 1)[:size]
+        self.counts.assign(self.counts + ops.reshape(ops.cast(counts, "float64"), self.counts.shape))
+
+    def matrix(self) -> NDArray[np.int64]:
+        """The counts so far."""
+        counts: NDArray[np.int64] = as_array(self.counts).astype(np.int64)
+        return counts
+
+    def result(self) -> Any:
+        """The accuracy, a scalar."""
+        counts = self.matrix()
+        return float(np.trace(counts) / max(1, counts.sum()))
+
+
+class OverLabels(ClassMetric):
+    """Base: a number for each label, averaged; 0 where there is no label."""
+
+    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
+        super().__init__(classes, ignore, name)
+        self.sum, self.seen = self.sums("sum"), self.sums("seen")
+
+    def _of_labels(self, true: Any, outputs: Any) -> Any:
+        """Truth or number of each label, shape as `true`."""
+        raise NotImplementedError
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch; see `Overlap`."""
+        ops = keras.ops
+        y_true, valid = split_ignored(y_true, self.ignore)
+        values = self._of_labels(y_true, y_pred)
+        counted = ops.ones_like(values, dtype="bool") if valid is None else valid
+        if keras.backend.standardize_dtype(values.dtype) == "bool":
+            added = total(ops.expand_dims(ops.logical_and(values, counted), -1))[0]
+        else:
+            added = ops.sum(ops.where(counted, ops.cast(values, "float64"), 0.0))
+        self.sum.assign(self.sum + added)
+        self.seen.assign(self.seen + total(ops.expand_dims(counted, -1))[0])
+
+    def result(self) -> Any:
+        """The mean, a scalar."""
+        return self.sum / keras.ops.maximum(self.seen, 1.0)
+
+
+class Accuracy(OverLabels):
+    """Share of labels whose most probable class is the true one."""
+
+    def _of_labels(self, true: Any, outputs: Any) -> Any:
+        return keras.ops.equal(keras.ops.cast(true, "int64"), likeliest(outputs))
+
+
+class TopK(OverLabels):
+    """Share of labels whose true class is among the `k` most probable: fewer than k are more probable."""
+
+    options = ("k",)
+
+    def __init__(
+        self, classes: int = 2, ignore: int | None = None, k: int = 5, name: str | None = None
+    ) -> None:
+        super().__init__(classes, ignore, name)
+        self.k = k
+
+    def _of_labels(self, true: Any, outputs: Any) -> Any:
+        ops, values = keras.ops, probabilities(outputs)
+        of_true = ops.where(is_of(true, self.classes), values, ops.full_like(values, -np.inf))
+        above = ops.cast(ops.greater(values, ops.max(of_true, axis=-1, keepdims=True)), "float32")
+        return ops.less(ops.sum(above, axis=-1), float(self.k))
+
+
+class Brier(OverLabels):
+    """½ Σ_c (p_c − y_c)², averaged over labels; of two classes (p − y)² (Brier 1950, halved)."""
+
+    better = "lower"
+
+    def _of_labels(self, true: Any, outputs: Any) -> Any:
+        values = keras.ops.cast(probabilities(outputs), "float32")
+        distance = keras.ops.square(values - keras.ops.cast(is_of(true, self.classes), "float32"))
+        return keras.ops.sum(distance, axis=-1) / 2

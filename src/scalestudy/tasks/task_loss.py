@@ -1,0 +1,179 @@
+"""The loss of a task, whatever its file gives: one number for each sample, and the variables it trains."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+import keras
+
+from scalestudy.study.formula import WrongFormula, called
+from scalestudy.study.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
+from scalestudy.tasks.base import DataInfo, by_name, refuse_unknown, symbolic, symbolic_outputs
+from scalestudy.tasks.labels import mean_over_rest
+from scalestudy.tasks.losses import Loss, sum_of
+from scalestudy.util.errors import UserError
+
+
+def task_loss(
+    given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo
+) -> tuple[Loss, list[keras.Variable]]:
+    """(targets, outputs) -> losses of shape [B], and the variables of the losses.
+
+    Args:
+        given: `loss` of the task file; a dictionary by the names of outputs, or for all of them together.
+        module: The task file.
+        model: Its model.
+        outputs: Names of the model's outputs.
+        data: What there is to know of the data.
+
+    Raises:
+        UserError: For names that there are none of, what is no loss, or a variable that is not trained.
+    """
+    file = str(module.__file__)
+    resolved = given(data) if of_data_alone(given) else given
+    if not isinstance(resolved, Mapping):
+        loss = _instance(resolved)
+        _build(loss, model, data)
+        # A name or a function as it was given: a function of the data may have looked at class weights.
+        whole = loss if isinstance(loss, keras.Loss | keras.layers.Layer) else given
+        return loss_of(whole, data, file), _variables_of([loss], file)
+    refuse_unknown(resolved, outputs, "outputs, for losses,", file)
+    if isinstance(data.targets, Mapping):
+        refuse_unknown(resolved, data.targets, "targets, for losses,", file)
+    weights = getattr(module, "loss_weights", {})
+    refuse_unknown(weights, resolved, "losses, for loss_weights,", file)
+    instances = {name: _instance(loss) for name, loss in resolved.items()}
+    losses = {name: loss_of(loss, data.of_output(name), file) for name, loss in instances.items()}
+    return summed(losses, weights, outputs), _variables_of(instances.values(), file)
+
+
+def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
+    """(targets, outputs) -> losses of shape [B].
+
+    Args:
+        given: A formula ("0.5*bce + dice"), the name of a loss of Keras's, one of its losses or their
+            classes, or a function (targets, outputs) -> losses of shape [B, ...]; or a function of the data
+            alone that gives any of these.
+        data: What there is to know of the data.
+        where: Where it was written, for messages.
+
+    Raises:
+        UserError: If the text names no loss, or class weights are given to one that takes none.
+    """
+    if of_data_alone(given):
+        loss = given(data)  # a function that it gives may have looked at the class weights
+        return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
+    # Keras's names have no signs in them; where both have a name, it is ours, which is of samples.
+    if isinstance(given, str) and (called(given) in LOSSES or not given.replace("_", "").isalnum()):
+        try:
+            terms = loss_terms(given)
+        except WrongFormula as wrong:
+            raise UserError(f"{wrong.expected} as the loss", f"{given!r} in {where}", wrong.action) from None
+        if data.class_weights is not None:
+            refuse_unweighted(terms)
+        return sum_of(terms, data)
+    if data.class_weights is not None:
+        raise unweighted(getattr(given, "__name__", str(given)))
+    return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
+
+
+def summed(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list[str]) -> Loss:
+    """The losses of the outputs, each with its weight (1 if it has none), summed for each sample."""
+
+    def of_samples(targets: Any, outputs: Any) -> Any:
+        named = by_name(names, outputs)
+        terms = [weights.get(name, 1.0) * loss(targets[name], named[name]) for name, loss in losses.items()]
+        return sum(terms[1:], terms[0])
+
+    return of_samples
+
+
+def of_data_alone(given: Any) -> bool:
+    """Whether it is a function that takes the data, and nothing else that it must be given."""
+    return inspect.isfunction(given) and len(required(given)) == 1
+
+
+def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Parameters without a default."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter for parameter in parameters if parameter.default is parameter.empty]
+
+
+def _instance(given: Any) -> Any:
+    """A loss from its class; anything else as it is."""
+    is_class = isinstance(given, type) and issubclass(given, keras.Loss | keras.layers.Layer)
+    return given() if is_class else given
+
+
+def _of_keras(name: str, where: str) -> Any:
+    try:
+        return keras.losses.get(name)
+    except ValueError:
+        try:
+            loss_terms(name)
+        except WrongFormula as wrong:
+            action = f"{wrong.action} Or take the name of one of Keras's losses."
+        raise UserError("a loss that has a name", f"{name!r} in {where}", action) from None
+
+
+def _of_samples(given: Any) -> Loss:
+    loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
+    # `call` gives the losses before Keras takes their mean, which would forget how many there were.
+    values = loss.call if isinstance(loss, keras.Loss) else loss
+    name = getattr(loss, "__name__", type(loss).__name__)
+    pairwise = getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith(
+        "sparse"
+    )
+
+    def of_samples(targets: Any, outputs: Any) -> Any:
+        # Targets [B, ...] for outputs [B, ..., 1] as [B, ..., 1]: Keras would take means over samples.
+        if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
+            targets = keras.ops.expand_dims(targets, -1)
+        return mean_over_rest(values(targets, outputs))
+
+    return of_samples
+
+
+def _build(loss: Any, model: keras.Model, data: DataInfo) -> None:
+    """Have a layer that is a loss make its weights, where it has not yet: before any step is compiled."""
+    if not isinstance(loss, keras.layers.Layer) or loss.built or not (data.inputs and data.targets):
+        return
+    try:
+        outputs = symbolic_outputs(model, data.inputs)
+    except Exception:  # of a class of the user's own: the trial finds the line that is at fault
+        return
+    loss(
+        symbolic(data.targets),
+        keras.tree.map_structure(lambda output: keras.KerasTensor(output.shape, output.dtype), outputs),
+    )
+
+
+def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
+    """The variables of losses that are layers, or hold variables and layers; in their order, each once."""
+    variables: dict[int, keras.Variable] = {}
+    visited: set[int] = set()
+
+    def collect(thing: Any) -> None:
+        if id(thing) in visited:
+            return
+        visited.add(id(thing))
+        if isinstance(thing, keras.Variable):
+            variables[id(thing)] = thing
+        elif isinstance(thing, keras.layers.Layer):
+            variables.update({id(variable): variable for variable in thing.variables})
+        elif isinstance(thing, keras.Loss | dict | list | tuple):
+            inner = vars(thing) if isinstance(thing, keras.Loss) else thing
+            for value in inner.values() if isinstance(inner, dict) else inner:
+                collect(value)
+
+    for loss in losses:
+        collect(loss)
+    untrained = [variable.path for variable in variables.values() if not variable.trainable]
+    if untrained:  # every worker would keep one of its own
+        raise UserError(
+            f"a loss in {file} whose variables are all trained",
+            f"{untrained[0]}, which is not: each worker would have another",
+            "Make it trainable, or a constant.",
+        )
+    return list(variables.values())
