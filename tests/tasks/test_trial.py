@@ -56,8 +56,7 @@ def tried(folder, prepared, **parts):
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.file import import_file
     from scalestudy.tasks.load import task_of
-    from scalestudy.tasks.trial import forward, try_task
-    from scalestudy.tasks.trial_notes import notes_on
+    from scalestudy.tasks.trial import forward, notes_on, try_task
 
     file = folder / "my_task.py"
     file.write_text(FORM.format(**GOOD | parts))
@@ -74,10 +73,6 @@ def test_a_good_task_is_left_in_peace(tmp_path, digits):
 
 
 FAULTS = {
-    "softmax of one unit": (
-        {"last": "layers.Dense(1, activation='softmax')", "loss": "loss = 'mse'"},
-        "one unit in the layer dense",
-    ),
     "too few units": ({"last": "layers.Dense(5, activation='softmax')"}, r"5 units|received label value"),
     "binary loss for ten classes": (
         {"last": "layers.Dense(1, activation='sigmoid')", "loss": "loss = 'binary_crossentropy'",
@@ -154,6 +149,14 @@ def test_a_fault_is_told_before_the_start(tmp_path, digits, fault):
         (
             {"loss": "loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)"},
             "leave one of them out",
+        ),
+        (
+            {
+                "last": "layers.Dense(1, activation='softmax')",
+                "loss": "loss = 'mse'",
+                "metrics": "metrics = ['mae']",
+            },
+            "a softmax over one unit",
         ),
         ({"rest": "callback = []"}, "did you mean callbacks?"),
     ],

@@ -33,8 +33,7 @@ def build(path: str, info: str) -> dict[str, Any]:
         from scalestudy.tasks.base import DataInfo
         from scalestudy.tasks.load import module_of, task_of
         from scalestudy.tasks.saving import prove_savable
-        from scalestudy.tasks.trial import forward, try_task
-        from scalestudy.tasks.trial_notes import notes_on
+        from scalestudy.tasks.trial import forward, notes_on, try_task
 
     settings = json.loads(info)
     prepared, train = Prepared.open(settings["prepared"]), settings.get("train")

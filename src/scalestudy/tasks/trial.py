@@ -1,22 +1,29 @@
 """A task tried on two samples of its data, forward and backward, before anything is started or queued."""
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from scalestudy.data.columns import leaves, like, map_columns
+from scalestudy.data.columns import Column, leaves, like, map_columns
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.tasks.base import Task
+from scalestudy.tasks.base import Task, by_name
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import told
 
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
 """What TensorFlow and Keras say of a NumPy function that was given what is only computed later."""
+OPTIONAL = (
+    "better", "callbacks", "data", "kind", "train", "read", "sequences", "vocabularies", "class_names",
+    "loss_weights", "training_losses", "gradients",
+)  # fmt: skip
+"""Names of a task file that it may leave out, so that nobody misses one that is misspelt."""
 
 
 def forward(task: Task, prepared: Prepared, file: str) -> Any:
@@ -59,6 +66,111 @@ def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
     for name, metric in task.metrics.items():
         with _explained(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
             _refuse_other_sums(name, metric, task.seen_by(name, targets, outputs), file)
+
+
+def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -> list[str]:
+    """Notes on what is likely wrong although it computes; refuses what is certainly wrong.
+
+    Args:
+        module: The task file, imported.
+        task: What it defines.
+        prepared: Its data.
+        outputs: What `forward` gave.
+
+    Raises:
+        UserError: Labels that the outputs have no unit for or that the loss does not take.
+    """
+    absent = [name for name in OPTIONAL if not hasattr(module, name)]
+    notes = [
+        f"Note: {name} in {module.__file__} is not used; did you mean {near[0]}?"
+        for name in vars(module)
+        if not name.startswith("_") and name not in OPTIONAL
+        if (near := difflib.get_close_matches(name, absent, 1, 0.88))
+    ]
+    for given, tensor, column in _losses(module, task, prepared, outputs):
+        values = np.asarray(tensor)
+        low, high, units = values.min(), values.max(), values.shape[-1]
+        if units == 1 and low == high == 1:
+            notes.append(
+                "Note: every output is 1, as a softmax over one unit always is: give the last layer one unit "
+                'a class, or activation="sigmoid" with binary_crossentropy.'
+            )
+        kind, logits = _crossentropy(given)
+        if kind is None:
+            continue
+        _refuse_labels(kind, units, column, prepared)
+        if not logits and (low < -1e-3 or high > 1.001):
+            notes.append(
+                f"Note: the outputs are no probabilities ({low:.3g} to {high:.3g}), which {kind} takes them "
+                "for: give from_logits=True, or end the model with a softmax or sigmoid."
+            )
+        elif logits and low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3):
+            notes.append(
+                f"Note: the outputs are probabilities, as a softmax gives them, and {kind} has "
+                "from_logits=True, which does not fit: leave one of them out."
+            )
+    _refuse_accuracy_of_one(task, by_name(task.outputs, outputs))
+    return notes
+
+
+def _losses(
+    module: ModuleType, task: Task, prepared: Prepared, outputs: Any
+) -> Iterator[tuple[Any, Any, Column | None]]:
+    """Each loss as the file gives it, with the outputs and the targets that it is of."""
+    given = getattr(module, "loss", None)
+    targets = prepared.columns[1] if prepared.columns else None
+    if isinstance(given, Mapping):
+        for name, loss in given.items():
+            column = targets.get(name) if isinstance(targets, dict) else None
+            yield loss, by_name(task.outputs, outputs)[name], column
+    elif not isinstance(outputs, list | tuple | Mapping):
+        yield given, outputs, targets if isinstance(targets, Column) else None
+
+
+def _crossentropy(loss: Any) -> tuple[str | None, bool]:
+    """Name of one of Keras's cross-entropies, None for any other loss; and whether it takes logits."""
+    if isinstance(loss, str):
+        try:
+            loss = keras.losses.get(loss)
+        except ValueError:
+            return None, False
+    name = getattr(loss, "__name__", type(loss).__name__)
+    if "crossentropy" not in name.lower() or getattr(keras.losses, name, None) is None:
+        return None, False
+    config = loss.get_config() if isinstance(loss, keras.Loss) else {}
+    return name, bool(config.get("from_logits", False))
+
+
+def _refuse_labels(kind: str, units: int, column: Column | None, prepared: Prepared) -> None:
+    if column is not None:
+        classes, lowest, highest = column.classes, column.lowest, column.highest
+    else:
+        classes, lowest = prepared.classes if prepared.columns is None else 0, 0
+        highest = classes - 1
+    if kind.lower().replace("_", "").startswith("sparsecategorical") and classes > units:
+        raise UserError(
+            f"an output unit for each of the {classes} classes (labels 0 to {classes - 1})",
+            f"{units} units",
+            "Give the last layer one unit a class: data.classes.",
+        )
+    if kind.lower().startswith("binary") and (highest > 1 or lowest < 0):
+        raise UserError(
+            f"targets from 0 to 1 for {kind}",
+            f"targets from {lowest:g} to {highest:g}",
+            "Take sparse_categorical_crossentropy with a unit for each class, or a loss for numbers.",
+        )
+
+
+def _refuse_accuracy_of_one(task: Task, outputs: Any) -> None:
+    for name, metric in task.metrics.items():
+        values = outputs[task.looks_at[name]] if name in task.looks_at else outputs
+        single = not isinstance(values, Mapping | list) and len(values.shape) > 1 and values.shape[-1] == 1
+        if type(metric) is keras.metrics.SparseCategoricalAccuracy and single:
+            raise UserError(
+                f"outputs of several classes for the metric {name!r}",
+                "one unit, of which the likeliest is always class 0",
+                "Take keras.metrics.BinaryAccuracy().",
+            )
 
 
 def two_samples(prepared: Prepared) -> tuple[Any, Any]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images.decode import read_header, read_image
+from scalestudy.data.images.decode import COLOUR_MODES, read_image
+from scalestudy.data.images.masks import MaskFile
 from scalestudy.data.images.open import opened
-from scalestudy.data.images.pillow import COLOUR_MODES
 from scalestudy.data.types import IGNORE, Array, Size
 from scalestudy.util.errors import UserError
 
@@ -23,16 +23,40 @@ _LINE = re.compile(r"(?P<first>.*?)(?P<rgb>\d{1,3}[\s,;]+\d{1,3}[\s,;]+\d{1,3})(
 
 @dataclass(frozen=True)
 class Colours:
-    """The class of each colour. `of_class` are (name, 0xRRGGBB) in the order of the classes."""
+    """The class of each colour.
+
+    Attributes:
+        of_class: (name, 0xRRGGBB) in the order of the classes; a name may stand for several colours.
+        origin: Where they were told, for messages.
+        file: The table that told them; None for `colours` under [data].
+
+    Raises:
+        UserError: two classes have one colour, or there are too many.
+    """
 
     of_class: tuple[tuple[str, int], ...]
     origin: str
     file: Path | None = None
-    """The table that told them."""
+
+    def __post_init__(self) -> None:
+        of_colour: dict[int, str] = {}
+        for name, colour in self.of_class:
+            if of_colour.setdefault(colour, name) != name:
+                raise UserError(
+                    "a colour for each class",
+                    f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in {self.origin}",
+                    "Give each class a colour of its own.",
+                )
+        if not 1 < len(self.names) < _NONE:
+            raise UserError(
+                f"colours of 2 to {_NONE - 1} classes",
+                f"{len(self.names)} in {self.origin}",
+                "Name each class with its colour, the background too.",
+            )
 
     @property
     def names(self) -> list[str]:
-        """Names of the classes; a name may stand for several colours."""
+        """Names of the classes."""
         return list(dict.fromkeys(name for name, _ in self.of_class if name.lower() != IGNORED))
 
     def indices(self, pixels: Array, name: str) -> Array:
@@ -62,16 +86,10 @@ class Colours:
 
 
 @dataclass(frozen=True)
-class ColouredMask:
+class ColouredMask(MaskFile):
     """A mask in a file of colours."""
 
-    path: Path
     colours: Colours
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """What it is made from."""
-        return (self.path,)
 
     def read(self, size: Size) -> Array:
         """Decode it: class indices [H, W].
@@ -86,37 +104,20 @@ class ColouredMask:
             )
         return self.colours.indices(pixels, str(self.path))
 
-    def turned(self) -> bool:
-        """Whether its EXIF orientation turns or mirrors it."""
-        return read_header(self.path).turned
-
-    def __str__(self) -> str:
-        return str(self.path)
-
 
 def of_settings(colours: dict[str, str]) -> Colours:
-    """The colours of `colours` under [data].
-
-    Raises:
-        UserError: two classes have one colour, or there are too many.
-    """
-    return _checked(Colours(tuple((name, int(text[1:], 16)) for name, text in colours.items()), "`colours`"))
+    """The colours of `colours` under [data]; raises as `Colours`."""
+    return Colours(tuple((name, int(text[1:], 16)) for name, text in colours.items()), "`colours`")
 
 
 def beside(folders: list[Path]) -> Colours | None:
-    """The colours of the first table that lies in one of these folders; None without one.
-
-    Raises:
-        UserError: two classes have one colour, or there are too many.
-    """
-    for folder in folders:
-        for name in TABLES:
-            file = folder / name
-            if file.is_file():
-                lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-                classes = [item for item in map(_class_of, lines) if item is not None]
-                if classes:
-                    return _checked(Colours(tuple(classes), name, file))
+    """The colours of the first table in one of these folders, None without one; raises as `Colours`."""
+    for file in (folder / name for folder in folders for name in TABLES):
+        if file.is_file():
+            lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+            classes = [item for item in map(_class_of, lines) if item is not None]
+            if classes:
+                return Colours(tuple(classes), file.name, file)
     return None
 
 
@@ -134,27 +135,9 @@ def _class_of(line: str) -> tuple[str, int] | None:
     match = _LINE.fullmatch(line.strip())
     if match is None:
         return None
-    name = next(csv.reader([match["first"] or match["last"]]), [""])
-    text = next((item.strip() for item in name if item.strip()), "")
+    fields = next(csv.reader([match["first"] or match["last"]]), [""])
+    name = next((field.strip() for field in fields if field.strip()), "")
     red, green, blue = map(int, re.findall(r"\d+", match["rgb"]))
-    if not text or max(red, green, blue) > 255:
+    if not name or max(red, green, blue) > 255:
         return None
-    return text, red << 16 | green << 8 | blue
-
-
-def _checked(colours: Colours) -> Colours:
-    of_colour: dict[int, str] = {}
-    for name, colour in colours.of_class:
-        if of_colour.setdefault(colour, name) != name:
-            raise UserError(
-                "a colour for each class",
-                f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in {colours.origin}",
-                "Give each class a colour of its own.",
-            )
-    if not 1 < len(colours.names) < _NONE:
-        raise UserError(
-            f"colours of 2 to {_NONE - 1} classes",
-            f"{len(colours.names)} in {colours.origin}",
-            "Name each class with its colour, the background too.",
-        )
-    return colours
+    return name, red << 16 | green << 8 | blue

@@ -9,39 +9,43 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageOps
 
-from scalestudy.data.images import pillow, tiff
+from scalestudy.data.images import tiff
 from scalestudy.data.images.open import opened, refusing
 from scalestudy.data.images.tiff import Stack
-from scalestudy.data.types import Size
+from scalestudy.data.types import Array, Size
 from scalestudy.util.errors import UserError
 
-Array = npt.NDArray[Any]
-
 GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")
+COLOUR_MODES = ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "PA")
 DEEP_PNG_MODES = ("RGB", "RGBA", "LA")
+_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 262, 274
 
 
 @dataclass(frozen=True)
 class Header:
-    """What is known of an image before its pixels are decoded; `size` is (height, width), turned upright."""
+    """What is known of an image before its pixels are decoded.
+
+    Attributes:
+        path: Its file.
+        size: Height and width, turned upright.
+        dtype: Of the pixels as they are stored.
+        channels: Without alpha.
+        stored: Height and width of the pixels as they are stored.
+        turned: Whether its EXIF orientation turns or mirrors it.
+        pages: Images in the file, each of which is a sample.
+        left: Further images in the file, which are left out.
+    """
 
     path: Path
     size: Size
     dtype: np.dtype[Any]
-    """Of the pixels as they are stored."""
     channels: int
-    """Without alpha."""
     stored: Size
-    """Height and width of the pixels as they are stored."""
     turned: bool
-    """Whether its EXIF orientation turns or mirrors it."""
     pages: int = 1
-    """Images in the file, each of which is a sample."""
     left: int = 0
-    """Further images in the file, which are left out."""
 
     @property
     def colour(self) -> bool:
@@ -51,11 +55,15 @@ class Header:
 
 @dataclass(frozen=True)
 class Pixels:
-    """A decoded file: `values` of shape [pages, H, W, channels], upright, as stored, without alpha."""
+    """A decoded file.
+
+    Attributes:
+        values: Shape [pages, H, W, channels], upright, as stored, without alpha.
+        see_through: Whether an alpha channel was dropped that is not opaque everywhere.
+    """
 
     values: Array
     see_through: bool
-    """Whether an alpha channel was dropped that is not opaque everywhere."""
 
 
 def read_header(path: Path, stack: Stack | None = None) -> Header:
@@ -70,23 +78,30 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
     """
     if _is_deep_tiff(path):
         with refusing(path):
-            pages = _seen(tiff.read_pages(path, stack), path)
+            pages = _checked(tiff.read_pages(path, stack), path)
         upright = pages.size[::-1] if pages.orientation >= 5 else pages.size
         turned = pages.orientation != 1
         return Header(path, upright, pages.dtype, pages.channels, pages.size, turned, pages.count, pages.left)
     with opened(path) as picture:
-        depth, mode = pillow.bits(picture), picture.mode
-        channels = 3 if pillow.is_colour(picture) else 1
+        depth, mode = _bits(picture), picture.mode
+        channels = 3 if _is_colour(picture) else 1
         deep = depth > 8 and not mode.startswith("I;16")
-        known = mode in (*GREY_MODES, *pillow.COLOUR_MODES, "P")
+        known = mode in (*GREY_MODES, *COLOUR_MODES, "P")
         if not known or (deep and not _is_deep_png(picture)):
             raise UserError(
                 "images of grey, RGB or CMYK colour, a palette or channels, with 1 to 32 bits each",
-                f"{path}, which is {pillow.described(mode, depth)}",
+                f"{path}, of {depth} bits in Pillow's mode {mode}",
                 "Convert it to 16-bit TIFF or PNG, or store the set as an .npz file of arrays.",
             )
-        _refuse_animation(picture, path)
-        stored, orientation = pillow.stored(picture)
+        # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first is the image.
+        frames = getattr(picture, "n_frames", 1)
+        if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
+            raise UserError(
+                "one image in a file",
+                f"{path}, an animation of {frames} images",
+                "Save each of them to a file of its own.",
+            )
+        stored, orientation = _stored(picture)
         dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
         upright = stored[::-1] if orientation in (5, 6, 7, 8) else stored
         return Header(path, upright, dtype, channels, stored, orientation != 1)
@@ -101,27 +116,27 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
     if _is_deep_tiff(path):
         with refusing(path):
             pages, values = tiff.read_stack(path, stack)
-            return _without_alpha(values, _seen(pages, path).channels)
+            return _without_alpha(values, _checked(pages, path).channels)
     with opened(path) as picture:
         if _is_deep_png(picture):
             import imagecodecs
 
             decoded: Array = imagecodecs.png_decode(path.read_bytes())
-            channels = 3 if pillow.is_colour(picture) else 1
-            _, orientation = pillow.stored(picture)
+            channels = 3 if _is_colour(picture) else 1
+            _, orientation = _stored(picture)
             return _without_alpha(tiff.upright(np.atleast_3d(decoded)[None], orientation), channels)
-        upright = pillow.upright(picture)
-        see_through = pillow.is_see_through(upright)
+        upright = _upright(picture)
+        see_through = _is_see_through(upright)
         if upright.mode.startswith("I;16"):
             grey = np.asarray(upright).astype(np.uint16)
-            values = (65535 - grey if pillow.white_is_zero(picture) else grey)[:, :, None]
-        elif pillow.is_colour(upright):
+            values = (65535 - grey if _is_white_zero(picture) else grey)[:, :, None]
+        elif _is_colour(upright):
             values = np.asarray(upright.convert("RGB"))
-        else:
+        elif upright.mode == "P":
             # A palette of greys holds the grey in each of its channels, so no weights of colours apply.
-            palette = upright.mode == "P"
-            values = np.asarray(upright.convert("RGB")) if palette else pillow.luma(upright)[:, :, None]
-            values = values[:, :, :1]
+            values = np.asarray(upright.convert("RGB"))[:, :, :1]
+        else:
+            values = _luma(upright)[:, :, None]
         return Pixels(values[None], see_through)
 
 
@@ -133,7 +148,7 @@ def read_image(path: Path, channels: int) -> Array:
     """
     values = read_pixels(path).values[0]
     if channels == 1 and values.shape[2] == 3 and values.dtype == np.uint8:
-        return pillow.luma(Image.fromarray(values))[:, :, None]
+        return _luma(Image.fromarray(values))[:, :, None]
     return np.repeat(values, channels, axis=2) if values.shape[2] < channels else values
 
 
@@ -145,42 +160,31 @@ def read_mask(path: Path, stack: Stack | None = None) -> Array:
     Raises:
         UserError: the file is damaged, coloured, or holds other than whole numbers.
     """
-    if not _is_deep_tiff(path):
-        with opened(path) as picture:
-            raw, upright = pillow.raw_mode(picture), pillow.upright(picture)
-            if upright.mode == "P":
-                return _paged(np.asarray(upright)[None], stack)
-            if upright.mode in ("1", "L", "LA"):
-                # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
-                grey = pillow.luma(upright) // {"L;2": 85, "L;4": 17}.get(raw, 1)
-                return _paged(grey[None], stack)
-            coloured = None
-            if upright.mode not in ("RGB", "RGBA", "RGBX") and not upright.mode.startswith("I;16"):
-                coloured = f"which is {pillow.described(upright.mode, pillow.bits(picture))}"
-        if coloured:
-            raise _no_mask(path, coloured)
-        values = read_pixels(path).values
-    else:
+    if _is_deep_tiff(path):
         with refusing(path):
             pages, values = tiff.read_stack(path, stack)
             values = values[..., : pages.channels]
+    else:
+        with opened(path) as picture:
+            raw, upright = _raw_mode(picture), _upright(picture)
+            mode = upright.mode
+            if mode in ("P", "1", "L", "LA"):
+                # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
+                levels = {"L;2": 85, "L;4": 17}.get(raw, 1)
+                mask = np.asarray(upright) if mode == "P" else _luma(upright) // levels
+                return mask[None] if stack == "samples" else mask
+            if mode not in ("RGB", "RGBA", "RGBX") and not mode.startswith("I;16"):
+                raise _no_mask(path, f"in Pillow's mode {mode}")
+        values = read_pixels(path).values
     if not (values == values[..., :1]).all():
         channels = "red, green and blue" if values.shape[-1] == 3 else f"{values.shape[-1]} channels"
         raise _no_mask(path, f"whose {channels} differ")
-    return _paged(_whole(values[..., 0], path), stack)
-
-
-def _paged(mask: Array, stack: Stack | None) -> Array:
-    return mask if stack == "samples" else mask[0]
-
-
-def _whole(mask: Array, path: Path) -> Array:
-    """A mask of floats, as ImageJ writes them, as the whole numbers that they are."""
-    if mask.dtype.kind != "f":
-        return mask
-    if not (np.isfinite(mask).all() and (mask == np.rint(mask)).all()):
-        raise _no_mask(path, "with values that are no whole numbers")
-    return mask.astype(np.int64)
+    masks = values[..., 0]
+    if masks.dtype.kind == "f":  # as ImageJ writes them
+        if not (np.isfinite(masks).all() and (masks == np.rint(masks)).all()):
+            raise _no_mask(path, "with values that are no whole numbers")
+        masks = masks.astype(np.int64)
+    return masks if stack == "samples" else masks[0]
 
 
 def _no_mask(path: Path, received: str) -> UserError:
@@ -192,7 +196,7 @@ def _no_mask(path: Path, received: str) -> UserError:
     )
 
 
-def _seen(pages: tiff.Pages, path: Path) -> tiff.Pages:
+def _checked(pages: tiff.Pages, path: Path) -> tiff.Pages:
     """The pages, if their channels are what is seen, in real numbers."""
     if pages.dtype.kind not in "uif":
         raise UserError("images of real numbers", f"{path} of {pages.dtype}", "Save their magnitude.")
@@ -219,22 +223,77 @@ def _is_deep_tiff(path: Path) -> bool:
         try:
             with Image.open(path, formats=("TIFF",)) as picture:
                 return not tiff.is_plain(picture)
-        except Image.DecompressionBombError:
-            return True  # read in parts
-        except Exception:  # Pillow knows no name for such pixels
+        except Exception:  # too large, and read in parts; or Pillow knows no name for such pixels
             return True
 
 
 def _is_deep_png(picture: Image.Image) -> bool:
-    return picture.format == "PNG" and picture.mode in DEEP_PNG_MODES and pillow.bits(picture) == 16
+    return picture.format == "PNG" and picture.mode in DEEP_PNG_MODES and _bits(picture) == 16
 
 
-def _refuse_animation(picture: Image.Image, path: Path) -> None:
-    # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first one is the image.
-    frames = getattr(picture, "n_frames", 1)
-    if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
-        raise UserError(
-            "one image in a file",
-            f"{path}, an animation of {frames} images",
-            "Save each of them to a file of its own.",
-        )
+# What Pillow does not say of an image it has opened: how its pixels are stored, and which way is up.
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    """The image turned as its EXIF orientation says; TIFFs Pillow turns by itself when it loads them."""
+    return picture if picture.format == "TIFF" else ImageOps.exif_transpose(picture)
+
+
+def _stored(picture: Image.Image) -> tuple[Size, int]:
+    """Height and width as stored, and the EXIF orientation (1 to 8; 1 without one)."""
+    if picture.format == "TIFF":
+        tags = picture.tag_v2  # type: ignore[attr-defined]
+        size, orientation = (tags[_HEIGHT], tags[_WIDTH]), tags.get(_ORIENTATION, 1)
+    else:
+        size, orientation = picture.size[::-1], picture.getexif().get(_ORIENTATION, 1)
+    return (int(size[0]), int(size[1])), orientation if orientation in range(1, 9) else 1
+
+
+def _bits(picture: Image.Image) -> int:
+    """Bits of a channel as stored: Pillow silently narrows 16-bit colour to 8."""
+    if picture.format == "TIFF":
+        depth = picture.tag_v2.get(_BITS, (8,))  # type: ignore[attr-defined]
+        return int(max(depth) if isinstance(depth, tuple) else depth)
+    if picture.mode in ("I", "F"):
+        return 32
+    return 16 if ";16" in _raw_mode(picture) or picture.mode.startswith("I;16") else 8
+
+
+def _raw_mode(picture: Image.Image) -> str:
+    """How the file stores its pixels, which Pillow's mode no longer tells."""
+    tiles = getattr(picture, "tile", None)
+    if not tiles:
+        return picture.mode
+    args = tiles[0][3]
+    return str(args[0]) if isinstance(args, tuple) and args else str(args)
+
+
+def _is_colour(picture: Image.Image) -> bool:
+    """Whether it has colours, unlike a palette of greys. Asked before it is loaded: then Pillow forgets."""
+    if _raw_mode(picture).startswith("LA"):
+        return False
+    if picture.mode != "P":
+        return picture.mode in COLOUR_MODES
+    palette = np.asarray(picture.getpalette("RGB") or [], np.uint8).reshape(-1, 3)
+    return not (palette == palette[:, :1]).all()
+
+
+def _is_white_zero(picture: Image.Image) -> bool:
+    """Whether 16-bit greys are stored as in a negative; Pillow turns those of 8 bits itself."""
+    return picture.format == "TIFF" and picture.tag_v2.get(_PHOTOMETRIC) == 0  # type: ignore[attr-defined]
+
+
+def _luma(picture: Image.Image) -> Array:
+    """Greys [H, W]."""
+    return np.asarray(picture if picture.mode == "L" else picture.convert("L"))
+
+
+def _is_see_through(picture: Image.Image) -> bool:
+    """Whether any pixel is transparent, wholly or in part."""
+    if picture.mode in ("RGBA", "LA"):
+        alpha = picture.getchannel("A")
+    elif picture.mode == "PA" or "transparency" in picture.info:
+        alpha = picture.convert("RGBA").getchannel("A")
+    else:
+        return False
+    return int(alpha.getextrema()[0]) < 255  # type: ignore[arg-type]

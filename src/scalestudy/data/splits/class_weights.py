@@ -6,10 +6,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from scalestudy.data.loading.order import Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
-Indices = npt.NDArray[np.int64]
 AT_ONCE = 2**26
 """Most labels that are counted at once."""
 

@@ -6,107 +6,17 @@ machine finds the same.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from scalestudy.data.loading.order import Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
-Counts = npt.NDArray[np.int64]
-
-
-def allot(groups: Counts, wanted: Counts, draw: np.random.Generator) -> Counts:
-    """The side of each group.
-
-    The total of each side is weighed like all its classes together. In the end two sides differ in their
-    surplus by no more than the largest group, or one of them is a single group.
-
-    Args:
-        groups: [G, C], samples of each class in each group; at least as many groups as sides.
-        wanted: [S, C], samples of each class that each side should get.
-        draw: Gives the order.
-
-    Returns:
-        [G], a number from 0 to S-1 for each group; every side gets one at least.
-    """
-    groups, wanted = _with_total(groups), _with_total(wanted)
-    total = groups.sum(axis=0)
-    weights = np.where(total, total[-1] // np.maximum(total, 1), 0)
-    weights[-1] = max(1, len(total) - 1)
-    sides = _Sides(groups, groups * weights, wanted, draw.permutation(len(groups)))
-    sides.fill()
-    sides.improve()
-    sides.even_out()
-    return sides.of_group
-
-
-class _Sides:
-    """Groups on sides; `surplus` [S, C] is what each side has above what is wanted."""
-
-    def __init__(self, groups: Counts, weighted: Counts, wanted: Counts, order: Counts) -> None:
-        self.groups, self.weighted, self.surplus = groups, weighted, -wanted
-        self.of_group = np.zeros(len(groups), np.int64)
-        self.members = np.zeros(len(wanted), np.int64)
-        for group in order:
-            side = int(np.argmin(self.surplus @ weighted[group]))
-            self.of_group[group] = side
-            self.members[side] += 1
-            self.surplus[side] += groups[group]
-        self._own = (groups * weighted).sum(axis=1)
-
-    def fill(self) -> None:
-        """Give each side one group at least."""
-        while not self.members.all():
-            self._best_move(to=int(np.argmin(self.members)), although_worse=True)
-
-    def improve(self) -> None:
-        """Move one group after the other while that brings all nearer to what is wanted."""
-        while self._best_move():
-            pass
-
-    def even_out(self) -> None:
-        """Bring the totals as near as whole groups allow, whatever becomes of the classes."""
-        largest = int(self.groups[:, -1].max())
-        while True:
-            over = np.where(self.members > 1, self.surplus[:, -1], np.iinfo(np.int64).min)
-            most, least = int(np.argmax(over)), int(np.argmin(self.surplus[:, -1]))
-            if self.members[most] < 2 or over[most] - self.surplus[least, -1] <= largest:
-                return
-            self._best_move(to=least, of=most, although_worse=True)
-
-    def _best_move(
-        self, to: int | None = None, of: int | None = None, *, although_worse: bool = False
-    ) -> bool:
-        """Move the group that helps most: of one side or to one side only, if these are named."""
-        here = self.of_group
-        # Half the change of the weighted sum of squares by each group's move to each side [G, S].
-        pull = self.weighted @ self.surplus.T
-        change = pull - pull[np.arange(len(here)), here][:, None] + self._own[:, None]
-        never = np.iinfo(np.int64).max
-        change[self.members[here] < 2] = never
-        change[np.arange(len(here)), here] = never
-        if to is not None:
-            change[:, np.arange(len(self.members)) != to] = never
-        if of is not None:
-            change[here != of] = never
-        group, side = np.unravel_index(int(np.argmin(change)), change.shape)
-        if change[group, side] == never or (change[group, side] >= 0 and not although_worse):
-            return False
-        self.surplus[here[group]] -= self.groups[group]
-        self.members[here[group]] -= 1
-        self.surplus[side] += self.groups[group]
-        self.members[side] += 1
-        here[group] = side
-        return True
-
-
-def _with_total(counts: Counts) -> Counts:
-    return np.column_stack([counts, counts.sum(axis=1)]).astype(np.int64)
-
-
-Indices = npt.NDArray[np.int64]
+Table = npt.NDArray[np.int64]
+"""Samples of each class (a column each), in each group or on each side (a row each)."""
+NEVER = np.iinfo(np.int64).max
 
 DEFAULT_SHARE = 0.2
 
@@ -149,22 +59,84 @@ def held_out(prepared: Prepared, rows: Indices, validation: float | Fold | None,
     member, groups = _groups(prepared, rows, labels)
     if len(groups) < 2:
         raise _too_few(prepared, len(groups), 2, "one to train on and one to validate on")
-    side = allot(groups, np.array([quotas, sizes - quotas]), draw)
-    held: Indices = rows[side[member] == 0]
+    sides = _Sides(groups, np.array([quotas, sizes - quotas]), draw)
+    held: Indices = rows[sides.of_group[member] == 0]
     return held
 
 
-def apportion(sizes: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
+def apportion(sizes: Indices, count: int) -> Indices:
     """Share out `count` draws over classes of these sizes by largest remainders.
 
     A class is emptied only if there is no other way.
     """
     exact = count * sizes / sizes.sum()
-    quotas: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    quotas: Indices = np.floor(exact).astype(np.int64)
     for _ in range(count - int(quotas.sum())):
         best = np.lexsort((quotas - exact, quotas + 1 >= sizes, quotas >= sizes))[0]
         quotas[best] += 1
     return quotas
+
+
+class _Sides:
+    """Groups [G, C] on sides; `surplus` [S, C] is what each side has above what is wanted.
+
+    The total of each side is weighed like all its classes together. In the end two sides differ in their
+    surplus by no more than the largest group, or one of them is a single group.
+    """
+
+    def __init__(self, groups: Table, wanted: Table, draw: np.random.Generator) -> None:
+        groups, wanted = (np.column_stack([table, table.sum(axis=1)]) for table in (groups, wanted))
+        total = groups.sum(axis=0)
+        weights = np.where(total, total[-1] // np.maximum(total, 1), 0)
+        weights[-1] = max(1, len(total) - 1)
+        self.groups, self.weighted, self.surplus = groups, groups * weights, -wanted
+        self.of_group = np.zeros(len(groups), np.int64)
+        self.members = np.zeros(len(wanted), np.int64)
+        for group in draw.permutation(len(groups)):
+            side = int(np.argmin(self.surplus @ self.weighted[group]))
+            self.of_group[group] = side
+            self.members[side] += 1
+            self.surplus[side] += groups[group]
+        self._squares = (groups * self.weighted).sum(axis=1)
+        while not self.members.all():  # each side gets one group at least
+            self._move_best(to=int(np.argmin(self.members)), although_worse=True)
+        while self._move_best():
+            pass
+        self._even_out()
+
+    def _even_out(self) -> None:
+        """Bring the totals as near as whole groups allow, whatever becomes of the classes."""
+        largest = int(self.groups[:, -1].max())
+        while True:
+            over = np.where(self.members > 1, self.surplus[:, -1], np.iinfo(np.int64).min)
+            most, least = int(np.argmax(over)), int(np.argmin(self.surplus[:, -1]))
+            if self.members[most] < 2 or over[most] - self.surplus[least, -1] <= largest:
+                return
+            self._move_best(to=least, of=most, although_worse=True)
+
+    def _move_best(
+        self, to: int | None = None, of: int | None = None, *, although_worse: bool = False
+    ) -> bool:
+        """Move the group that helps most: of one side or to one side only, if these are named."""
+        sides, rows = self.of_group, np.arange(len(self.of_group))
+        # Half the change of the weighted sum of squares by each group's move to each side [G, S].
+        pull = self.weighted @ self.surplus.T
+        change = pull - pull[rows, sides][:, None] + self._squares[:, None]
+        change[self.members[sides] < 2] = NEVER
+        change[rows, sides] = NEVER
+        if to is not None:
+            change[:, np.arange(len(self.members)) != to] = NEVER
+        if of is not None:
+            change[sides != of] = NEVER
+        group, side = np.unravel_index(int(np.argmin(change)), change.shape)
+        if change[group, side] == NEVER or (change[group, side] >= 0 and not although_worse):
+            return False
+        self.surplus[sides[group]] -= self.groups[group]
+        self.members[sides[group]] -= 1
+        self.surplus[side] += self.groups[group]
+        self.members[side] += 1
+        sides[group] = side
+        return True
 
 
 def _folds(
@@ -187,7 +159,8 @@ def _folds(
         raise _too_few(prepared, len(groups), fold.of, "one for each fold")
     wanted = np.zeros((fold.of, max(1, prepared.classes)), np.int64)
     np.add.at(wanted, (dealt, labels), 1)
-    return allot(groups, wanted, draw)[member]
+    folds: Indices = _Sides(groups, wanted, draw).of_group[member]
+    return folds
 
 
 def _groups(prepared: Prepared, rows: Indices, labels: Indices) -> tuple[Indices, Indices]:

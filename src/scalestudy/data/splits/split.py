@@ -3,11 +3,12 @@
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from scalestudy.data.splits.held_out import Fold, Indices, held_out
+from scalestudy.data.loading.order import Indices
+from scalestudy.data.splits.held_out import Fold, held_out
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
@@ -17,6 +18,7 @@ HeldOut = float | Fold | Literal["given"] | None
 """What is held out of the training set to validate on."""
 
 SPLIT_SCHEMA = 1
+SIDES = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class Split:
         file = Path(path)
         try:
             stored = json.loads(file.read_bytes())
-            rows = [np.asarray(stored[name], np.int64) for name in ("train", "validation", "test")]
+            rows = [np.asarray(stored[name], np.int64) for name in SIDES]
             everything = np.sort(np.concatenate(rows))
             if stored["schema_version"] != SPLIT_SCHEMA or not len(rows[0]) or not len(rows[1]):
                 raise ValueError("not a split of this version")
@@ -120,8 +122,21 @@ def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
         return split
     file = _file(prepared, validation, seed)
     split = replace(make_split(prepared, validation, seed), path=file)
-    validation_text = str(validation) if isinstance(validation, Fold) else validation
-    _store(split, file, {"validation": validation_text, "seed": seed, "fingerprint": prepared.fingerprint})
+    stored = {
+        "schema_version": SPLIT_SCHEMA,
+        "quality_split": split.quality_split,
+        "validation": str(validation) if isinstance(validation, Fold) else validation,
+        "seed": seed,
+        "fingerprint": prepared.fingerprint,
+    } | {side: getattr(split, side).tolist() for side in SIDES}
+    try:
+        write_atomically(file, json.dumps(stored) + "\n")
+    except OSError as error:
+        raise UserError(
+            "a cache folder that can be written to",
+            f"{file.parent}: {error.strerror}",
+            "Name another one as `cache` under [data].",
+        ) from error
     return split
 
 
@@ -138,7 +153,7 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
 
 
 @dataclass(frozen=True)
-class Counts:
+class SideCounts:
     """One side of a split.
 
     Attributes:
@@ -159,10 +174,10 @@ class Counts:
         return f"{self.side}: {self.samples}{groups}{f' ({classes})' if classes else ''}"
 
 
-def counts(prepared: Prepared, split: Split) -> list[Counts]:
+def counts(prepared: Prepared, split: Split) -> list[SideCounts]:
     """Every side that has samples, "train" first."""
     sides = []
-    for side in ("train", "validation", "test"):
+    for side in SIDES:
         rows = getattr(split, side)
         if not len(rows):
             continue
@@ -171,7 +186,7 @@ def counts(prepared: Prepared, split: Split) -> list[Counts]:
         if prepared.class_of_each is not None:
             samples_of = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes)
             classes = dict(zip(prepared.class_names, samples_of.tolist(), strict=True))
-        sides.append(Counts(side, len(rows), groups, classes))
+        sides.append(SideCounts(side, len(rows), groups, classes))
     return sides
 
 
@@ -185,7 +200,7 @@ def _whole(prepared: Prepared, split: Split) -> Split:
     if prepared.groups is None:
         return split
     side_of: dict[str, str] = {}
-    for side in ("train", "validation", "test"):
+    for side in SIDES:
         for row in getattr(split, side).tolist():
             group = prepared.groups[row]
             if side_of.setdefault(group, side) != side:
@@ -195,18 +210,3 @@ def _whole(prepared: Prepared, split: Split) -> Split:
                     "Move its samples to one side, or group them in another way.",
                 )
     return split
-
-
-def _store(split: Split, file: Path, parameters: dict[str, Any]) -> None:
-    rows = {name: getattr(split, name).tolist() for name in ("train", "validation", "test")}
-    text = json.dumps(
-        {"schema_version": SPLIT_SCHEMA, "quality_split": split.quality_split, **parameters, **rows}
-    )
-    try:
-        write_atomically(file, text + "\n")
-    except OSError as error:
-        raise UserError(
-            "a cache folder that can be written to",
-            f"{file.parent}: {error.strerror}",
-            "Name another one as `cache` under [data].",
-        ) from error

@@ -32,14 +32,14 @@ class Samples(NamedTuple):
         inputs: Arrays or lists, by name where there are several; one sample along the first axis.
         targets: The same.
         groups: A text a sample, or None.
-        count: How many.
+        size: How many.
     """
 
     split: str | None
     inputs: Any
     targets: Any
     groups: Sequence[str] | None
-    count: int
+    size: int
 
 
 class Storing(NamedTuple):
@@ -92,9 +92,9 @@ def write_custom(
             )  # fmt: skip
         if part.groups is not None:
             groups = [*(groups or ()), *part.groups]
-        done += part.count
+        done += part.size
         if part.split is not None:
-            given.setdefault(part.split, [done - part.count, done])[1] = done
+            given.setdefault(part.split, [done - part.size, done])[1] = done
         on_progress(done)
     if done < 2:
         raise UserError(
