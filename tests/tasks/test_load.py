@@ -64,16 +64,6 @@ def test_a_model_without_an_input_shape_is_refused(write):
         load_task(write(text), DATA)
 
 
-def test_metrics_may_be_named_by_the_user(write):
-    text = COMPLETE.replace('["accuracy"]', '{"top": keras.metrics.SparseTopKCategoricalAccuracy(k=2)}')
-    assert list(load_task(write(text), DATA).metrics) == ["top"]
-
-
-def test_no_metric_at_all_is_refused(write):
-    with pytest.raises(UserError, match="at least one metric"):
-        load_task(write(COMPLETE.replace('["accuracy"]', "[]")), DATA)
-
-
 def test_a_loss_may_be_a_function_of_targets_and_outputs(write):
     text = COMPLETE.replace(
         '"sparse_categorical_crossentropy"',

@@ -6,8 +6,7 @@ import pytest
 from gathered import gathered, measured, shares, sums_of, value_of
 from scalestudy.study.objectives import METRICS, OF_MASKS, metric_term
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.metrics import sense_of
-from scalestudy.tasks.metrics import NAMED, named_metric
+from scalestudy.tasks.metrics import NAMED, named_metric, sense_of
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -53,7 +52,7 @@ def test_sums_of_workers_give_what_the_whole_set_gives_however_it_is_divided(tex
         whole = sums_of(metric, given.targets, given.outputs)
         expected = value_of(metric, whole)
         assert np.isfinite(expected) and 0 <= expected <= 1, (name, expected)
-        for workers in range(1, 6):
+        for workers in (2, 5):
             parts = [
                 sums_of(metric, given.targets[share], given.outputs[share])
                 for share in shares(count, workers, seed=10 * number + workers)
@@ -90,14 +89,6 @@ def test_accuracies_and_the_confusion_matrix_are_scikit_learns(name, reference):
         below = (probabilities > np.take_along_axis(probabilities, true[:, None], 1)).sum(1)
         assert measured(made("top_k(k=2)", given), given) == pytest.approx((below < 2).mean())
     assert measured(made("top_k(k=1000)", given), given) == 1
-
-
-def test_top_k_is_scikit_learns_where_there_are_no_ties(reference):
-    given = gathered("classes", 6, seed=3)
-    given.outputs[0] = np.linspace(0, 0.3, 6)
-    true, probabilities = given.flat
-    expected = reference.top_k_accuracy_score(true, probabilities, k=3, labels=range(6))
-    assert measured(made("top_k(k=3)", given), given) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -154,9 +145,9 @@ def test_nothing_to_be_found_and_nothing_found_is_no_nan():
         assert np.isfinite(measured(made(name, nothing), nothing))
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_each_is_made_again_from_its_config(name):
-    metric = made(name, SETS["masks of 4"])
-    again = type(metric).from_config(metric.get_config())
-    assert again.get_config() == metric.get_config()
-    assert measured(again, SETS["masks of 4"]) == measured(metric, SETS["masks of 4"])
+def test_each_is_made_again_from_its_config():
+    for name in METRICS:
+        metric = made(name, SETS["masks of 4"])
+        again = type(metric).from_config(metric.get_config())
+        assert again.get_config() == metric.get_config()
+        assert measured(again, SETS["masks of 4"]) == measured(metric, SETS["masks of 4"])

@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from keras import layers
 
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.load import load_task
+from scalestudy.tasks.saving import prove_savable
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -80,8 +83,6 @@ def subclassed():
 
 
 def prove(model, folder, definitions):
-    from scalestudy.tasks.saving import prove_savable
-
     prove_savable(model, str(folder / "model.keras"), definitions)
 
 
@@ -129,9 +130,6 @@ def test_a_folder_that_cannot_be_written_is_no_fault_of_the_model(framework, tmp
 
 
 def test_both_built_in_tasks_can_be_kept(framework, tmp_path):
-    from scalestudy.tasks.base import DataInfo
-    from scalestudy.tasks.load import load_task
-
     for name, kind in (("cnn", "classes"), ("unet", "masks")):
         task = load_task(name, DataInfo(kind, (20, 20, 1), 2))
         prove(task.model, tmp_path, task.definitions)

@@ -1,17 +1,21 @@
 """What is tried of a task on two samples before anything is started: each fault by name, place and remedy."""
 
-import numpy as np
 import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
 from paths import OWN_TASK
 from scalestudy.data.store.prepare import prepare
+from scalestudy.study.catalog import resolved_train
+from scalestudy.study.settings import TrainSettings
+from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.file import import_file
+from scalestudy.tasks.load import load_task, task_of
+from scalestudy.tasks.trial import forward, notes_on, try_task
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 
-OWN = OWN_TASK
 GOOD = {
     "imports": "import keras\nimport numpy as np\nfrom keras import layers, ops",
     "last": "layers.Dense(10, activation='softmax')",
@@ -49,14 +53,14 @@ def digits(tmp_path_factory):
     return prepare(data_of(few_digits(cache, 20), cache=cache))
 
 
+@pytest.fixture(scope="module")
+def custom(tmp_path_factory):
+    """A task file with all of its own, and its data."""
+    return prepare(data_of(OWN_TASK, read=OWN_TASK, cache=tmp_path_factory.mktemp("custom")))
+
+
 def tried(folder, prepared, **parts):
     """Notes of a task file with these parts in the place of the good ones."""
-    from scalestudy.study.catalog import resolved_train
-    from scalestudy.study.settings import TrainSettings
-    from scalestudy.tasks.base import DataInfo
-    from scalestudy.tasks.file import import_file
-    from scalestudy.tasks.load import task_of
-    from scalestudy.tasks.trial import forward, notes_on, try_task
 
     file = folder / "my_task.py"
     file.write_text(FORM.format(**GOOD | parts))
@@ -166,9 +170,6 @@ def test_what_is_likely_wrong_is_noted(tmp_path, digits, parts, note):
 
 
 def test_an_argument_too_many_of_the_model_is_told(tmp_path, digits):
-    from scalestudy.tasks.base import DataInfo
-    from scalestudy.tasks.load import load_task
-
     (tmp_path / "t.py").write_text(
         "def model(data, train, more):\n    pass\nloss = 'mse'\nmetrics = ['mae']\n"
     )
@@ -176,15 +177,10 @@ def test_an_argument_too_many_of_the_model_is_told(tmp_path, digits):
         load_task(str(tmp_path / "t.py"), DataInfo.of(digits))
 
 
-def test_a_task_with_all_of_its_own_passes_and_its_sums_are_of_its_outputs(tmp_path):
-    from scalestudy.tasks.base import DataInfo
-    from scalestudy.tasks.load import load_task
-    from scalestudy.tasks.trial import forward, try_task
-
-    prepared = prepare(data_of(OWN, read=OWN, cache=tmp_path))
-    task = load_task(str(OWN), DataInfo.of(prepared))
-    outputs = forward(task, prepared, str(OWN))
-    try_task(task, prepared, outputs, str(OWN))
+def test_a_task_with_all_of_its_own_passes_and_its_sums_are_of_its_outputs(custom):
+    task = load_task(str(OWN_TASK), DataInfo.of(custom))
+    outputs = forward(task, custom, str(OWN_TASK))
+    try_task(task, custom, outputs, str(OWN_TASK))
     assert {name: tuple(value.shape) for name, value in outputs.items()} == {"state": (2, 2), "stay": (2, 1)}
     assert list(task.metrics) == ["state_accuracy", "stay_mae", "stay_r2"]
     assert [variable.shape for variable in task.weights] == [(2,)]
@@ -198,22 +194,7 @@ def test_a_task_with_all_of_its_own_passes_and_its_sums_are_of_its_outputs(tmp_p
         (("loss = Uncertain", 'loss = {"stay": "mse"}\nloss_weights = {"staj": 2}'), "'staj'.*mean 'stay'"),
     ],
 )
-def test_misspelt_outputs_are_told_with_what_is_near(tmp_path, change, said):
-    from scalestudy.tasks.base import DataInfo
-    from scalestudy.tasks.load import load_task
-
-    prepared = prepare(data_of(OWN, read=OWN, cache=tmp_path))
-    (tmp_path / "t.py").write_text(OWN.read_text().replace(*change))
+def test_misspelt_outputs_are_told_with_what_is_near(tmp_path, custom, change, said):
+    (tmp_path / "t.py").write_text(OWN_TASK.read_text().replace(*change))
     with pytest.raises(UserError, match=said):
-        load_task(str(tmp_path / "t.py"), DataInfo.of(prepared))
-
-
-def test_losses_of_outputs_are_summed_by_their_weights():
-    from scalestudy.tasks.task_loss import summed
-
-    losses = {"a": lambda t, o: t - o, "b": lambda t, o: t * o}
-    of_samples = summed(losses, {"b": 0.5}, ["a", "b"])
-    values = {"a": np.array([3.0, 4.0]), "b": np.array([2.0, 6.0])}
-    ones = {"a": np.ones(2), "b": np.ones(2)}
-    assert of_samples(values, [ones["a"], ones["b"]]).tolist() == [2 + 1, 3 + 3]
-    assert of_samples(values, ones).tolist() == [2 + 1, 3 + 3]
+        load_task(str(tmp_path / "t.py"), DataInfo.of(custom))

@@ -32,17 +32,12 @@ def computed(kind, text):
     return measured(named_metric(metric_term(text), EXAMPLE.data), EXAMPLE)
 
 
-def test_the_page_shows_the_example():
-    assert "`[1, 1, 0, 0, 1, 1, 1, 0]`" in PAGE
-    assert "`[0.9, 0.8, 0.2, 0.1, 0.6, 0.4, 0.15, 0.2]`" in PAGE
-
-
 def test_every_loss_and_every_metric_that_is_a_number_has_one():
     named = {(kind, text.split("(")[0]) for kind, text, _ in ROWS}
     numbers = set(METRICS) - {"confusion_matrix", "top_k"}
     assert named == {("loss", name) for name in LOSSES} | {("metric", name) for name in numbers}
 
 
-@pytest.mark.parametrize(("kind", "text", "written"), ROWS)
-def test_a_number_is_what_is_computed(kind, text, written):
-    assert f"{computed(kind, text):.4f}" == written
+def test_each_number_is_what_is_computed():
+    for kind, text, written in ROWS:
+        assert f"{computed(kind, text):.4f}" == written, text

@@ -41,7 +41,7 @@ class ClassMetric(keras.Metric):
 
 def as_array(variable: Any) -> Any:
     """What a variable holds, or each of its copies, as a NumPy array."""
-    return keras.ops.convert_to_numpy(keras.ops.convert_to_tensor(variable))
+    return np.asarray(keras.ops.convert_to_tensor(variable))
 
 
 def mean_of(values: Values, nothing: float) -> float:

@@ -19,44 +19,6 @@ def test_iou_is_that_of_the_published_study():
     assert float(metric.result()) == pytest.approx(expected, abs=1e-12)
 
 
-def test_batches_of_any_size_give_one_value():
-    rng = np.random.default_rng(1)
-    true = rng.integers(0, 3, (7, 8, 8)).astype("uint8")
-    outputs = rng.random((7, 8, 8, 3)).astype("float32")
-    whole, parts = IoU(3), IoU(3)
-    whole.update_state(true, outputs)
-    for rows in (slice(0, 1), slice(1, 5), slice(5, 7)):
-        parts.update_state(true[rows], outputs[rows])
-    assert float(whole.result()) == float(parts.result())
-
-
-def test_a_perfect_prediction_is_1_and_a_wrong_one_near_0():
-    true = np.zeros((1, 16, 16), "uint8")
-    true[:, :8] = 1
-    metric = IoU()
-    metric.update_state(true, true[..., None].astype("float32"))
-    assert float(metric.result()) == 1.0
-    metric.reset_state()
-    metric.update_state(true, 1 - true[..., None].astype("float32"))
-    assert float(metric.result()) == pytest.approx(1 / 257)
-
-
-def test_ignored_pixels_count_neither_as_true_nor_as_predicted():
-    true = np.full((1, 4, 4), 255, "uint8")
-    true[0, 0] = 1
-    metric = IoU(ignore=255)
-    metric.update_state(true, np.ones((1, 4, 4, 1), "float32"))
-    assert float(metric.result()) == 1.0
-
-
-def test_of_more_classes_it_is_the_mean_over_classes():
-    true = np.array([[[0, 0, 1, 2]]], "uint8")
-    outputs = keras.ops.one_hot(np.array([[[0, 1, 1, 2]]]), 3)
-    metric = IoU(3)
-    metric.update_state(true, outputs)
-    assert float(metric.result()) == pytest.approx(np.mean([(1 + 1) / (2 + 1), (1 + 1) / (2 + 1), 1.0]))
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
     """Nor by the loss. An argmax gives int32, but where it is; all else takes and gives it in host memory."""

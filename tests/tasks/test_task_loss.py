@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.losses import bce, dice
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.task_loss import loss_of
+from scalestudy.tasks.task_loss import loss_of, summed
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -72,3 +72,12 @@ def test_a_text_that_is_no_loss_is_refused_with_what_was_meant(given, action):
     with pytest.raises(UserError) as error:
         values(given)
     assert (error.value.received, error.value.action) == (f"{given!r} in my_task.py", action)
+
+
+def test_losses_of_outputs_are_summed_by_their_weights():
+    losses = {"a": lambda t, o: t - o, "b": lambda t, o: t * o}
+    of_samples = summed(losses, {"b": 0.5}, ["a", "b"])
+    values = {"a": np.array([3.0, 4.0]), "b": np.array([2.0, 6.0])}
+    ones = {"a": np.ones(2), "b": np.ones(2)}
+    assert of_samples(values, [ones["a"], ones["b"]]).tolist() == [2 + 1, 3 + 3]
+    assert of_samples(values, ones).tolist() == [2 + 1, 3 + 3]
