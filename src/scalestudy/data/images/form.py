@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from scalestudy.data.images.decode import Header
+from scalestudy.data.types import Array
 from scalestudy.util.errors import UserError
 
+Range = tuple[float, float]
 
-def stored_as(array: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.NDArray[Any]:
-    """The numbers as `dtype`: whole numbers exactly, floating-point ones rounded to its precision.
+FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
+_WIDENED = 257
+"""Of 8 bits to 16: 0 stays 0, 255 becomes 65535, and models see the same number."""
 
-    Args:
-        array: Numbers of any shape.
-        dtype: A type of integers or floating-point numbers.
-        name: What they are, for messages.
+
+def stored_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
+    """The numbers as `dtype`: whole numbers exactly, floating-point ones rounded; `name` is for messages.
 
     Raises:
         UserError: there are other things than real numbers, NaN or infinity before the cast or after it, or
@@ -47,7 +48,7 @@ def stored_as(array: npt.NDArray[Any], dtype: np.dtype[Any], name: str) -> npt.N
     return cast
 
 
-def as_stored(inputs: npt.NDArray[Any], scale: float, dtype: str, own_scale: float) -> npt.NDArray[Any]:
+def as_stored(inputs: Array, scale: float, dtype: str, own_scale: float) -> Array:
     """Numbers that `scale` takes into [0, 1] as those that `own_scale` takes there, in the type `dtype`."""
     if inputs.dtype == np.dtype(dtype) and scale == own_scale:
         return inputs
@@ -55,14 +56,6 @@ def as_stored(inputs: npt.NDArray[Any], scale: float, dtype: str, own_scale: flo
     if np.dtype(dtype).kind in "iu":
         values = np.rint(values).clip(0, np.iinfo(dtype).max)
     return values.astype(dtype)
-
-
-Array = npt.NDArray[Any]
-Range = tuple[float, float]
-
-FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
-_WIDENED = 257
-"""Of 8 bits to 16: 0 stays 0, 255 becomes 65535, and models see the same number."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +137,10 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
             f"{one.path} of {one.dtype} and {other.path} of {other.dtype}",
             "Convert all images to one of them.",
         )
-    return Form(max(channels), _stored(set(types), value_range), value_range)
+    whole_range = value_range is None or (value_range[0] == 0 and len(types) == 1)
+    dtype = max(types, key=lambda dtype: dtype.itemsize)
+    stored = dtype if set(types) <= set(FULL) and whole_range else np.dtype(np.float32)
+    return Form(max(channels), stored, value_range)
 
 
 def widened(headers: Sequence[Header], form: Form) -> list[Header]:
@@ -162,11 +158,3 @@ def described(headers: Sequence[Header]) -> str:
         f"{ {1: 'grey', 3: 'colour'}.get(channels, f'of {channels} channels') } ({count})"
         for (dtype, channels), count in kinds.most_common()
     )
-
-
-def _stored(types: set[np.dtype[Any]], value_range: Range | None) -> np.dtype[Any]:
-    if not types <= set(FULL):
-        return np.dtype(np.float32)
-    if value_range is not None and (value_range[0] != 0 or len(types) > 1):
-        return np.dtype(np.float32)
-    return max(types, key=lambda dtype: dtype.itemsize)

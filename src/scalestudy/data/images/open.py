@@ -25,10 +25,9 @@ BROKEN = "broken"
 class DamagedFile(UserError):
     """A file that is no image, or not a whole one.
 
-    Args:
+    Attributes:
         path: The file.
         reason: The kind of damage.
-        said: The same as its decoder has it.
     """
 
     def __init__(self, path: Path, reason: str, message: str) -> None:

@@ -2,15 +2,13 @@
 
 import colorsys
 import io
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.data.types import IGNORE
+from scalestudy.data.types import IGNORE, Array
 
-Array = npt.NDArray[Any]
 COLOURS = (
     (0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0),
     (204, 121, 167),

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.data.types import IGNORE, Size
+from scalestudy.data.types import IGNORE, Array, Size
 from scalestudy.study.settings import DataSettings
 
-Array = npt.NDArray[Any]
 Way = Literal["pad", "crop", "stretch"]
 
 
@@ -41,7 +39,7 @@ class Fit:
         if self.size is None:
             return image
         if image.ndim == 4:
-            return np.stack([resize_image(page, self.size, self.way) for page in image])
+            return np.stack([self.image(page) for page in image])
         return resize_image(image, self.size, self.way)
 
     def mask(self, mask: Array) -> Array:
@@ -49,7 +47,7 @@ class Fit:
         if self.size is None:
             return mask
         if mask.ndim == 3:
-            return np.stack([resize_mask(page, self.size, self.way) for page in mask])
+            return np.stack([self.mask(page) for page in mask])
         return resize_mask(mask, self.size, self.way)
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
+from scalestudy.data.types import Array
 from scalestudy.util.errors import UserError
 
-Array = npt.NDArray[Any]
 Stack = Literal["samples", "channels", "first"]
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -24,21 +23,11 @@ _BITS, _COMPRESSION, _ORIENTATION, _SAMPLES, _EXTRA, _FORMAT = 258, 259, 274, 27
 _PLAIN_COMPRESSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 32773, 32946)
 """None, those of fax, LZW, JPEG, deflate, PackBits: what every Pillow was built with."""
 _ALPHA = (1, 2)
-_WHOLE = 1
 NO_CHANNELS = {3: "a stack of palette images", 5: "CMYK colour", 8: "CIELAB colour"}
 """Photometric kinds of which the channels are not what is seen."""
-_CHANNELS = {
-    "1": 1,
-    "L": 1,
-    "P": 1,
-    "I;16": 1,
-    "I;16B": 1,
-    "LA": 1,
-    "RGB": 3,
-    "RGBA": 3,
-    "CMYK": 4,
-    "YCbCr": 3,
-}
+_CHANNELS = dict.fromkeys(("1", "L", "P", "I;16", "I;16B", "LA"), 1) | {
+    "RGB": 3, "RGBA": 3, "CMYK": 4, "YCbCr": 3,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,7 +38,6 @@ class Pages:
         size: Height and width as stored.
         dtype: Of the pixels.
         channels: Channels of an image, without alpha.
-        alpha: Whether an alpha channel follows them.
         count: Images in the file that are taken.
         left: Images in the file that are not.
         orientation: As in EXIF, 1 to 8.
@@ -59,7 +47,6 @@ class Pages:
     size: tuple[int, int]
     dtype: np.dtype[Any]
     channels: int
-    alpha: bool
     count: int
     left: int
     orientation: int
@@ -77,13 +64,14 @@ def is_plain(picture: Image.Image) -> bool:
     tags = picture.tag_v2  # type: ignore[attr-defined]
     if picture.mode not in _CHANNELS or _is_stack(picture):
         return False
-    bits, formats = (_all(tags.get(tag, default)) for tag, default in ((_BITS, 1), (_FORMAT, _WHOLE)))
+    bits, formats = (_all(tags.get(tag, default)) for tag, default in ((_BITS, 1), (_FORMAT, 1)))
     extra = [kind for kind in _all(tags.get(_EXTRA, ())) if kind in _ALPHA]
     samples = tags.get(_SAMPLES, 1) - len(extra)
     if tags.get(_COMPRESSION, 1) not in _PLAIN_COMPRESSIONS:
         return False
     deep = max(bits) > 8 and not picture.mode.startswith("I;16")
-    return not deep and set(formats) == {_WHOLE} and samples == _CHANNELS[picture.mode]
+    # Whole numbers of as many channels as Pillow's mode has.
+    return not deep and set(formats) == {1} and samples == _CHANNELS[picture.mode]
 
 
 def read_pages(path: Path, stack: Stack | None) -> Pages:
@@ -139,8 +127,18 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what matters of its remarks is raised
     with tifffile.TiffFile(path) as file:
         series = file.series[0]
-        _refuse_truncated(file, series)
-        others = sum(len(level.pages) for level in file.series[1:] if _covers(level, series))
+        for page in series.pages:  # segments beyond the end of the file would be read as zeros
+            if page is None:
+                raise ValueError("a page is missing")
+            for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
+                if start + length > file.filehandle.size:
+                    raise ValueError("truncated: its pixels end beyond the file")
+        size = dict(zip(series.axes, series.shape, strict=True))
+        others = 0
+        for level in file.series[1:]:
+            of_level = dict(zip(level.axes, level.shape, strict=True))
+            if all(of_level.get(axis, 0) >= size.get(axis, 0) for axis in "YX"):
+                others += len(level.pages)
         if others and stack != "first":
             raise UserError(
                 "pages of one size and type in a file",
@@ -148,22 +146,6 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
                 'Write stack = "first" under [data] to take the first, or save each to a file of its own.',
             )
         yield series, others
-
-
-def _covers(series: Any, first: Any) -> bool:
-    """Whether its pages are as large as those of the first series, or larger."""
-    sizes = [dict(zip(item.axes, item.shape, strict=True)) for item in (series, first)]
-    return all(sizes[0].get(axis, 0) >= sizes[1].get(axis, 0) for axis in "YX")
-
-
-def _refuse_truncated(file: Any, series: Any) -> None:
-    """Segments beyond the end of the file, which would be read as zeros."""
-    for page in series.pages:
-        if page is None:
-            raise ValueError("a page is missing")
-        for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
-            if start + length > file.filehandle.size:
-                raise ValueError("truncated: its pixels end beyond the file")
 
 
 def _pages(
@@ -192,15 +174,10 @@ def _pages(
     orientation = int(tag.value) if tag is not None and int(tag.value) in range(1, 9) else 1
     dtype = np.dtype(np.uint8) if series.dtype == np.bool_ else series.dtype.newbyteorder("=")
     pages = Pages(
-        (lengths["Y"], lengths["X"]),
-        dtype,
-        channels - alpha,
-        alpha,
-        count if stack == "samples" else 1,
-        count - 1 + others if stack == "first" else 0,
-        orientation,
+        (lengths["Y"], lengths["X"]), dtype, channels - alpha, count if stack == "samples" else 1,
+        count - 1 + others if stack == "first" else 0, orientation,
         -1 if page.photometric is None else int(page.photometric),
-    )
+    )  # fmt: skip
     return pages, [axes.index(axis) for axis in [*outer, "Y", "X", *inner]], shape
 
 
@@ -208,11 +185,11 @@ def _is_stack(picture: Image.Image) -> bool:
     """Whether there are pages; a smaller second one is a thumbnail or a level of a pyramid."""
     if getattr(picture, "n_frames", 1) == 1:
         return False
-    size = picture.size
+    width, height = picture.size
     picture.seek(1)
     second = picture.size
     picture.seek(0)
-    return second[0] >= size[0] and second[1] >= size[1]
+    return second[0] >= width and second[1] >= height
 
 
 def _all(value: Any) -> tuple[int, ...]:

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from scalestudy.data.types import IGNORE, Size
+from scalestudy.data.types import IGNORE, Array, Size
 
-Array = npt.NDArray[Any]
 Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels; bottom and right are the first beyond."""
 

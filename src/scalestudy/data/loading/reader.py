@@ -13,11 +13,7 @@ class Reader(Protocol):
     """Gives the rows of a data set, as a worker is to compute them. Several threads ask at once."""
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
-        """Shape and type of one input and of one target.
-
-        Args:
-            rows: All rows of a call, those of every worker: the forms are the same for all of them.
-        """
+        """Shape and type of one input and of one target, for all `rows` of a call, those of every worker."""
 
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
         """Read rows, at least one, in their order.
@@ -45,7 +41,7 @@ class Stored:
 
     def __init__(self, inputs: Columns, targets: Columns) -> None:
         self._inputs, self._targets = inputs, targets
-        ragged = any(isinstance(one, Ragged) for one in (*leaves(inputs), *leaves(targets)))
+        ragged = any(isinstance(column, Ragged) for column in (*leaves(inputs), *leaves(targets)))
         self._forms = None if ragged else self._of(np.arange(0))
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
@@ -55,10 +51,13 @@ class Stored:
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
         """Copy the rows."""
         for source, into in ((self._inputs, inputs), (self._targets, targets)):
-            map_columns(lambda one, other: copy_rows(one, rows, other), source, into)
+            map_columns(lambda column, array: copy_rows(column, rows, array), source, into)
 
     def _of(self, rows: Indices) -> tuple[Forms, Forms]:
-        return _forms(self._inputs, rows), _forms(self._targets, rows)
+        def form(column: Array | Ragged) -> Form:
+            return column.form(rows) if isinstance(column, Ragged) else (column.shape[1:], column.dtype)
+
+        return map_columns(form, self._inputs), map_columns(form, self._targets)
 
 
 def reader_of(prepared: Prepared) -> Reader:
@@ -79,11 +78,3 @@ def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
         raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
     # Any other mode copies twice, and without threads beside it: through a buffer, in case a row is missing.
     np.take(source, rows, axis=0, out=into, mode="clip")
-
-
-def _forms(columns: Columns, rows: Indices) -> Forms:
-    def form(column: Array | Ragged) -> Form:
-        return column.form(rows) if isinstance(column, Ragged) else (column.shape[1:], column.dtype)
-
-    forms: Forms = map_columns(form, columns)
-    return forms

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from scalestudy.data.store.files import Shards
+from scalestudy.data.types import Array
 from scalestudy.hardware import cores
 from scalestudy.util.errors import UserError
-
-Array = npt.NDArray[Any]
 
 _JPEG = b"\xff\xd8"
 """First bytes of a JPEG; those of zlib are others."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from scalestudy.data.images.form import stored_as
 from scalestudy.data.sources import left_out
@@ -16,11 +15,10 @@ from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.encoded import encode
 from scalestudy.data.store.files import ArrayFile, ShardWriter
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Storage
-from scalestudy.data.types import IGNORE
+from scalestudy.data.types import IGNORE, Array
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
-Array = npt.NDArray[Any]
 OnProgress = Callable[[int, int], None]
 DAMAGED_FILES = "damaged.txt"
 """In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""

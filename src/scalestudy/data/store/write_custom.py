@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from scalestudy.data.columns import NAME, Column, Described, leaves, map_columns, named, stem
 from scalestudy.data.store.files import write_header
 from scalestudy.data.store.prepared import PREPARED_SCHEMA
+from scalestudy.data.types import Array
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
-Array = npt.NDArray[Any]
 SPLITS = ("train", "validation", "test")
 WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
 """Types that are stored as another one, which holds all their values and which every framework knows."""
