@@ -96,20 +96,6 @@ def test_sixteen_bit_colour_keeps_its_depth(tmp_path, colour_type, samples):
     assert pixels.see_through is (samples in (2, 4))
 
 
-def test_a_stack_is_refused(tmp_path):
-    pages = [Image.fromarray(COLOUR[:, :, 0])] * 3
-    pages[0].save(tmp_path / "stack.tif", save_all=True, append_images=pages[1:])
-    with pytest.raises(UserError, match=r"stack\.tif, a stack of 3"):
-        read_header(tmp_path / "stack.tif")
-
-
-def test_an_animation_under_a_stills_name_is_refused(tmp_path):
-    frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
-    frames[0].save(tmp_path / "still.png", save_all=True, append_images=frames[1:])
-    with pytest.raises(UserError, match=r"still\.png, an animation of 3"):
-        read_header(tmp_path / "still.png")
-
-
 @pytest.mark.parametrize("other", ["EPS", "PPM", "JPEG2000"])
 def test_another_format_under_the_name_of_one_that_is_read_is_refused(tmp_path, other):
     Image.fromarray(COLOUR).save(tmp_path / "a.png", format=other)
@@ -132,8 +118,8 @@ def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_pa
     np.testing.assert_array_equal(read_mask(tmp_path / "a.gif"), indices)
 
 
-@pytest.mark.parametrize("form", ["GIF", "WEBP"])
-def test_an_animation_of_these_under_another_name_is_refused(tmp_path, form):
+@pytest.mark.parametrize("form", ["PNG", "GIF", "WEBP"])
+def test_an_animation_under_a_stills_name_is_refused(tmp_path, form):
     frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
     frames[0].save(tmp_path / "still.png", format=form, save_all=True, append_images=frames[1:])
     with pytest.raises(UserError, match=r"still\.png, an animation of 3"):
@@ -145,11 +131,6 @@ def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
     pictures[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:])
     assert read_header(tmp_path / "a.jpg").size == (16, 16)
     assert read_image(tmp_path / "a.jpg", 1).min() > 190
-
-
-def test_a_jpeg_under_a_pngs_name_is_an_image(tmp_path):
-    Image.fromarray(COLOUR).save(tmp_path / "a.png", format="JPEG")
-    assert read_header(tmp_path / "a.png").size == (6, 8)
 
 
 def test_cmyk_is_colour(tmp_path):

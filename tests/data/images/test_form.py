@@ -1,12 +1,13 @@
 """One form for all images of a set: no depth is lost, and what was done is known."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scalestudy.data.images.decode import Header
-from scalestudy.data.images.form import common_form, described
+from scalestudy.data.images.form import common_form, described, stored_as
 from scalestudy.util.errors import UserError
 
 
@@ -73,11 +74,6 @@ def test_what_has_no_common_form_is_refused_by_name(headers, received):
     assert received in refused.value.received
 
 
-def test_a_range_the_wrong_way_round_is_refused():
-    with pytest.raises(UserError, match="lower and a higher"):
-        common_form([header("a", "f4")], (1, 0))
-
-
 def test_what_float32_cannot_hold_is_refused():
     form = common_form([header("a", "u4")], None)
     assert form.of(np.array([[[2**24]]], np.uint32), "a").item() == 2**24
@@ -90,3 +86,57 @@ def test_what_float32_cannot_hold_is_refused():
 def test_what_a_set_is_made_of_is_told_with_the_most_frequent_first():
     headers = [header("a", "u1"), header("b", "u2"), header("c", "u2"), header("d", "f4", 5)]
     assert described(headers) == "16-bit grey (2), 8-bit grey (1), 32-bit float of 5 channels (1)"
+
+
+def refusal_of(array, dtype):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserError) as refused:
+            stored_as(array, np.dtype(dtype), "x[0]")
+    assert "x[0]" in refused.value.received
+    return refused.value
+
+
+@pytest.mark.parametrize("dtype", ["<f2", ">f4", ">f8", np.longdouble])
+def test_floats_of_any_width_and_byte_order_become_float32(dtype):
+    stored = stored_as(np.array([0.5, -2], dtype), np.dtype(np.float32), "x")
+    assert (stored.dtype, stored.tolist()) == (np.float32, [0.5, -2])
+
+
+@pytest.mark.parametrize("dtype", ["<u2", ">i8", "?"])
+def test_whole_numbers_that_fit_are_exact(dtype):
+    assert stored_as(np.array([0, 1], dtype), np.dtype(np.uint8), "x").tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("value", [1e39, -1e39, 1e300])
+def test_what_float32_cannot_hold_is_refused_after_the_cast(value):
+    error = refusal_of(np.array([1, value]), np.float32)
+    assert f"{abs(value):.3g}" in error.received
+    assert "3.4e+38" in error.expected
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_nan_and_infinity_are_refused(value):
+    for dtype in (np.float16, np.float64):
+        assert "finite" in refusal_of(np.array([value], dtype), np.float32).expected
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (np.array([0, 256]), np.uint8),
+        (np.array([-1, 0]), np.uint8),
+        (np.array([2**64 - 1], np.uint64), np.int32),
+        (np.array([2**31]), np.int32),
+        (np.array([1.5]), np.int32),
+    ],
+)
+def test_whole_numbers_never_wrap_around(array, dtype):
+    error = refusal_of(array, dtype)
+    assert str(np.iinfo(dtype).max) in error.expected
+    assert str(array.max()) in error.received
+
+
+@pytest.mark.parametrize("array", [np.array([1j]), np.array(["1"]), np.array([(1, 2)], "i4,f4")])
+def test_what_is_no_real_number_is_refused(array):
+    assert "real numbers" in refusal_of(array, np.float32).expected

@@ -18,19 +18,10 @@ def refusal(path):
     return refused.value
 
 
-def test_an_image_is_open_within_the_block(tmp_path, save):
-    with opened(save(tmp_path / "a.png", np.zeros((2, 3), np.uint8))) as picture:
-        assert picture.size == (3, 2)
-
-
-def test_an_empty_file(tmp_path):
-    (tmp_path / "a.png").touch()
-    assert "an empty file" in refusal(tmp_path / "a.png").received
-
-
-def test_a_text(tmp_path):
-    (tmp_path / "a.png").write_text("<html>404</html>")
-    assert "no image inside of a format that is read" in refusal(tmp_path / "a.png").received
+@pytest.mark.parametrize(("text", "told"), [("", "an empty file"), ("<html>404</html>", "no image inside")])
+def test_what_holds_no_image(tmp_path, text, told):
+    (tmp_path / "a.png").write_text(text)
+    assert told in refusal(tmp_path / "a.png").received
 
 
 def test_damage_has_a_kind_and_the_decoders_words(tmp_path, save):

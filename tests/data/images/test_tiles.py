@@ -80,12 +80,6 @@ def test_an_image_smaller_than_a_tile_is_centred_in_it():
     assert cut_mask(np.ones((3, 9), np.uint8), tile, (6, 9))[:, 0].tolist() == [255, 1, 1, 1, 255, 255]
 
 
-def test_outputs_that_are_not_one_for_each_tile_are_refused():
-    tiles = tiles_of((8, 8), (4, 4), 0)
-    with pytest.raises(ValueError, match="argument"):
-        stitch([np.zeros((4, 4))] * 3, tiles, (8, 8))
-
-
 def smoothed(image):
     """The mean of 3 x 3 pixels, with zeros around: a model whose outputs see one pixel to each side."""
     padded = np.pad(image.astype(float), 1)
@@ -108,16 +102,3 @@ def test_without_a_margin_outputs_differ_at_the_borders_of_tiles():
     parts = [smoothed(cut(image, each, (16, 16))) for each in tiles]
     same = stitch(parts, tiles, (32, 48)) == smoothed(image)
     assert same[1:15, 1:15].all() and not same[15:17].all()
-
-
-def test_intersection_over_union_over_tiles_is_that_of_whole_images():
-    draw = np.random.default_rng(1)
-    image, mask = draw.integers(0, 256, (41, 67)), draw.integers(0, 2, (41, 67)).astype(np.uint8)
-    tiles = tiles_of(mask.shape, (16, 16), 2)
-    sums = np.zeros(2, int)
-    for each in tiles:
-        truth, found = cut_mask(mask, each, (16, 16)), smoothed(cut(image, each, (16, 16))) > 128
-        counts = truth != 255
-        sums += [(found & (truth == 1))[counts].sum(), (found | (truth == 1))[counts].sum()]
-    whole = smoothed(image) > 128
-    assert sums.tolist() == [(whole & (mask == 1)).sum(), (whole | (mask == 1)).sum()]

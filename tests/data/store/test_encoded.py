@@ -14,9 +14,7 @@ from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import epoch_order
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.sources.base import Contents
-from scalestudy.data.splits.split import make_split
 from scalestudy.data.store import prepare as module
-from scalestudy.data.store import prepare as storage
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.store.write import write_set
 from scalestudy.util.errors import UserError
@@ -87,13 +85,6 @@ def test_jpegs_that_are_only_decoded_are_kept_as_they_are_and_others_are_not(bot
     for name in encoded.names:
         own = name.endswith(".jpg") and not name.endswith("4.jpg")  # which is turned
         assert ((photographs / name).read_bytes() in content) == own, name
-
-
-def test_splits_and_names_are_the_same(both, photographs):
-    arrays, encoded = both(photographs)
-    assert encoded.names == arrays.names
-    one, other = (make_split(each, 0.3, 7) for each in (arrays, encoded))
-    assert one.train.tolist() == other.train.tolist()
 
 
 def test_rows_are_indexed_as_those_of_arrays(both, masks):
@@ -178,7 +169,7 @@ def test_where_it_is_left_open_arrays_are_made_if_they_fit_and_what_is_there_is_
     asked = {"image_size": (12, 16), "cache": tmp_path / "cache"}
     needed, kept = module.predicted_bytes(data_of(masks, **asked))
     assert kept == "arrays"
-    monkeypatch.setattr(storage, "memory_limit", lambda: needed - 1)
+    monkeypatch.setattr(module, "memory_limit", lambda: needed - 1)
     assert module.predicted_bytes(data_of(masks, **asked)) == (needed, "encoded")
     encoded = ready(masks, **asked)
     assert encoded.storage == "encoded"
@@ -193,11 +184,11 @@ def test_a_set_larger_than_the_free_disk_is_encoded_where_that_is_left_open(monk
     class Usage:
         free = 10
 
-    monkeypatch.setattr(storage.shutil, "disk_usage", lambda folder: Usage)
-    assert storage.chosen("auto", 11, tmp_path / "not" / "there") == "encoded"
-    assert storage.chosen("auto", 10, tmp_path) == "arrays"
-    assert storage.chosen("arrays", 11, tmp_path) == "arrays"
-    assert storage.chosen("encoded", 1, tmp_path) == "encoded"
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: Usage)
+    assert module.chosen("auto", 11, tmp_path / "not" / "there") == "encoded"
+    assert module.chosen("auto", 10, tmp_path) == "arrays"
+    assert module.chosen("arrays", 11, tmp_path) == "arrays"
+    assert module.chosen("encoded", 1, tmp_path) == "encoded"
 
 
 def test_a_source_that_changes_while_it_is_encoded_is_refused(photographs, ready):

@@ -37,21 +37,9 @@ def test_no_file_is_larger_than_asked_but_for_a_row_that_is(tmp_path):
     assert sizes == [9, 30, 1, 10]
 
 
-def test_the_index_says_where_each_row_lies(tmp_path):
-    written(tmp_path)
-    for number, (shard, start, length) in enumerate(np.load(tmp_path / "inputs-index.npy").tolist()):
-        content = (tmp_path / f"inputs-{shard:05}.bin").read_bytes()
-        assert content[start : start + length] == ROWS[number]
-
-
 def test_each_file_is_told_with_its_checksum(tmp_path):
     for name, digest in written(tmp_path).items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == digest
-
-
-def test_no_rows_are_one_empty_file(tmp_path):
-    written(tmp_path, [])
-    assert len(Shards(tmp_path, "inputs")) == 0
 
 
 @pytest.mark.parametrize("row", [-1, 6])

@@ -48,12 +48,6 @@ def test_a_set_is_found_once_it_was_prepared_and_never_made_by_looking(mask_fold
     assert module.find_prepared(data_of(root, cache=cache, image_size=(12, 16))) is None
 
 
-def test_a_damaged_set_is_not_found(mask_folder, ready, tmp_path):
-    root = mask_folder()
-    (ready(root).path / "targets.npy").unlink()
-    assert module.find_prepared(data_of(root, cache=tmp_path / "cache")) is None
-
-
 def test_looking_for_a_set_of_the_wrong_kind_or_without_a_source_is_refused(mask_folder, tmp_path):
     with pytest.raises(UserError, match="one class each"):
         module.find_prepared(data_of(mask_folder(), cache=tmp_path / "cache"), task_kind="classes")
@@ -69,11 +63,6 @@ def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
     assert second.path != first.path
     assert second.fingerprint != first.fingerprint
     assert second.inputs[0, 0, 0, 0] == 77
-
-
-def test_another_image_size_makes_another_set(mask_folder, ready):
-    root = mask_folder()
-    assert ready(root, image_size=(12, 16)).path != ready(root).path
 
 
 def test_keys_that_decide_on_the_split_alone_leave_the_set_where_it_is(mask_folder, ready):
@@ -151,12 +140,6 @@ def test_a_missing_path_names_what_exists(mask_folder, ready):
     assert "indents" in refused.value.expected
 
 
-def test_a_file_that_is_no_npz_is_refused(ready, tmp_path):
-    (tmp_path / "list.csv").write_text("a,b")
-    with pytest.raises(UserError, match=r"the file .*list\.csv"):
-        ready(tmp_path / "list.csv")
-
-
 def test_a_full_disk_is_refused_before_writing(mask_folder, ready, monkeypatch, tmp_path):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 5))
     with pytest.raises(UserError, match="free disk space"):
@@ -209,31 +192,18 @@ def test_processes_that_start_together_decode_once(tmp_path):
     assert len({tuple(output[1:]) for output in outputs}) == 1
 
 
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("source", "size", "found"),
     [
         ("nuclei", None, (334, (256, 256, 1), 2)),
         ("superalloy", None, (18, (512, 512, 1), 3)),
         ("flowers", (48, 64), (300, (48, 64, 3), 5)),
-        ("mnist/mnist.npz", None, (70_000, (28, 28, 1), 10)),
     ],
 )
 def test_real_sets(real_data, ready, source, size, found):
     prepared = ready(source, base=real_data, image_size=size)
     assert (prepared.count, prepared.input_shape, prepared.classes) == found
-
-
-def test_the_real_split_by_folders_is_kept(real_data, ready):
-    prepared = ready("superalloy", base=real_data)
-    assert prepared.given == {"train": (0, 10), "validation": (10, 14), "test": (14, 18)}
-    assert prepared.names[10].startswith("val/images/")
-    assert prepared.names[14].startswith("test/images/")
-
-
-def test_real_photographs_of_many_sizes_need_an_image_size(real_data, ready):
-    with pytest.raises(UserError, match=r"(?s)\.jpg of \d+ x \d+ and .*\.jpg of \d+ x \d+") as refused:
-        ready("flowers", base=real_data)
-    assert "`image_size = [240, 320]`" in refused.value.action
 
 
 def test_how_images_are_fitted_is_part_of_what_a_set_is(mask_folder, ready):
