@@ -34,9 +34,6 @@ NONE, IMAGENET = "none", "imagenet"
 def application_task(task: str) -> Any:
     """What `load.task_of` takes a task's file for: the model without its top, pooling, and a softmax.
 
-    Args:
-        task: "keras:" and the name of a model.
-
     Raises:
         UserError: If there is no such model.
     """
@@ -61,11 +58,7 @@ def application_task(task: str) -> Any:
 def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | None = None) -> keras.Model:
     """From images [B, H, W, C] in [0, 1] to probabilities [B, classes], by the model `name` without its top.
 
-    Args:
-        name: Of a model of `keras.applications`.
-        data: Shape of the images, and the number of classes.
-        train: Which weights, and how images are scaled.
-        hidden: Units of a layer before the last one; None for no such layer.
+    With `hidden` there is a layer of so many units before the last one.
     """
     inputs = keras.Input(data.input_shape)
     x = prepared_input(inputs, name, train)

@@ -154,11 +154,7 @@ class Dice(Overlap):
 class Averaged(Overlap):
     """Base of precision, recall and F1.
 
-    Args:
-        classes: Number of classes.
-        ignore: Label that does not count, or None.
-        average: "macro", the mean over classes (of two: the second), or "micro", that of all labels together.
-        name: Name of the metric.
+    `average` is "macro", the mean over classes (of two: the second), or "micro", that of all labels together.
     """
 
     options = ("average",)

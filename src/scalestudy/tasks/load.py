@@ -19,12 +19,9 @@ from scalestudy.util.errors import UserError
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
-    """Build the task named `task` for data of the given shape.
+    """Build a task by its name ("unet", or another package's) or its file, for such data.
 
-    Args:
-        task: Name of a task ("unet", "cnn", or another package's), or the path of a Python file.
-        data: What the task may know of its data.
-        train: How it is to be trained, for models that ask; the task's own defaults when None.
+    Models may ask how they are trained (`train`); the task's own defaults when None.
 
     Raises:
         UserError: If the file does not define what a task needs, or cannot do what `train` asks for.

@@ -54,12 +54,7 @@ def task_metrics(
 ) -> tuple[dict[str, keras.Metric], dict[str, Sense], dict[str, str]]:
     """Metrics of a task file, what each means, and the output that each looks at, by name.
 
-    Args:
-        given: As for `metrics_of`; or lists of these by the names of outputs.
-        outputs: Names of the model's outputs, where there are several.
-        data: What there is to know of the data.
-        declared: `better` of the task file.
-        file: The task file, for messages.
+    `given` is as for `metrics_of`, or lists of these by the names of `outputs`; `declared` is `better`.
 
     Raises:
         UserError: As `metrics_of`, or for names of outputs that there are none of.

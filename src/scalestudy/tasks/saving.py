@@ -13,12 +13,9 @@ KERAS = "keras."
 
 
 def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any]) -> None:
-    """Save a model, load it back, and compare the weights.
+    """Save a model to `path`, which ends with ".keras", load it back, and compare the weights.
 
-    Args:
-        model: Built.
-        path: File to write; its name ends with ".keras".
-        definitions: Classes and functions of the task's file, by name: whoever loads the model has them too.
+    `definitions` are classes and functions of the task's file: whoever loads the model has them too.
 
     Raises:
         UserError: If it cannot be saved, or not be loaded, or comes back with other weights; names the class.

@@ -20,12 +20,7 @@ def task_loss(
 ) -> tuple[Loss, list[keras.Variable]]:
     """(targets, outputs) -> losses of shape [B], and the variables of the losses.
 
-    Args:
-        given: `loss` of the task file; a dictionary by the names of outputs, or for all of them together.
-        module: The task file.
-        model: Its model.
-        outputs: Names of the model's outputs.
-        data: What there is to know of the data.
+    `given` is `loss` of the task file: for all outputs together, or a dictionary by their names.
 
     Raises:
         UserError: For names that there are none of, what is no loss, or a variable that is not trained.
@@ -49,14 +44,10 @@ def task_loss(
 
 
 def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
-    """(targets, outputs) -> losses of shape [B].
+    """(targets, outputs) -> losses of shape [B]; `where` it was written is for messages.
 
-    Args:
-        given: A formula ("0.5*bce + dice"), the name of a loss of Keras's, one of its losses or their
-            classes, or a function (targets, outputs) -> losses of shape [B, ...]; or a function of the data
-            alone that gives any of these.
-        data: What there is to know of the data.
-        where: Where it was written, for messages.
+    A loss is a formula ("0.5*bce + dice"), the name of one of Keras's, one of these or its class, or a
+    function (targets, outputs) -> losses [B, ...]; or a function of the data that gives any of these.
 
     Raises:
         UserError: If the text names no loss, or class weights are given to one that takes none.

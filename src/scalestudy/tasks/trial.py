@@ -38,13 +38,7 @@ def forward(task: Task, prepared: Prepared, file: str) -> Any:
 
 
 def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
-    """Compute losses, gradients and metrics of two samples, as a step does.
-
-    Args:
-        task: Loaded.
-        prepared: Its data.
-        outputs: What `forward` gave.
-        file: The task file, for messages.
+    """Compute losses, gradients and metrics of two samples, as a step does; `outputs` are those of `forward`.
 
     Raises:
         UserError: If something does not fit: an error of the task's own with its line, losses that are not
@@ -70,12 +64,6 @@ def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
 
 def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -> list[str]:
     """Notes on what is likely wrong although it computes; refuses what is certainly wrong.
-
-    Args:
-        module: The task file, imported.
-        task: What it defines.
-        prepared: Its data.
-        outputs: What `forward` gave.
 
     Raises:
         UserError: Labels that the outputs have no unit for or that the loss does not take.

@@ -21,15 +21,8 @@ HALVINGS = 2 ** len(ENCODER)
 def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     """Encoder 8-16-32-64, bridge 128, decoder 64-32-16-8; blocks of twice convolution, norm, ReLU.
 
-    Sizes that cannot be halved four times are padded with zeros inside the model and its outputs
-    cropped back, so loss and metrics see the image alone.
-
-    Args:
-        input_shape: Height, width and channels.
-        classes: 2 gives one sigmoid output a pixel; more give a softmax over the classes.
-
-    Returns:
-        A model from [B, H, W, C] to [B, H, W, 1] or [B, H, W, classes].
+    From [B, H, W, C] to [B, H, W, 1], a sigmoid, for 2 classes, else to a softmax [B, H, W, classes]. Sizes
+    that cannot be halved four times are padded with zeros inside the model and its outputs cropped back.
     """
     height, width, _ = input_shape
     inputs = keras.Input(input_shape)

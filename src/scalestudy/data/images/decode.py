@@ -67,11 +67,7 @@ class Pixels:
 
 
 def read_header(path: Path, stack: Stack | None = None) -> Header:
-    """Read size, type and channels of an image.
-
-    Args:
-        path: The file.
-        stack: What the pages of a TIFF are, where there are several.
+    """Read size, type and channels of an image; `stack` says what the pages of a TIFF are.
 
     Raises:
         UserError: the file is no readable image, or its pixels cannot be read without loss.

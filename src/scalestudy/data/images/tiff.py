@@ -75,11 +75,7 @@ def is_plain(picture: Image.Image) -> bool:
 
 
 def read_pages(path: Path, stack: Stack | None) -> Pages:
-    """What the file holds, without decoding it.
-
-    Args:
-        path: The file.
-        stack: What its pages are, where there are several.
+    """What the file holds, without decoding it; `stack` says what its pages are, where there are several.
 
     Raises:
         UserError: It has several pages, and nobody says what they are.

@@ -121,15 +121,7 @@ def cut_mask(mask: Array, tile: Tile, size: Size) -> Array:
 
 
 def stitch(parts: Sequence[Array], tiles: Sequence[Tile], size: Size) -> Array:
-    """Put the cores of an image's tiles together.
-
-    Args:
-        parts: For each tile an array of its size, shape [h, w, ...].
-        tiles: As `tiles_of` gives them.
-        size: Height and width of the image.
-
-    Returns:
-        Shape [H, W, ...], in the parts' type.
+    """Put the cores of an image's tiles together: [H, W, ...], from parts [h, w, ...], one for each tile.
 
     Raises:
         ValueError: There are more or fewer parts than tiles.

@@ -117,14 +117,7 @@ class Loader:
         *,
         epoch: int | None = None,
     ) -> Call:
-        """Read the steps of `group` (rows [start, stop) of `order`, all of one size).
-
-        Args:
-            order: Rows in their order.
-            group: The steps.
-            step: The first of them in the run.
-            epoch: As in `epoch`.
-        """
+        """Read the steps of `group`, rows [start, stop) of `order`, all of one size; `step` is the first."""
         devices = range(len(self._slices))
         return tuple(self._slice(order, group, step, device, epoch) for device in devices)
 

@@ -154,14 +154,7 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
 
 @dataclass(frozen=True)
 class SideCounts:
-    """One side of a split.
-
-    Attributes:
-        side: "train", "validation" or "test".
-        samples: How many there are.
-        groups: How many groups they are of; None where samples have none.
-        classes: Samples of each class by its name, in order; None for masks.
-    """
+    """One side of a split: samples, groups and samples of each class; None where there are none."""
 
     side: str
     samples: int

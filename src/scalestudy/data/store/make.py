@@ -59,8 +59,7 @@ def make(
         alone: Whether the lock is held; without locks, what another process is writing is left alone.
 
     Raises:
-        UserError: the source is damaged or has changed meanwhile, or the cache folder cannot take it. Nothing
-            half-written is left.
+        UserError: the source is damaged or has changed, or the cache folder cannot take it.
     """
     temporary = None
     try:

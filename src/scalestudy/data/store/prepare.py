@@ -28,13 +28,10 @@ _NO_CONTENT = {"source", "read", "image_size", "seed", "storage", "cache", "vali
 
 
 def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
-    """What a set that is not there yet is made as.
+    """What a set that is not there yet is made as, from the bytes that its arrays need.
 
-    Args:
-        storage: "auto" chooses arrays, unless they are larger than the memory that this process may use, or
-            than the free space of the cache's disk.
-        needed: Bytes of the arrays.
-        cache: Where it will lie; it need not exist yet.
+    "auto" chooses arrays, unless they are larger than the memory that this process may use, or than the free
+    space of the disk of `cache`, which need not exist yet.
     """
     if storage != "auto":
         return storage

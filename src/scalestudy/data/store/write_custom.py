@@ -60,15 +60,10 @@ def write_custom(
     samples: Iterable[Samples], storing: Storing, folder: Path, *, identity: str, fingerprint: str,
     on_progress: Callable[[int], None],
 ) -> None:  # fmt: skip
-    """Write samples into an empty folder, with the manifest.
+    """Write samples, in the order train, validation, test, into an empty folder, with the manifest.
 
-    Args:
-        samples: In the order train, validation, test where they are split.
-        storing: How they are stored.
-        folder: Where.
-        identity: What was read, for people.
-        fingerprint: Of what it was made from.
-        on_progress: Called with the samples done.
+    `identity` is what was read, for people, `fingerprint` that of what it was made from; `on_progress` is
+    called with the samples done.
 
     Raises:
         UserError: If samples differ in what they hold, or cannot be stored.

@@ -39,11 +39,7 @@ def two_targets(operations: Sequence[Operation], *, masks: bool) -> bool:
 def mixture(operation: Operation, drawn: Floats, candidates: Indices, size: Size) -> Mixture:
     """Mixup (Zhang 2018) blends; CutMix (Yun 2019) puts a box of the other in, and the share is what is left.
 
-    Args:
-        operation: "mixup" or "cutmix".
-        drawn: Uniform numbers, shape [b, 2] or [b, 4].
-        candidates: Rows of the training set.
-        size: Height and width of the images.
+    `drawn` are uniform numbers [b, 2] or [b, 4]; `candidates` are rows of the training set.
     """
     alpha = operation["alpha"]
     others = candidates[(drawn[:, 0] * len(candidates)).astype(np.int64)]
