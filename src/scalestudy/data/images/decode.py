@@ -47,11 +47,6 @@ class Header:
     pages: int = 1
     left: int = 0
 
-    @property
-    def colour(self) -> bool:
-        """Whether its channels are red, green and blue."""
-        return self.channels == 3
-
 
 @dataclass(frozen=True)
 class Pixels:
