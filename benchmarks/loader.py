@@ -33,7 +33,7 @@ from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import Indices, epoch_order
 from scalestudy.data.loading.reader import Stored
 from scalestudy.data.loading.slices import Slice
-from scalestudy.hardware import cores, visible
+from scalestudy.hardware import cores, devices
 
 DEVICES = 8
 
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of a way in a round")
     parser.add_argument("--case", choices=CASES, action="append")
     options = parser.parse_args()
-    os.environ.update(visible.showing(()))  # batches stay in host memory, whatever GPUs there are
+    os.environ.update(devices.showing(()))  # batches stay in host memory, whatever GPUs there are
     print(f"{len(cores.granted())} cores of {cores.cpu_model()}")
     for name in options.case or CASES:
         with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.run import run_points
+from scalestudy.launch.local.run import run_point
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import EpochRecord, Result
@@ -76,7 +76,7 @@ class Runs:
             if progress is not None and progress.updated > started:
                 watch(run, progress)
 
-        (outcome,) = run_points(self.folder, [self.point], watch=fresh)
+        outcome = run_point(self.folder, self.point, watch=fresh)
         return outcome
 
     def only_run(self):

@@ -10,7 +10,7 @@ from data_settings import data_of
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.launch.local.run import run_points
+from scalestudy.launch.local.run import run_point
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
@@ -41,7 +41,7 @@ def ended(tmp_path: Path):
         prepared = prepare(data_of("digits", cache=tmp_path.parent / "prepared"))
         point = point.with_files(str(prepared.path), str(stored_split(prepared, 0.2, 0).path))
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
-        (outcome,) = run_points(folder, [point], watch=watch)
+        outcome = run_point(folder, point, watch=watch)
         (run,) = folder.runs(point.name)
         return outcome.failure, run
 

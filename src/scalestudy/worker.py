@@ -140,15 +140,15 @@ def take_part(
         RunError: If a GPU is missing.
     """
     from scalestudy.cluster.environment import own_gpus, process_environment
+    from scalestudy.cluster.gpu_assignment import assigned_gpus, device_of, refuse_missing
     from scalestudy.cluster.placement import check_placement
-    from scalestudy.cluster.promise import device_of, promised, refuse_missing
     from scalestudy.hardware.devices import visible_gpus
     from scalestudy.study.engines import engine_traits
 
-    seen, promise = visible_gpus(os.environ), promised(os.environ)
-    used = device_of(device, promise, seen)
+    seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
+    used = device_of(device, assigned, seen)
     if used == "gpu":
-        refuse_missing(promise, seen)
+        refuse_missing(assigned, seen)
     check_placement(placement, strategy=strategy, workers=workers, gpus=len(seen) if used == "gpu" else None)
     devices = strategy.workers_at_once(workers)
     if cpus_per_worker is not None:
@@ -170,7 +170,7 @@ def take_part(
 
 def _take_output(path: Path, placement: Placement) -> None:
     """Send output to the log of this rank, where no launcher has done so."""
-    from scalestudy.cluster.output import keeps_own_log
+    from scalestudy.cluster.environment import keeps_own_log
     from scalestudy.study.run_folder import RunFolder
 
     if not keeps_own_log(placement, os.environ):
@@ -190,10 +190,10 @@ def _take_output(path: Path, placement: Placement) -> None:
 
 def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) -> None:
     """Stay on this process's own cores, where its launcher has granted more: on GPUs near its own."""
-    from scalestudy.cluster.cores import own_cores
+    from scalestudy.cluster.environment import own_cores
     from scalestudy.hardware import cores
+    from scalestudy.hardware.cores import core_by_core
     from scalestudy.hardware.devices import visible_gpus
-    from scalestudy.hardware.near import core_by_core
 
     if "SCALESTUDY_LAUNCHER" in os.environ:
         return
@@ -229,7 +229,7 @@ def die_with_launcher() -> None:
     """End with the process that started us (Linux), so that no worker outlives its run."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:
-        from scalestudy.hardware.parent import end_with
+        from scalestudy.hardware.process import end_with
 
         end_with(int(parent))
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.describe import Built
+from scalestudy.launch.describe import BuiltModel
 from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
 
@@ -179,7 +179,7 @@ def test_a_task_file_may_name_its_own_data(
     study.write_text('task = "mine.py"\n[sweep]\nworkers = 1\nseed = 0')
     told = {"data": "digits", "kind": "classes"}
     monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: told)
-    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: Built(1, ()))
+    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: BuiltModel(1, ()))
     assert call("run", study, "--no-report")[0] == 0
     assert launcher.points[0].data.source == "digits"
     told["data"] = None

@@ -127,11 +127,11 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
     told = {"data": "digits", "kind": "classes"}
     monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: told)
-    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: Built(1, ()))
+    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: BuiltModel(1, ()))
     call("data", "prepare", "digits")
     from scalestudy.data.splits.split import stored_split
     from scalestudy.data.store.prepare import find_prepared
-    from scalestudy.launch.describe import Built
+    from scalestudy.launch.describe import BuiltModel
 
     stored_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
     code, _, errors = call("submit", queued)

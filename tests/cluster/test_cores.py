@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.cluster.cores import own_cores
+from scalestudy.cluster.environment import own_cores
 from scalestudy.cluster.placement import Placement
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from scalestudy.cluster.output import keeps_own_log
+from scalestudy.cluster.environment import keeps_own_log
 from scalestudy.cluster.placement import Placement
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.cluster.pbs import pbs
-from scalestudy.cluster.resolve import resolve
+from scalestudy.cluster.resolve import pbs, resolve
 from scalestudy.util.errors import UserError
 
 HERE = socket.gethostname()
@@ -87,8 +86,8 @@ def test_open_mpi_in_a_job_of_pbs_knows_its_hosts():
         ({"PALS_RANKID": "3"}, "PMI_RANK=2, PALS_RANKID=3"),
         ({"PALS_LOCAL_RANKID": "1"}, "PMI_LOCAL_RANK=0, PALS_LOCAL_RANKID=1"),
         ({"PMI_SIZE": "x"}, "PMI_SIZE"),
-        ({"SCALESTUDY_NODES": ""}, "neither"),
-        ({"SCALESTUDY_NODES": "x1,x2"}, f"{HERE} among the job's nodes"),
+        ({"SCALESTUDY_NODES": ""}, "of the nodes none"),
+        ({"SCALESTUDY_NODES": "x1,x2"}, f"on {HERE}, of the nodes x1, x2"),
         ({"SCALESTUDY_NODES": f"{HERE},x2"}, "ranks in blocks"),
         ({"PMI_LOCAL_SIZE": "1"}, "ranks in blocks"),
         ({"PMI_SIZE": "9"}, "ranks in blocks"),

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.cluster.slurm import slurm
+from scalestudy.cluster.resolve import slurm
 from scalestudy.util.errors import UserError
 
 

@@ -28,11 +28,6 @@ def test_a_device_that_is_lost_later_goes_blank_and_the_others_go_on(nvml):
     assert load.look() == [Load(), Load(10.0, GIB, None, 0.0, 80 * GIB, 5.0)]
 
 
-def test_old_names_of_mig_instances_are_found(nvml):
-    nvml(*mixed())
-    assert GpuLoad(["MIG-GPU-b1/2/0"]).look() == [Load(memory=GIB, total=40 * GIB)]
-
-
 def test_without_a_driver_or_names_there_is_nothing_to_tell(nvml):
     nvml(driver=None)
     assert GpuLoad(["GPU-a0"]).look() == [Load()] and GpuLoad([]).look() == []

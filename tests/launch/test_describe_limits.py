@@ -11,6 +11,7 @@ import pytest
 from scalestudy.launch import describe
 from scalestudy.util.errors import UserError
 
+pytestmark = pytest.mark.slow
 ENDLESS = """import os
 from pathlib import Path
 

@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
-from scalestudy.launch.pbs import PBS, parse_qstat, parse_submitted, reason_in_words, whole
-from scalestudy.launch.queue.base import MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
-from scalestudy.launch.queue.script import Job, render
-from scalestudy.launch.queue.submit import Batch
+from scalestudy.launch.pbs import PBS, job_view, parse_qstat, whole
+from scalestudy.launch.queue.base import JobView, MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.script import JobScript, render
 from scalestudy.launch.status import study_status
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
@@ -35,6 +34,10 @@ TAKES_ALL = (
 )
 GONE = 'echo "qstat: 7.s Job has finished, use -x or -H to obtain historical job information" >&2; exit 35'
 UNKNOWN = 'echo "qstat: Unknown Job Id 7.s" >&2; exit 153'
+
+
+def views_of(text: str) -> dict[str, JobView]:
+    return {job: job_view(job, fields) for job, fields in parse_qstat(text).items()}
 
 
 def answer(**jobs: dict) -> str:
@@ -75,11 +78,8 @@ def test_points_are_submitted_as_arrays_that_wait_for_each_other(study, tmp_path
 
 
 def test_a_batch_waits_for_others_to_succeed():
-    assert QUEUE.options(Batch(("a",), afterok=(0, 1)), ["1.s", "2[].s"]) == [
-        "-W",
-        "depend=afterok:1.s:2[].s",
-    ]
-    assert QUEUE.options(Batch(("a",)), []) == []
+    assert QUEUE.options(["1.s", "2[].s"]) == ["-W", "depend=afterok:1.s:2[].s"]
+    assert QUEUE.options([]) == []
 
 
 def test_an_array_is_asked_about_once_with_its_tasks(programs):
@@ -117,20 +117,20 @@ def test_a_job_that_is_named_in_an_error_is_forgotten_and_the_others_are_told(pr
 
 
 def test_answers_of_a_real_server_are_read(programs):
-    views = parse_qstat((RECORDED / "qstat.json").read_text())
+    views = views_of((RECORDED / "qstat.json").read_text())
     assert {job: view.state for job, view in views.items()} == {
         "0.pbshead": "COMPLETING", "1[].pbshead": "RUNNING", "1[0].pbshead": "RUNNING",
         "2[].pbshead": "PENDING", "2[0].pbshead": "PENDING",
     }  # fmt: skip
-    assert reason_in_words(views["2[0].pbshead"].reason) == "not enough free nodes available"
+    assert QUEUE.in_words(views["2[0].pbshead"].reason) == "not enough free nodes available"
     assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
 
 
 def test_a_task_of_a_held_array_waits_for_another_job():
     waiting = {"job_state": "Q", "depend": "afterok:1[].s@s", "comment": "Job Array Began at Sun Nov 22"}
-    view = parse_qstat(json.dumps({"Jobs": {"2[0].s": waiting}}))["2[0].s"]
-    assert reason_in_words(view.reason) == "waits for another job"
-    assert reason_in_words("Job Array Began at Sun Nov 22 at 14:44") == "waits for free nodes"
+    view = views_of(json.dumps({"Jobs": {"2[0].s": waiting}}))["2[0].s"]
+    assert QUEUE.in_words(view.reason) == "waits for another job"
+    assert QUEUE.in_words("Job Array Began at Sun Nov 22 at 14:44") == "waits for free nodes"
 
 
 def test_jobs_whose_reference_failed_are_cancelled_since_it_did():
@@ -260,11 +260,11 @@ ANSWER = """
 
 def ended(**fields):
     text = json.dumps({"Jobs": {"1.s": {"job_state": "F", "exec_host": "x1/0*4"} | fields}})
-    return parse_qstat(text)["1.s"]
+    return views_of(text)["1.s"]
 
 
 def test_jobs_that_are_not_over_are_told_in_the_common_words():
-    found = parse_qstat(ANSWER)
+    found = views_of(ANSWER)
     assert {job: view.state for job, view in found.items()} == {
         "11.pbs01": "PENDING", "12.pbs01": "RUNNING", "13.pbs01": "PENDING", "14[].pbs01": "RUNNING",
         "14[0].pbs01": "COMPLETED", "14[1].pbs01": "RUNNING", "14[2].pbs01": "PENDING",
@@ -277,11 +277,11 @@ def test_jobs_that_are_not_over_are_told_in_the_common_words():
 
 
 def test_what_a_job_waits_for_is_said_in_words():
-    found = parse_qstat(ANSWER)
-    assert reason_in_words(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
-    assert reason_in_words(found["13.pbs01"].reason) == "waits for another job"
-    assert reason_in_words(found["14[2].pbs01"].reason) == "max subjobs running"
-    assert reason_in_words("") == "not yet considered"
+    found = views_of(ANSWER)
+    assert QUEUE.in_words(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
+    assert QUEUE.in_words(found["13.pbs01"].reason) == "waits for another job"
+    assert QUEUE.in_words(found["14[2].pbs01"].reason) == "max subjobs running"
+    assert QUEUE.in_words("") == "not yet considered"
 
 
 @pytest.mark.parametrize(
@@ -330,18 +330,13 @@ def test_nothing_is_no_job_and_anything_else_is_refused():
             parse_qstat(text)
 
 
-@pytest.mark.parametrize(
-    ("printed", "job"),
-    [
-        ("1234.pbs01\n", "1234.pbs01"),
-        ("Welcome\n1234[].pbs-01.hsn.cluster.net\n", "1234[].pbs-01.hsn.cluster.net"),
-        ("1234\n", "1234"),
-        ("qsub: waiting", None),
-        ("", None),
-    ],
-)  # fmt: skip
-def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(printed, job):
-    assert parse_submitted(printed) == job
+@pytest.mark.parametrize("job", ["1234.pbs01", "1234[].pbs-01.hsn.cluster.net", "1234"])
+def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(programs, tmp_path, job):
+    programs(qsub=f"echo Welcome; echo '{job}'")
+    assert QUEUE.submit(tmp_path / "job.sh", []) == job
+    programs(qsub="echo 'qsub: waiting'")
+    with pytest.raises(QueueRefused, match="waiting"):
+        QUEUE.submit(tmp_path / "job.sh", [])
 
 
 @given(
@@ -358,13 +353,12 @@ def test_a_task_names_its_array_and_back(number, index, server):
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(ValueError):
         parse_qstat(text)
-    parse_submitted(text)
 
 
 RUNS = (Path("/studies/s/points/p/run-1"), Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1'))
 
 
-def script(made: Job) -> str:
+def script(made: JobScript) -> str:
     return render(made, PBS.queue)
 
 
@@ -426,19 +420,6 @@ def test_mpirun_takes_the_nodes_of_the_job_and_the_variables_that_name_them():
     assert "|SCALESTUDY_|PBS_|MY_OWN)" in text
 
 
-def test_horovodrun_is_told_the_nodes_with_their_slots(tmp_path):
-    text = script(job("horovod", 6, site(cpus_per_node=4, launcher="horovodrun")))
-    assert started(text) == 'horovodrun -np 6 -H "$hosts"'
-    line = "\n".join(line for line in text.splitlines() if line.startswith(("slots=", "hosts=")))
-    done = subprocess.run(
-        ["bash", "-c", f'SCALESTUDY_NODES=n1,n2\n{line}\necho "$hosts"'],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "n1:3,n2:3\n"
-
-
 def test_what_is_one_process_needs_no_launcher():
     assert script(job("single", 1, site())).endswith(' "$run" "${worker[@]}"\n')
 
@@ -466,20 +447,19 @@ def test_a_job_reminds_itself_of_its_time_limit_since_pbs_does_not():
     assert "scontrol" not in text
 
 
-@pytest.mark.parametrize("launcher", ["srun", "mpiexec", "mpirun", "horovodrun", "$MPIEXEC $FLAGS"])
-@pytest.mark.parametrize(("strategy", "workers"), [("single", 1), ("multiworker", 8), ("horovod", 8)])
-def test_a_linter_finds_nothing(tmp_path, strategy, workers, launcher):
-    on = site(
-        cpus_per_node=4, gpus_per_node=4, modules=("cuda",), scratch="$SCRATCH/x", launcher=launcher,
-        proxies={"http_proxy": "http://p:1"},
-    )  # fmt: skip
-    file = tmp_path / "job.sh"
-    file.write_text(script(job(strategy, workers, on, *RUNS)))
-    assert subprocess.run(["bash", "-n", file], check=False).returncode == 0
-    shellcheck = shutil.which("shellcheck")
-    if shellcheck is None:
-        pytest.skip("no shellcheck")
-    done = subprocess.run([shellcheck, "-s", "bash", file], capture_output=True, text=True, check=False)
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck")
+def test_a_linter_finds_nothing(tmp_path):
+    for starts in ("srun", "hydra", "mpirun", "$MPIEXEC $FLAGS"):
+        for strategy, workers in (("single", 1), ("multiworker", 8), ("horovod", 8)):
+            on = site(
+                cpus_per_node=4, gpus_per_node=4, modules=("cuda",), scratch="$SCRATCH/x", launcher=starts,
+                proxies={"http_proxy": "http://p:1"},
+            )  # fmt: skip
+            text = script(job(strategy, workers, on, *RUNS))
+            (tmp_path / f"{starts[:4]}-{strategy}.sh").write_text(text)
+    files = list(tmp_path.iterdir())
+    done = subprocess.run(["shellcheck", "-s", "bash", *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -494,6 +474,7 @@ esac
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("plan", "code"), [("good", 0), ("fails", 3), ("stops", 75)])
 def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, plan, code):
     """Read by bash from standard input, as PBS may; the reminder is set to come at once."""

@@ -20,8 +20,8 @@ old|down|infinite|400|16|60000|gpu:k80:4
 """
 
 
-def values(sinfo, accounts=(), environment=None):
-    return propose(parse_sinfo(sinfo), accounts, environment or {}).values
+def values(sinfo, accounts=()):
+    return propose(parse_sinfo(sinfo), accounts).values
 
 
 def read(text, tmp_path) -> Site:
@@ -49,20 +49,13 @@ def test_without_gpus_the_default_partition_is_taken():
 
 def test_an_account_is_filled_in_where_there_is_one_to_choose():
     assert values(DEBUG, ["research", "research"])["account"] == "research"
-    several = propose(parse_sinfo(DEBUG), ["one", "two"], {})
+    several = propose(parse_sinfo(DEBUG), ["one", "two"])
     assert "account" not in several.values
     assert "# Accounts: one, two." in re.sub(r"#\s+", "# ", site_template(several))
 
 
-def test_modules_and_proxies_of_the_session_are_shown_but_no_password():
-    text = site_template(propose([], [], {"LOADEDMODULES": "gcc/12:cuda/12", "https_proxy": "http://p:1"}))
-    assert '# modules = ["gcc/12", "cuda/12"]' in text
-    assert '# proxies = { https_proxy = "http://p:1" }' in text
-    assert "secret" not in site_template(propose([], [], {"https_proxy": "http://me:secret@p:1"}))
-
-
 def test_the_head_of_the_file_tells_all_that_slurm_said():
-    text = " ".join(site_template(propose(parse_sinfo(LARGE), [], {})).replace("#", "").split())
+    text = " ".join(site_template(propose(parse_sinfo(LARGE), [])).replace("#", "").split())
     assert "cpu (the default): 900 nodes of 96 cores, 244 GiB, at most 1-00:00:00" in text
     assert "gpu: 12 nodes of 64 cores, 488 GiB, 4 GPUs (a100), at most 2-00:00:00" in text
     assert "old: 400 nodes of 16 cores, 58.6 GiB, 4 GPUs (k80), down" in text
@@ -70,7 +63,7 @@ def test_the_head_of_the_file_tells_all_that_slurm_said():
 
 @pytest.mark.parametrize("sinfo", ["", DEBUG, LARGE])
 def test_the_written_file_is_right_as_it_is(sinfo, tmp_path):
-    proposal = propose(parse_sinfo(sinfo), [], {})
+    proposal = propose(parse_sinfo(sinfo), [])
     site = read(site_template(proposal), tmp_path)
     plain = Site(**({"name": "here", "cpus_per_node": 1} | dict(proposal.values)))
     assert site == plain
@@ -84,7 +77,7 @@ def test_a_slurm_that_tells_nothing_leaves_a_gap_that_is_named():
 
 @pytest.mark.parametrize("sinfo", ["", LARGE])
 def test_uncommented_it_is_still_read(sinfo, tmp_path):
-    text = site_template(propose(parse_sinfo(sinfo), [], {}))
+    text = site_template(propose(parse_sinfo(sinfo), []))
     opened = re.sub(r"(?m)^# (environment = .*)$", "", text)  # a container takes its place
     opened = re.sub(r"(?m)^# (\w+ = |\[container\])", r"\1", opened)
     table = tomllib.loads(opened)

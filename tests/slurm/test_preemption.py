@@ -44,7 +44,7 @@ def test_a_preempted_job_goes_on_from_its_checkpoint_and_a_cancelled_one_does_no
         assert log(studies[name], point).count(f"Z job {jobs[name]} on ") == 2
     assert "asked to stop (SIGTERM)" in log(studies["preempted"], point)
     assert "queued again (1 of 10)" in log(studies["graced"], point)
-    assert cluster.states(jobs["cancelled"]) == ["CANCELLED"]
+    cluster.wait_for(lambda: cluster.states(jobs["cancelled"]) == ["CANCELLED"], "the cancelled one's end")
     assert (newest_run(studies["cancelled"], point) / "checkpoint.npz").exists()
-    shown = cluster.scalestudy("status", results_of(studies["cancelled"])).stdout
-    assert "1 cancelled" in shown
+    results = results_of(studies["cancelled"])
+    cluster.wait_for(lambda: "1 cancelled" in cluster.scalestudy("status", results).stdout, "its state")

@@ -15,8 +15,6 @@ UNAVAILABLE = "requested node configuration is not available"
         ({"qos": "nonsense"}, "qos"),
         ({"constraint": "nonsense"}, "feature"),
         ({"gpus_per_node": 4}, UNAVAILABLE),
-        ({"gpus_per_node": 4, "gpu_request": "--gres=gpu:v100:{gpus}"}, UNAVAILABLE),
-        ({"memory_per_node": "900G"}, UNAVAILABLE),
         ({"partition": "short"}, "time limit"),
     ],
 )
@@ -34,10 +32,8 @@ def test_what_slurm_refuses_is_named(cluster, keys, named):
 @pytest.mark.parametrize(
     ("request_", "asked"),
     [
-        ("--gres=gpu:h100:{gpus}", "--gres=gpu:h100:2"),
         ("--gpus-per-node=h100:{gpus}", "--gpus-per-node=h100:2"),
         ("--gpus-per-task={gpus}", "--gpus-per-task=2"),  # of mirrored: one process with two devices
-        ("--gpus={gpus}", "--gpus=2"),
     ],
 )
 def test_gpus_that_are_there_are_granted(cluster, request_, asked):

@@ -10,6 +10,10 @@ from studies import newest_run, results_of, write_site, write_study
 POINT = "horovod-w2-s0"
 
 
+def status(cluster, study) -> str:
+    return " ".join(cluster.scalestudy("status", results_of(study)).stdout.split())
+
+
 @pytest.mark.skipif(not horovod_built(), reason="Horovod is not built here")
 def test_a_stopped_rank_ends_its_job_and_is_named(cluster):
     folder = cluster.folder("silence")
@@ -18,6 +22,7 @@ def test_a_stopped_rank_ends_its_job_and_is_named(cluster):
     cluster.scalestudy("submit", study)
     run = newest_run(study, POINT)
     cluster.wait_for((run / "epochs.jsonl").exists, "the first epoch")
+    cluster.wait_for((run / "signs" / "1.json").exists, "a sign of rank 1")
     sign = json.loads((run / "signs" / "1.json").read_text())
     # The nodes have processes of their own: only one there knows this number.
     job = json.loads((run / "job.json").read_text())["job"]
@@ -37,6 +42,6 @@ def test_a_stopped_rank_ends_its_job_and_is_named(cluster):
     cluster.run(*stop)
     cluster.wait_for(lambda: cluster.states(job)[0] == "FAILED", "the job's end")
     cluster.wait_for(lambda: cluster.node_state(sign["host"]) == "idle", "its node")
-    shown = " ".join(cluster.scalestudy("status", results_of(study)).stdout.split())
-    assert f"rank 1 on {sign['host']} fell silent" in shown
+    cluster.wait_for(lambda: "1 failed" in status(cluster, study), "its state")
+    assert f"rank 1 on {sign['host']} fell silent" in status(cluster, study)
     assert json.loads((run / "failure.json").read_text())["rank"] == 1

@@ -40,11 +40,16 @@ class Desk:
         )
 
     def plan(self, **plans: dict) -> None:
-        (self.path / "plan.json").write_text(
-            json.dumps(
-                {name.replace("_", "-") if name != "all" else "*": plan for name, plan in plans.items()}
-            )
+        """What workers do that start from now on; a worker may be reading the plan before."""
+        text = json.dumps(
+            {"*" if name == "all" else name.replace("_", "-"): plan for name, plan in plans.items()}
         )
+        (self.path / "plan.new").write_text(text)
+        (self.path / "plan.new").rename(self.path / "plan.json")
+
+    def go(self) -> None:
+        """Workers that hold go on."""
+        (self.path / "go").touch()
 
     def __call__(self, command: str, *arguments: object, check: bool = True) -> str:
         first = "study.toml" if command in ("submit", "run") else "results"

@@ -49,6 +49,9 @@ def work(folder, point, placement, clock, *, device, gpus=(), engine=None):
             time.sleep(0.01)
         heart.step(1, step + 1, "callbacks")
         if (placement.rank, step) == (plan.get("rank"), plan.get("step")):
+            # Which step it was is known by a sign, and none is given any more.
+            while not any(sign.rank == placement.rank and sign.step for sign in folder.signs()):
+                time.sleep(0.01)
             hang(plan["does"])
         time.sleep(0.05)
     if placement.rank == 0:

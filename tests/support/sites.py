@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from scalestudy.launch.queue.base import Mark
+from scalestudy.launch.queue.base import JobMark
 from scalestudy.launch.queue.layout import expand_for, layout
-from scalestudy.launch.queue.script import Job, render
+from scalestudy.launch.queue.script import JobScript, render
 from scalestudy.launch.queue.site import Site
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
-MARK = Mark("0123456789abcdef", "fedcba9876543210")
+MARK = JobMark("0123456789abcdef", "fedcba9876543210")
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "sites").glob("*.toml"))
 
 
@@ -26,11 +26,11 @@ def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:
     return expand_for(parse_study(text, Path("study.toml")), on)[0]
 
 
-def job(strategy: str, workers: int, on: Site, *runs: Path, **more: Any) -> Job:
+def job(strategy: str, workers: int, on: Site, *runs: Path, **more: Any) -> JobScript:
     made = point(strategy, workers, on)
     runs = runs or (Path("/studies/s/points/p/run-1"),)
-    return Job("s-p", runs, made, layout(made, on), on, "/opt/python", **({"mark": MARK} | more))
+    return JobScript("s-p", runs, made, layout(made, on), on, "/opt/python", **({"mark": MARK} | more))
 
 
-def job_script(made: Job) -> str:
+def job_script(made: JobScript) -> str:
     return render(made, SLURM.queue)

@@ -2,8 +2,9 @@
 
 `wrapper` in the site profile puts it before the worker's command; the run folder is the last word of that.
 The plan is `plan.json` beside the study's folder: {POINT: {"seconds": 1, "exit": 0, "checkpoint": true}};
-"*" stands for all points, and "resumed" holds another plan for a run that finds a checkpoint. Asked to
-stop, it leaves a checkpoint and no result.
+"*" stands for all points, and "resumed" holds another plan for a run that finds a checkpoint. With
+{"hold": true} it works until there is a file `go` beside the plan. Asked to stop, it leaves a checkpoint and
+no result.
 """
 
 import json
@@ -25,7 +26,8 @@ def work(run: RunFolder, plan: dict) -> int:
         run.checkpoint.touch()
     if run.checkpoint.exists() and plan.get("resumed"):
         plan = plan["resumed"]
-    while time.time() < began + plan.get("seconds", 0.5):
+    beside = run.path.parents[2].with_name
+    while not beside("go").exists() if plan.get("hold") else time.time() < began + plan.get("seconds", 0.5):
         if run.stop.exists():
             run.checkpoint.touch()
             return 0
@@ -34,7 +36,7 @@ def work(run: RunFolder, plan: dict) -> int:
             Progress(phase="training", epoch=2, epochs=4, step=1, steps=2, throughput=10.0, updated=now)
         )
         time.sleep(0.2)
-    with open(run.path.parents[2].with_name("spans"), "a") as spans:
+    with open(beside("spans"), "a") as spans:
         spans.write(f"{point.name} {began} {time.time()}\n")
     if plan.get("exit"):
         print("ValueError: it was to fail", flush=True)

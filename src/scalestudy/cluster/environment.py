@@ -4,7 +4,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from scalestudy.hardware import shadowing, visible
+from scalestudy.hardware import shadowing
+from scalestudy.hardware.cores import shares
+from scalestudy.hardware.devices import ORDER, dealt, showing
 from scalestudy.study.engines import EngineTraits
 from scalestudy.study.strategies import Rendezvous
 
@@ -62,7 +64,7 @@ def process_environment(
     own = engine.environment(
         variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
     )
-    values = visible.ORDER if gpus is None else visible.showing(gpus)
+    values = ORDER if gpus is None else showing(gpus)
     values = values | {name: value for name, value in own.items() if value is not None}
     libraries = library_changes(variables)
     unwanted = [name for name, value in own.items() if value is None]
@@ -93,4 +95,43 @@ def own_gpus(
         devices: GPUs that it computes on.
     """
     first = 0 if devices > 1 else local_rank
-    return visible.dealt(variables, gpus, range(first, first + devices))
+    return dealt(variables, gpus, range(first, first + devices))
+
+
+def own_cores(
+    granted: Sequence[int], need: int, placement: "Placement", near: Sequence[Sequence[int]] = ()
+) -> list[int] | None:
+    """The cores that this process pins itself to, or None to stay on all that are granted.
+
+    A launcher may grant all processes of a node the same cores, or more than a worker is to have; a
+    comparison of worker counts needs each worker on as many cores, and on its own.
+
+    Args:
+        granted: Cores that this process may run on, in the order in which they are dealt out.
+        need: Cores that its workers are to have.
+        placement: This process among the others.
+        near: For each GPU of this node's processes, as many for each, the cores near it; none on CPUs.
+
+    Returns:
+        The share of the local rank, if there are more than needed and enough for all local ranks.
+    """
+    if len(granted) <= need or len(granted) < need * placement.local_size:
+        return None
+    if near:
+        devices = len(near) // placement.local_size
+        first = placement.local_rank * devices
+        found = shares(granted, near, need // devices)[first : first + devices]
+        return sorted(core for share in found for core in share)
+    first = placement.local_rank * need
+    return sorted(granted)[first : first + need]
+
+
+def keeps_own_log(placement: "Placement", variables: Mapping[str, str]) -> bool:
+    """Whether this process sends its output to the log of its rank itself.
+
+    Our local launcher has done it already; at a terminal (alone, or under torchrun) output stays there.
+    All other launchers mix the output of their processes.
+    """
+    if "SCALESTUDY_LAUNCHER" in variables or placement.source == "torchrun":
+        return False
+    return placement.source != "alone" or "SLURM_JOB_ID" in variables

@@ -1,18 +1,16 @@
 """Slurm's short forms of host lists and task counts, written out. No Slurm is needed."""
 
 import itertools
+import math
 import re
 
 from scalestudy.util.errors import UserError
 
 LIMIT = 65_536
 """Most hosts of a list, as in Slurm; more is a mistake, or an attack on memory."""
-
-_ELEMENT = re.compile(r"(?:[^\[\],\s]|\[[^\[\]\s]*\])+")
-_LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*")
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
-_COUNT = re.compile(r"(\d+)(?:\(x(\d+)\))?", re.ASCII)
+_RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
+_ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
+_LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
 
 
 def expand_hosts(text: str) -> list[str]:
@@ -25,11 +23,42 @@ def expand_hosts(text: str) -> list[str]:
         UserError: If the list is malformed, or longer than `LIMIT`.
     """
     if not _LIST.fullmatch(text):
-        raise _malformed(text)
+        raise _malformed(repr(text))
     hosts: list[str] = []
     for element in _ELEMENT.findall(text):
-        hosts += _expand(element, text, LIMIT - len(hosts))
+        parts = re.split(r"\[(.*?)\]", element)
+        brackets = [_numbers(part, text) for part in parts[1::2]]
+        if len(hosts) + math.prod(map(len, brackets)) > LIMIT:
+            raise _malformed(f"more than {LIMIT} hosts")
+        if not brackets:
+            hosts.append(element)
+            continue
+        *before, last = brackets
+        hosts += [
+            "".join(itertools.chain(*zip(parts[::2], (*reversed(chosen), end), strict=False))) + parts[-1]
+            for chosen in itertools.product(*reversed(before))
+            for end in last
+        ]
     return hosts
+
+
+def _numbers(bracket: str, text: str) -> list[str]:
+    numbers: list[str] = []
+    for part in bracket.split(","):
+        low, _, high = part.partition("-")
+        first, last = int(low), int(high or low)
+        if not 0 <= last - first < LIMIT - len(numbers):
+            raise _malformed(f"the range {part!r} in {text!r}")
+        numbers += [str(number).zfill(len(low)) for number in range(first, last + 1)]
+    return numbers
+
+
+def _malformed(received: str) -> UserError:
+    return UserError(
+        "a list of hosts in Slurm's form, as in n[1-2,05-07]-ib,m3",
+        received,
+        "Take it from Slurm as it is (SLURM_JOB_NODELIST, or `squeue -o %N`).",
+    )
 
 
 def tasks_per_node(text: str) -> list[int]:
@@ -40,7 +69,7 @@ def tasks_per_node(text: str) -> list[int]:
     """
     counts: list[int] = []
     for part in text.split(","):
-        match = _COUNT.fullmatch(part)
+        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part, re.ASCII)
         times = int(match[2] or 1) if match else 0
         if match is None or not 0 < times <= LIMIT - len(counts):
             raise UserError(
@@ -50,46 +79,3 @@ def tasks_per_node(text: str) -> list[int]:
             )
         counts += [int(match[1])] * times
     return counts
-
-
-def _expand(element: str, text: str, room: int) -> list[str]:
-    parts = re.split(r"\[(.*?)\]", element)
-    names, brackets = parts[::2], [_numbers(part, text) for part in parts[1::2]]
-    if not all(_NAME.fullmatch(name) for name in names if name):
-        raise _malformed(text)
-    count = 1
-    for numbers in brackets:
-        count *= len(numbers)
-    if count > room:
-        raise _malformed(text, f"more than {LIMIT} hosts")
-    if not brackets:
-        return [element]
-    *before, last = brackets
-    return [
-        "".join(itertools.chain(*zip(names, (*reversed(chosen), end), strict=False))) + names[-1]
-        for chosen in itertools.product(*reversed(before))
-        for end in last
-    ]
-
-
-def _numbers(bracket: str, text: str) -> list[str]:
-    numbers: list[str] = []
-    for part in bracket.split(","):
-        match = _RANGE.fullmatch(part)
-        if match is None:
-            raise _malformed(text)
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not 0 <= last - first < LIMIT:
-            raise _malformed(text, f"the range {part!r} in {text!r}")
-        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
-        if len(numbers) > LIMIT:
-            raise _malformed(text, f"more than {LIMIT} hosts")
-    return numbers
-
-
-def _malformed(text: str, received: str | None = None) -> UserError:
-    return UserError(
-        "a list of hosts in Slurm's form, as in n[1-2,05-07]-ib,m3",
-        received or repr(text),
-        "Take it from Slurm as it is (SLURM_JOB_NODELIST, or `squeue -o %N`).",
-    )

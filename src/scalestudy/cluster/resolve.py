@@ -1,16 +1,18 @@
 """From the environment of a process to its placement. Nothing else reads launchers' variables."""
 
 import socket
+from collections.abc import Sequence
+from pathlib import Path
 
-from scalestudy.cluster.horovodrun import horovodrun
-from scalestudy.cluster.openmpi import openmpi
-from scalestudy.cluster.pbs import pbs
+from scalestudy.cluster.hostlist import expand_hosts, tasks_per_node
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.pmix import pmix
-from scalestudy.cluster.slurm import slurm
-from scalestudy.cluster.torchrun import torchrun
-from scalestudy.cluster.variables import Environment
+from scalestudy.cluster.variables import Environment, Variables, contradiction, job_port, name_port
 from scalestudy.util.errors import UserError
+
+FIRST_SPECIAL_STEP = 0xFFFFFFF0
+"""Numbers of steps from here on are Slurm's own: the batch script, an interactive shell."""
+NODES = "SCALESTUDY_NODES"
+"""A PBS job's nodes, which our job scripts read from PBS's file: only the job's first node has that."""
 
 
 def resolve(environment: Environment) -> Placement:
@@ -28,33 +30,19 @@ def resolve(environment: Environment) -> Placement:
         UserError: If a launcher's variables are incomplete, are not numbers, or if two launchers
             disagree about the rank or the size.
     """
-    inner = [
-        found
-        for found in (torchrun(environment), openmpi(environment), pbs(environment))
-        if found is not None
-    ]
+    placements = [place for place in (torchrun(environment), openmpi(environment), pbs(environment)) if place]
     step = slurm(environment)
-    if step is not None and not (inner and _one_task_a_node(step)):
-        inner.append(step)
-    for other in inner[1:]:
-        if (other.rank, other.size) != (inner[0].rank, inner[0].size):
-            raise _contradiction(
-                f"rank {inner[0].rank} of {inner[0].size} from {inner[0].source}",
-                f"rank {other.rank} of {other.size} from {other.source}",
+    if step and not (placements and len(set(step.hosts)) == step.size):
+        placements.append(step)
+    for other in placements[1:]:
+        first = placements[0]
+        if (other.rank, other.size) != (first.rank, first.size):
+            raise contradiction(
+                f"rank {first.rank} of {first.size} from {first.source}, "
+                f"rank {other.rank} of {other.size} from {other.source}"
             )
-    placement = inner[0] if inner else None
-    name = pmix(environment)
-    if name is not None:
-        if placement is None:
-            raise UserError(
-                "a launcher that says how many processes there are",
-                f"only PMIx, which says rank {name.rank} of job {name.job!r}",
-                "Start the workers with srun, or with Open MPI's mpirun.",
-            )
-        if placement.source != "torchrun" and placement.rank != name.rank:
-            raise _contradiction(
-                f"rank {placement.rank} from {placement.source}", f"rank {name.rank} from pmix ({name.job})"
-            )
+    placement = placements[0] if placements else None
+    _hold_to_pmix(environment, placement)
     return placement or horovodrun(environment) or _alone()
 
 
@@ -62,13 +50,198 @@ def _alone() -> Placement:
     return Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
 
 
-def _one_task_a_node(step: Placement) -> bool:
-    return len(set(step.hosts)) == step.size
+def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None:
+    """Refuse a placement that PMIx contradicts: it tells which rank a process is, but not of how many.
+
+    `srun --mpi=pmix` names its job `slurm.pmix.JOB.STEP`. A name from another step was inherited, and
+    says nothing of this process.
+    """
+    job = environment.get("PMIX_NAMESPACE", "")
+    step = f"{environment.get('SLURM_JOB_ID')}.{environment.get('SLURM_STEP_ID')}"
+    inherited = job.startswith("slurm.pmix.") and job != f"slurm.pmix.{step}"
+    if "PMIX_RANK" not in environment or inherited:
+        return
+    rank = Variables(environment, "pmix").number("PMIX_RANK")
+    if placement is None:
+        raise UserError(
+            "a launcher that says how many processes there are",
+            f"only PMIx, which says rank {rank} of job {job!r}",
+            "Start the workers with srun, or with Open MPI's mpirun.",
+        )
+    if placement.source != "torchrun" and placement.rank != rank:
+        raise contradiction(f"rank {placement.rank} from {placement.source}, rank {rank} from pmix ({job})")
 
 
-def _contradiction(one: str, other: str) -> UserError:
-    return UserError(
-        "one answer to which rank this process is",
-        f"{one}, {other}",
-        "Start the workers with one launcher, and clear the other's variables.",
+def torchrun(environment: Environment) -> Placement | None:
+    """The convention of torchrun, which the local launcher follows; None where its variables are not set."""
+    if "RANK" not in environment and "WORLD_SIZE" not in environment:
+        return None
+    number = Variables(environment, "torchrun").number
+    rank, size, local_size = number("RANK"), number("WORLD_SIZE"), number("LOCAL_WORLD_SIZE")
+    if local_size != size:
+        raise UserError(
+            "all workers of a run on this machine",
+            f"LOCAL_WORLD_SIZE={local_size} with WORLD_SIZE={size} (torchrun does not name its hosts)",
+            "Start runs over several nodes through the cluster's own launcher.",
+        )
+    host = environment.get("MASTER_ADDR", "localhost")
+    port = number("MASTER_PORT") if "MASTER_PORT" in environment else None
+    return Placement(rank, size, number("LOCAL_RANK"), local_size, 0, (host,) * size, "torchrun", port)
+
+
+def horovodrun(environment: Environment) -> Placement | None:
+    """A process of `horovodrun --gloo`, which holds the rendezvous itself and names only this host."""
+    if "HOROVOD_RANK" not in environment or "HOROVOD_GLOO_RENDEZVOUS_ADDR" not in environment:
+        return None
+    number = Variables(environment, "horovodrun").number
+    size, local_size = number("HOROVOD_SIZE"), number("HOROVOD_LOCAL_SIZE")
+    host = environment.get("HOROVOD_HOSTNAME", "localhost") if local_size == size else ""
+    return Placement(
+        number("HOROVOD_RANK"), size, number("HOROVOD_LOCAL_RANK"), local_size,
+        0 if local_size == size else None, (host,) * size, "horovodrun",
+    )  # fmt: skip
+
+
+def openmpi(environment: Environment) -> Placement | None:
+    """A process that Open MPI's mpirun started, or None.
+
+    mpirun does not name the hosts. On one node they are this machine. In a job of Slurm or PBS they follow
+    from the job's node list, where the ranks are in blocks of one size on its first nodes; elsewhere, and
+    under another mapping, they stay unknown. (Slurm's task counts would not do: on all nodes but the
+    first they are those of mpirun's own daemons.) The port is the job's, MASTER_PORT, or one that
+    follows from the name of the PMIx job.
+    """
+    if "OMPI_COMM_WORLD_RANK" not in environment:
+        return None
+    number = Variables(environment, "openmpi").number
+    rank, size = number("OMPI_COMM_WORLD_RANK"), number("OMPI_COMM_WORLD_SIZE")
+    local_rank, local_size = number("OMPI_COMM_WORLD_LOCAL_RANK"), number("OMPI_COMM_WORLD_LOCAL_SIZE")
+    slurm_nodes = environment.get("SLURM_JOB_NODELIST")
+    nodes = pbs_nodes(environment) if slurm_nodes is None else expand_hosts(slurm_nodes)
+    own = environment.get("SLURMD_NODENAME") or socket.gethostname()
+    node, hosts = _blocks(nodes, own, rank - local_rank, size, local_size) or (None, ("",) * size)
+    port = job_port(environment)
+    if port is None and environment.get("MASTER_PORT"):
+        port = number("MASTER_PORT")
+    elif port is None and environment.get("PMIX_NAMESPACE"):
+        port = name_port(environment["PMIX_NAMESPACE"])
+    return Placement(rank, size, local_rank, local_size, node, hosts, "openmpi", port)
+
+
+def pbs(environment: Environment) -> Placement | None:
+    """A process that mpiexec started in a job of PBS: HPE's PALS, MPICH's Hydra, Intel MPI; else None.
+
+    PBS itself starts one process, the job script, and names the job's nodes; which rank a process is, the
+    launcher says: PALS by PALS_* and PMI_*, Hydra by PMI_* and MPI_LOCAL*. Ranks are in blocks: the first
+    node is filled first, and only the last may have fewer than the others.
+    """
+    if "PBS_JOBID" not in environment or not {"PMI_RANK", "PALS_RANKID"} & environment.keys():
+        return None
+    number = Variables(environment, "pbs").number
+    rank, size = number("PMI_RANK", "PALS_RANKID"), number("PMI_SIZE")
+    local_rank = number("PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "MPI_LOCALRANKID")
+    local_size = number("PMI_LOCAL_SIZE", "PALS_LOCAL_SIZE", "MPI_LOCALNRANKS")
+    nodes, own, first = pbs_nodes(environment), socket.gethostname(), rank - local_rank
+    blocks = _blocks(nodes, own, first, size, local_size)
+    if blocks is None:
+        raise UserError(
+            "ranks in blocks of one size a node, the first node first",
+            f"ranks {first} to {first + local_size - 1} of {size} on {own}, of the nodes "
+            f"{', '.join(nodes[:8]) or 'none'} (from pbs)",
+            "Start the workers with `mpiexec -n RANKS --ppn RANKS_PER_NODE`, from a job script of scalestudy "
+            f"or with {NODES} exported to all ranks.",
+        )
+    return Placement(rank, size, local_rank, local_size, *blocks, "pbs", job_port(environment))
+
+
+def pbs_nodes(environment: Environment) -> Sequence[str]:
+    """The nodes of a job, each once, in PBS's order; none outside of a job, or where nobody says."""
+    if "PBS_JOBID" not in environment:
+        return ()
+    nodes = environment.get(NODES, "").split(",")
+    if not any(nodes) and environment.get("PBS_NODEFILE"):
+        try:
+            nodes = Path(environment["PBS_NODEFILE"]).read_text().split()
+        except OSError:
+            return ()
+    return list(dict.fromkeys(node for node in nodes if node))
+
+
+def _blocks(
+    nodes: Sequence[str], own: str, first: int, size: int, local_size: int
+) -> tuple[int, tuple[str, ...]] | None:
+    """Index of this node, and the host of every rank, if ranks fill the nodes in blocks of one size.
+
+    Args:
+        nodes: Of the job; not needed where all ranks are on this one.
+        own: Name of this node.
+        first: Lowest rank on it.
+        size: Ranks of the run.
+        local_size: Ranks on this node.
+    """
+    if local_size == size:
+        return 0, ("localhost",) * size
+    short = [node.partition(".")[0] for node in nodes]
+    name = own.partition(".")[0]
+    if name not in short:
+        return None
+    node = short.index(name)
+    block = local_size if node == 0 else first // node
+    fits = block > 0 and first == node * block and local_size == min(block, size - first)
+    if not fits or size > block * len(nodes):
+        return None
+    return node, tuple(nodes[rank // block] for rank in range(size))
+
+
+def slurm(environment: Environment) -> Placement | None:
+    """A task of a job step that srun started; None outside of Slurm and in a batch script itself.
+
+    Raises:
+        UserError: If the step's variables are incomplete, contradict each other, or describe a
+            distribution of tasks over nodes that is neither block nor cyclic.
+    """
+    step = environment.get("SLURM_STEP_ID", "")
+    if not (step.isascii() and step.isdigit() and int(step) < FIRST_SPECIAL_STEP):
+        return None
+    variables = Variables(environment, "slurm")
+    rank = variables.number("SLURM_PROCID")
+    size = variables.number(
+        "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environment else "SLURM_NTASKS"
     )
+    hosts = expand_hosts(variables.text("SLURM_STEP_NODELIST"))
+    counts = tasks_per_node(variables.text("SLURM_STEP_TASKS_PER_NODE"))
+    if len(hosts) != len(counts) or sum(counts) != size or rank >= size:
+        raise UserError(
+            "the tasks of a Slurm step to add up",
+            f"rank {rank} of {size} tasks, {environment['SLURM_STEP_TASKS_PER_NODE']} on "
+            f"{environment['SLURM_STEP_NODELIST']} (from slurm)",
+            "Start the workers with srun, and clear stale SLURM_* variables.",
+        )
+    nodes = _distribute(counts, environment.get("SLURM_DISTRIBUTION", "block"))
+    node, local = nodes[rank], nodes[:rank].count(nodes[rank])
+    by_slurm = variables.number("SLURM_NODEID"), variables.number("SLURM_LOCALID")
+    if by_slurm != (node, local):
+        raise UserError(
+            f"rank {rank} to be task {local} of node {node} ({hosts[node]})",
+            f"SLURM_LOCALID={by_slurm[1]} and SLURM_NODEID={by_slurm[0]}",
+            "Start the workers with `srun --distribution=block`, and clear stale SLURM_* variables.",
+        )
+    return Placement(
+        rank, size, local, counts[node], node, tuple(hosts[index] for index in nodes), "slurm",
+        port=job_port(environment),
+        gpus=variables.number("SLURM_GPUS_ON_NODE") if "SLURM_GPUS_ON_NODE" in environment else None,
+    )  # fmt: skip
+
+
+def _distribute(counts: Sequence[int], distribution: str) -> list[int]:
+    """The node of each rank."""
+    order = distribution.partition(",")[0].partition(":")[0]
+    if order == "cyclic":
+        return [node for turn in range(max(counts)) for node, count in enumerate(counts) if turn < count]
+    if order != "block" and len(counts) > 1 and max(counts) > 1:
+        raise UserError(
+            "tasks distributed over nodes in blocks, or cyclically",
+            f"SLURM_DISTRIBUTION={distribution}",
+            "Start the workers with `srun --distribution=block`.",
+        )
+    return [node for node, count in enumerate(counts) for _ in range(count)]

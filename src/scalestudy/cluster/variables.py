@@ -1,4 +1,4 @@
-"""Reading the variables that launchers set."""
+"""Reading the variables that launchers set, and the ports that follow from them."""
 
 import zlib
 from collections.abc import Mapping
@@ -9,6 +9,10 @@ Environment = Mapping[str, str]
 
 FIRST_PORT, PORT_BLOCKS, PORT_BLOCK = 20_000, 187, 64
 """Ports of a run: below those that Linux hands out by itself (from 32768)."""
+PROXIES = (
+    "http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+)  # fmt: skip
+"""The variables that send gRPC's traffic, and so that of multi-worker runs, through a proxy."""
 
 
 class Variables:
@@ -33,16 +37,22 @@ class Variables:
             raise self._refused(f"{name} (from {self._source})", name)
         return value
 
-    def number(self, name: str) -> int:
-        """A variable that must be a whole number, not below 0.
+    def number(self, *names: str) -> int:
+        """A variable that must be a whole number, not below 0; of several names, one number told alike.
 
         Raises:
             UserError: If it is anything else.
         """
-        value = self._environment.get(name, "").strip()
-        if not (value.isascii() and value.isdigit()):
-            raise self._refused(f"a whole number in {name} (from {self._source})", name)
-        return int(value)
+        numbers = {}
+        for name in [name for name in names if name in self._environment] or names[:1]:
+            value = self._environment.get(name, "").strip()
+            if not (value.isascii() and value.isdigit()):
+                raise self._refused(f"a whole number in {name} (from {self._source})", name)
+            numbers[name] = int(value)
+        if len(set(numbers.values())) > 1:
+            told = ", ".join(f"{name}={number}" for name, number in numbers.items())
+            raise contradiction(f"{told} (from {self._source})")
+        return numbers.popitem()[1]
 
     def _refused(self, expected: str, name: str) -> UserError:
         value = self._environment.get(name)
@@ -53,18 +63,27 @@ class Variables:
         )
 
 
+def contradiction(received: str) -> UserError:
+    """What two launchers, or two variables of one, say of the rank."""
+    return UserError(
+        "one answer to which rank this process is",
+        received,
+        "Start the workers with one launcher, and clear the other's variables.",
+    )
+
+
 def job_port(environment: Environment) -> int | None:
     """The first port of a job of Slurm or PBS, the same on all its nodes; None outside of a job."""
     job = environment.get("SLURM_JOB_ID", "")
     if job.isascii() and job.isdigit():
-        return _block(int(job))
+        return _port_block(int(job))
     return name_port(environment["PBS_JOBID"]) if environment.get("PBS_JOBID") else None
 
 
 def name_port(name: str) -> int:
     """The first port of a run that all its processes know by one name."""
-    return _block(zlib.crc32(name.encode()))
+    return _port_block(zlib.crc32(name.encode()))
 
 
-def _block(number: int) -> int:
+def _port_block(number: int) -> int:
     return FIRST_PORT + number % PORT_BLOCKS * PORT_BLOCK

@@ -21,11 +21,12 @@ from scalestudy.hardware.cores import cpu_model
 from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.installed import (
     container_image,
+    cuda_home,
     environment_id,
     environment_name,
+    mpi_version,
     packages,
 )
-from scalestudy.hardware.libraries import compiler_version, cuda_home, mpi_version, nccl_libraries
 from scalestudy.hardware.nvml import driver_version
 from scalestudy.hardware.shadowing import library_path
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
@@ -56,11 +57,8 @@ class Built(BaseModel):
     """How the framework (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if nobody asked."""
     build_ids: dict[str, str] = {}
     """Of each engine what tells builds of one version apart: the key of the wheel that Horovod came from."""
-    nccl: tuple[str, ...] = ()
-    """NCCL libraries that are found."""
     cuda: str | None = None
     mpi: str | None = None
-    compiler: str | None = None
     modules: tuple[str, ...] = ()
     """Environment modules that are loaded."""
     host: str
@@ -86,10 +84,8 @@ def describe(*, builds: bool) -> Built:
         packages=packages(),
         builds=_builds() if builds else {},
         build_ids={each: engine_traits(each).build_id() for each in engine_names()},
-        nccl=tuple(nccl_libraries(os.environ)),
         cuda=cuda_home(os.environ),
         mpi=mpi_version(),
-        compiler=compiler_version(),
         modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
         host=socket.gethostname(),
         system=platform.platform(),
@@ -148,14 +144,15 @@ def _builds() -> Mapping[str, Any]:
                 env=library_path(os.environ).applied(os.environ),  # as workers load their libraries
                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
             )  # fmt: skip
-            told: dict[str, Any] = json.loads(events.read_text())
+            answer: dict[str, Any] = json.loads(events.read_text())
         except subprocess.TimeoutExpired:
             return {"error": f"{engine.label} was not imported within {LIMIT:.0f} s"}
         except (OSError, json.JSONDecodeError):
             return {
                 "error": (done.stderr.strip().splitlines() or [f"{engine.label} could not be imported"])[-1]
             }
-    return {key: value for key, value in told.items() if key not in ("step", "seconds") and value is not None}
+    unwanted = ("step", "seconds")
+    return {key: value for key, value in answer.items() if key not in unwanted and value is not None}
 
 
 if __name__ == "__main__":

@@ -1,16 +1,25 @@
-"""The GPUs of this machine, known by UUID: all of them, and those that this process may use."""
+"""The GPUs of this machine, known by UUID: all of them, those that this process may use, and their shares.
+
+CUDA_VISIBLE_DEVICES is read as CUDA reads it:
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables and, for MIG,
+https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-visible-devices
+"""
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scalestudy.hardware import visible
 from scalestudy.hardware.nvml import Handle, Library, ask, library, text
 
 PCI_DEVICES = Path("/sys/bus/pci/devices")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+NO_DEVICE = "-1"
+"""A name that CUDA finds no device by."""
+ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""By which CUDA's numbers are NVML's; its own order is from the fastest GPU to the slowest."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,6 @@ class Gpu:
         cpus: Logical CPUs near it.
         numa: NUMA nodes near it.
         instances: What it is divided into, where MIG is on; None for a GPU that is used as a whole.
-        old_name: Name of a MIG instance in drivers before 470: "MIG-GPU-…/1/0".
     """
 
     index: int
@@ -40,7 +48,6 @@ class Gpu:
     cpus: tuple[int, ...] = ()
     numa: tuple[int, ...] = ()
     instances: "tuple[Gpu, ...] | None" = None
-    old_name: str = ""
 
 
 @functools.cache
@@ -64,7 +71,7 @@ def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
 
     A GPU that is divided stands for its first MIG instance, the only one that CUDA shows.
     """
-    return visible.resolved(*_named(environment))
+    return resolved(*_named(environment))
 
 
 def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
@@ -74,7 +81,7 @@ def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     """
     names, every = _named(environment)
     found: dict[str, Gpu] = {}
-    for name, gpu in zip(names, visible.resolved(names, every), strict=False):
+    for name, gpu in zip(names, resolved(names, every), strict=False):
         whole = next((each for each in every if gpu in (each.instances or ())), None)
         parts = (gpu,) if whole is None or name.startswith("MIG-") else whole.instances or ()
         found |= {each.uuid or name: each for each in parts}
@@ -84,7 +91,7 @@ def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
 def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
     """Names of the GPUs that these variables show, and all GPUs that there are."""
     every = read_gpus()
-    names = visible.named(environment)
+    names = named(environment)
     if names is None:
         names = [str(gpu.index) for gpu in every if gpu.instances != ()]
     return names, every
@@ -153,21 +160,19 @@ def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
     return replace(whole, instances=tuple(_instances(nvml, handle, whole)))
 
 
-def _instances(nvml: Library, handle: Handle, whole: Gpu) -> "list[Gpu]":
+def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
     found = []
     for number in range(int(ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0))):
         part = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
         uuid = None if part is None else ask(nvml, "nvmlDeviceGetUUID", part)
         if uuid is None:
             continue  # places for instances may be empty
-        ids = (ask(nvml, f"nvmlDeviceGet{kind}InstanceId", part) for kind in ("Gpu", "Compute"))
         found.append(
             replace(
                 whole,
                 uuid=text(uuid),
                 name=text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name)),
                 memory=_memory(nvml, part),
-                old_name="/".join([f"MIG-{whole.uuid}", *map(str, ids)]),
             )
         )
     return found
@@ -196,3 +201,73 @@ def numa_of_pci_device(bus: str, devices: Path = PCI_DEVICES) -> tuple[int, ...]
     except (OSError, ValueError):
         return ()
     return (node,) if node >= 0 else ()
+
+
+def named(environment: Mapping[str, str]) -> list[str] | None:
+    """The names in the variable, as they stand there; None where it is not set: then CUDA shows all."""
+    value = environment.get(VISIBLE)
+    return None if value is None else [name.strip() for name in value.split(",")]
+
+
+def resolved(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
+    """The GPUs that CUDA would show for these names: those before the first that names none, or one again.
+
+    Args:
+        names: Places in the order of PCI addresses, UUIDs, or beginnings of UUIDs that only one GPU has.
+        gpus: All that there are.
+    """
+    found: list[Gpu] = []
+    for name in names:
+        gpu = _find(name, gpus)
+        if gpu is None or gpu in found:
+            break
+        found.append(gpu)
+    return found
+
+
+def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
+    if name.startswith("MIG-"):
+        instances = [part for gpu in gpus for part in gpu.instances or ()]
+        exact = [part for part in instances if part.uuid == name]
+        return _only(exact or [part for part in instances if part.uuid.startswith(name)])
+    if name.startswith("GPU-"):
+        gpu = _only([gpu for gpu in gpus if gpu.uuid.startswith(name)])
+    else:
+        gpu = _only([gpu for gpu in gpus if name == str(gpu.index)])
+    if gpu is None or gpu.instances is None:
+        return gpu
+    return next(iter(gpu.instances), None)  # CUDA shows the first one of a GPU that is divided
+
+
+def _only(found: Sequence[Gpu]) -> Gpu | None:
+    return found[0] if len(found) == 1 else None
+
+
+def dealt(environment: Mapping[str, str], gpus: Sequence[Gpu], places: Sequence[int]) -> list[str]:
+    """Names of the GPUs at these places among those that the environment shows: one process's share.
+
+    Named by UUID where NVML knows them, else as the environment names them, else by number. Where the
+    environment names one GPU and one is wanted, the launcher has already chosen. A place beyond the last
+    gets a name that CUDA finds no device by, rather than another process's GPU.
+
+    Args:
+        environment: The variables as the launcher left them.
+        gpus: What they resolve to, if NVML could be asked.
+        places: As many as the process computes on, from 0.
+    """
+    given = named(environment) if environment.get(VISIBLE) else None
+    names = [gpu.uuid for gpu in gpus]
+    if not names or not all(names):
+        if given is None:
+            return [str(place) for place in places]
+        names = given
+    if given is not None and len(given) == len(places) == 1:
+        places = [0]
+    return [names[place] if place < len(names) else NO_DEVICE for place in places]
+
+
+def showing(names: Sequence[str]) -> dict[str, str]:
+    """The variables of a process that sees these GPUs and no others; none of them on CPUs."""
+    if not names:
+        return {VISIBLE: NO_DEVICE}
+    return {VISIBLE: ",".join(names), **ORDER}

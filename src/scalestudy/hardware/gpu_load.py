@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scalestudy.hardware import visible
-from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.nvml import Handle, Library, ask, library
 
 
@@ -33,12 +31,15 @@ class GpuLoad:
     """Looks at some GPUs, again and again. One that cannot be asked does not lose the others.
 
     Args:
-        names: Their UUIDs; MIG instances also by the names of drivers before 470.
+        names: Their UUIDs.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._nvml = library() if names else None
-        self._handles = [self._handle(name) for name in names]
+        self._handles = [
+            None if self._nvml is None else ask(self._nvml, "nvmlDeviceGetHandleByUUID", name)
+            for name in names
+        ]
 
     def look(self) -> list[Load]:
         """What each of them tells now, in the order of their names."""
@@ -46,14 +47,6 @@ class GpuLoad:
             Load() if self._nvml is None or handle is None else _load(self._nvml, handle)
             for handle in self._handles
         ]
-
-    def _handle(self, name: str) -> Handle | None:
-        if self._nvml is None:
-            return None
-        handle = ask(self._nvml, "nvmlDeviceGetHandleByUUID", name)
-        if handle is None and (known := visible.resolved([name], read_gpus())):
-            handle = ask(self._nvml, "nvmlDeviceGetHandleByUUID", known[0].uuid)
-        return handle
 
 
 def _load(nvml: Library, handle: Handle) -> Load:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.hardware import nvml, visible
-from scalestudy.hardware.devices import read_gpus
+from scalestudy.hardware import nvml
+from scalestudy.hardware.devices import VISIBLE, read_gpus
 from scalestudy.hardware.installed import container_image
 
 AMD, NVIDIA = Path("/dev/kfd"), Path("/dev/nvidiactl")
@@ -39,7 +39,7 @@ def why_unseen(variables: Mapping[str, str] = os.environ, amd: Path = AMD, nvidi
     """Why a process with these variables sees no GPU, as NVML answers now."""
     if error := nvml.unavailable():
         return _without_driver(error, container_image(variables), amd.exists(), nvidia.exists())
-    every, names = read_gpus(), variables.get(visible.VARIABLE)
+    every, names = read_gpus(), variables.get(VISIBLE)
     if not every:
         return Reason(
             "NVIDIA's driver is there, but no GPU that this process may open",
@@ -48,7 +48,7 @@ def why_unseen(variables: Mapping[str, str] = os.environ, amd: Path = AMD, nvidi
     if names is None:  # what there is is divided into nothing
         return Reason("MIG is on, and no instance was made", "Make MIG instances, or switch MIG off.")
     return Reason(
-        f"{visible.VARIABLE}={names!r} shows none of the {len(every)} GPUs that are there",
+        f"{VISIBLE}={names!r} shows none of the {len(every)} GPUs that are there",
         "Correct it or unset it: `nvidia-smi -L` lists the names.",
     )
 

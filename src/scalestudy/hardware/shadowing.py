@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.hardware.libraries import cuda_home
+from scalestudy.hardware.installed import cuda_home
 from scalestudy.hardware.symbols import package_folders
 
 VARIABLE = "LD_LIBRARY_PATH"

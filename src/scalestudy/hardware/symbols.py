@@ -26,7 +26,7 @@ SYSTEM = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", f"/lib/{os.uname().machine
 
 
 @dataclass(frozen=True)
-class Library:
+class SharedLibrary:
     """What a shared library says of itself.
 
     Attributes:
@@ -56,7 +56,7 @@ class Gaps:
 
 
 @functools.cache
-def read(file: Path) -> Library:
+def read(file: Path) -> SharedLibrary:
     """A shared library of 64 bits, in the order of bytes of this machine.
 
     Raises:
@@ -69,7 +69,7 @@ def read(file: Path) -> Library:
         return _read(data)
 
 
-def _read(data: mmap.mmap) -> Library:
+def _read(data: mmap.mmap) -> SharedLibrary:
     (start,) = struct.unpack_from("Q", data, 40)
     size, count = struct.unpack_from("HH", data, 58)
     headers = [struct.unpack_from("IIQQQQII", data, start + size * index) for index in range(count)]
@@ -99,7 +99,8 @@ def _read(data: mmap.mmap) -> Library:
                 exported.add(name(names, place))
             elif section == UNDEFINED and place and info >> 4 != WEAK:
                 undefined.add(name(names, place))
-    return Library(tuple(needs), tuple(dict.fromkeys(folders)), frozenset(undefined), frozenset(exported))
+    run_path = tuple(dict.fromkeys(folders))
+    return SharedLibrary(tuple(needs), run_path, frozenset(undefined), frozenset(exported))
 
 
 def gaps(file: Path, *, more: Sequence[Path] = (), variables: Mapping[str, str] | None = None) -> Gaps:

@@ -49,7 +49,7 @@ def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, A
     return {"reads": read.reads} | {name: read.values.get(name) for name in WANTED}
 
 
-class Built(NamedTuple):
+class BuiltModel(NamedTuple):
     """What is known of a task once its model was built and tried.
 
     Attributes:
@@ -61,7 +61,7 @@ class Built(NamedTuple):
     notes: tuple[str, ...]
 
 
-def build_task(path: Path | str, info: dict[str, Any]) -> Built:
+def build_task(path: Path | str, info: dict[str, Any]) -> BuiltModel:
     """Build the task's model once, its weights downloaded where they are missing, and try it on two samples.
 
     Args:
@@ -72,7 +72,7 @@ def build_task(path: Path | str, info: dict[str, Any]) -> Built:
         UserError: If it cannot be built, or does not fit its data.
     """
     answer = _ask(modules.BUILD_TASK, path, json.dumps(info), within=FETCHED_WITHIN)
-    return Built(int(answer["parameters"]), tuple(answer["notes"]))
+    return BuiltModel(int(answer["parameters"]), tuple(answer["notes"]))
 
 
 def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, Any]:

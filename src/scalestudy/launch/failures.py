@@ -1,11 +1,16 @@
-"""Why a run failed: which rank was the first, and one sentence on its end. The same for all launchers."""
+"""Why a run failed: which rank was the first, or how its job ended, in one sentence."""
 
+import contextlib
+import pwd
+import re
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
+from scalestudy.launch.queue.base import UNKNOWN, JobView
 from scalestudy.measure.heartbeat import ProgressTimer
 from scalestudy.study.hang import first_hung, in_words
-from scalestudy.study.records import Cause, Failure, Hang
+from scalestudy.study.records import Cause, Failure, Hang, Progress
 from scalestudy.study.run_folder import RunFolder
 
 TAIL_LINES = 15
@@ -26,14 +31,13 @@ def log_files(run: RunFolder, rank: int | None = None, *, job: bool = False) -> 
     if job:
         return [("", file) for file in jobs]
     ranks = [int(file.stem[5:]) for file in folder.glob("rank-*.log") if file.stem[5:].isdigit()]
-    if rank is None and jobs and not any(_says(folder / f"rank-{each}.log") for each in ranks):
+    logs = {number: folder / f"rank-{number}.log" for number in sorted(ranks)}
+    if rank is None and jobs and not any(_is_filled(log) for log in logs.values()):
         return [("[job] ", file) for file in jobs]
-    return [
-        (f"[{each}] ", folder / f"rank-{each}.log") for each in sorted(ranks) if rank is None or each == rank
-    ]
+    return [(f"[{number}] ", log) for number, log in logs.items() if rank is None or number == rank]
 
 
-def _says(log: Path) -> bool:
+def _is_filled(log: Path) -> bool:
     try:
         return log.stat().st_size > 0
     except OSError:
@@ -68,8 +72,8 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
     user's own files, or being ended by a launcher or a framework. The surest of all is an exception that says
     so; an abort beside it may be what it speaks of.
     """
-    found = sorted(causes, key=lambda cause: cause.time)
-    near = [cause for cause in found if cause.time - found[0].time <= WAKE]
+    causes = sorted(causes, key=lambda cause: cause.time)
+    near = [cause for cause in causes if cause.time - causes[0].time <= WAKE]
     return min(near, key=_echo, default=None)
 
 
@@ -109,8 +113,8 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "") -> str:
         return f"{ended}: {program} by {cause.words}{at}"
     if cause.kind == "os._exit":
         return f"{ended} before its work was done, without an exception, as after os._exit"
-    said = cause.words or last
-    return f"{ended}{f': {said}' if said else ''}{at}"
+    words = cause.words or last
+    return f"{ended}{f': {words}' if words else ''}{at}"
 
 
 def _memory(cause: Cause) -> str:
@@ -172,3 +176,137 @@ def failure_of_hang(run: RunFolder, silence: Hang, job_state: str | None = None)
     return Failure(
         rank=silence.rank, exit_code=None, reason=in_words(silence), tail=tail, job_state=job_state
     )
+
+
+INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED", "LOST")
+"""Ends of jobs that are no fault of the run's own: it can go on from its checkpoint."""
+ABLE_TO_GO_ON = 75
+"""Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""
+NO_OUTPUT_FILE = 53
+"""The "signal" by which Slurm says that a node could not open the job's output file."""
+_START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
+_NO_CAUSE = re.compile(
+    r"[-=]{5,}\s*$|\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |"
+    r"asked to stop( \(SIGTERM\))?$"
+)
+"""Lines that the job and the workers write of their own accord, and those that mpirun draws."""
+_ENDS = {
+    "TIMEOUT": "the time limit was reached",
+    "STOPPED": "the time limit came near, and the job could not be put back into the queue",
+    "NODE_FAIL": "a node failed",
+    "OUT_OF_MEMORY": "out of memory",
+    "PREEMPTED": "preempted by a job of higher priority",
+    "BOOT_FAIL": "its nodes could not be started",
+    "DEADLINE": "its deadline passed",
+}
+
+
+def failure_of_job(run: RunFolder, view: JobView) -> Failure:
+    """The failure to write down for a run whose job is over.
+
+    What its ranks have written of their ends counts where the queue knows no better, then the exit code of
+    the job's script.
+
+    Args:
+        run: The run, for its logs, its exit code and how far it was.
+        view: The queue's last word on the job.
+    """
+    hang = run.hang()
+    if hang is not None and view.state != "CANCELLED":
+        return failure_of_hang(run, hang, job_state="FAILED")
+    code = run.exit_code()
+    if code is None:
+        code = view.exit_code or None
+    state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
+    first = first_cause(run.causes()) if state not in INTERRUPTED else None
+    if first and first.signal != "SIGTERM" and (state != "OUT_OF_MEMORY" or first.oom_kills):
+        last = next(iter(last_lines(run, f"rank-{first.rank}", 1)), "")
+        return failure_of(run, first, hosts=True, job_state=state, last=last)
+    rank, tail = _last_words(run)
+    reason = job_sentence(view, state, code, rank, tail[-1] if tail else "")
+    return Failure(
+        rank=rank if state == "FAILED" else None,
+        exit_code=code,
+        signal=_signal_name(view.signal) if view.signal else None,
+        reason=reason + _how_far(run.progress()) if state in INTERRUPTED else reason,
+        tail=tail,
+        cancelled=state == "CANCELLED",
+        job_state=state,
+    )
+
+
+def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:
+    """One sentence on how a job ended.
+
+    Args:
+        view: The queue's last word.
+        state: Its state, or "STOPPED" for a run that was asked to stop and could not be put back.
+        code: Exit code of the job script, where there is one.
+        rank: Rank to blame, where it is known.
+        last: The last line of that rank's log.
+    """
+    where = f" on {view.nodes}" if view.nodes else ""
+    if state == "CANCELLED":
+        by = f" by {_user(view.by)}" if view.by else ""
+        never = view.reason.startswith("Dependency")
+        return f"cancelled{', since what it waited for has failed' if never else by}"
+    if view.signal == NO_OUTPUT_FILE and state == "FAILED":
+        return f"the job could not write into the study's folder{where}: does that node see it?"
+    if state in _ENDS:
+        named = f" ({view.nodes})" if view.nodes and state == "NODE_FAIL" else where
+        return _ENDS[state] + (named if state in ("NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL") else "")
+    quoted = f": {last}" if last else ""
+    if code:
+        who = "the job" if rank is None else f"rank {rank}"
+        name = _signal_name(code - 128) if code > 128 else None  # to which a shell adds 128
+        return f"{who} ended with exit code {code}{f' ({name})' if name else ''}{where}{quoted}"
+    if view.signal:
+        name = _signal_name(view.signal) or f"signal {view.signal}"
+        memory = " (often: out of memory)" if name == "SIGKILL" else ""
+        return f"the job was ended by {name}{memory}{where}{quoted}"
+    forgotten = ", and the queue has forgotten it" if view.state == UNKNOWN else ""
+    return f"the job ended without a result{forgotten}{quoted}"
+
+
+def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
+    """The rank to blame, if it was alone, and the last lines of its log, of the job's, or of rank 0's."""
+    lines = last_lines(run, "job", 1 << 30)
+    starts = [number for number, line in enumerate(lines) if _START.match(line)]
+    # Of its last start: it may have been put back into the queue.
+    lines = [line for line in lines[starts[-1] if starts else 0 :] if not _NO_CAUSE.match(line)]
+    if not lines and (words := last_lines(run, "rank-0")):
+        alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
+        return 0 if alone else None, words
+    return None, lines[-TAIL_LINES:] or _early_words(run)
+
+
+def _early_words(run: RunFolder) -> list[str]:
+    """The last lines of what the job printed before it had opened its log: JOB.out, in PBS NAME.oJOB."""
+    record = run.job()
+    number = re.match(r"\d+", record.job) if record else None
+    if number is None or len(run.path.parents) < 3:
+        return []
+    jobs = run.path.parents[2] / "jobs"
+    for file in (jobs / f"{number[0]}.out", *sorted(jobs.glob(f"*.o{number[0]}*"))):
+        with contextlib.suppress(OSError):
+            if lines := [line for line in file.read_text(errors="replace").splitlines() if line.strip()]:
+                return lines[-TAIL_LINES:]
+    return []
+
+
+def _how_far(progress: Progress | None) -> str:
+    return f" in epoch {progress.epoch} of {progress.epochs}" if progress and progress.epoch else ""
+
+
+def _signal_name(number: int) -> str | None:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return None
+
+
+def _user(name: str) -> str:
+    try:
+        return pwd.getpwuid(int(name)).pw_name
+    except (KeyError, ValueError):
+        return name if not name.isdigit() else f"user {name}"

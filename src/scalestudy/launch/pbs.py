@@ -7,10 +7,9 @@ attributes") and of the Administrator's Guide ("Job exit status codes").
 import getpass
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from scalestudy.launch.queue.base import (
     UNKNOWN,
@@ -23,16 +22,12 @@ from scalestudy.launch.queue.base import (
     read_mark,
 )
 from scalestudy.launch.queue.launcher import QueueLauncher
-from scalestudy.launch.queue.layout import Layout, memory_per_node
-from scalestudy.launch.queue.script import PASSED, WORKER, Job, job_name, mpirun_lines, output_pattern
-from scalestudy.launch.queue.site import Site, clock, filled, is_slurms
-from scalestudy.launch.queue.submit import LARGEST_ARRAY, Batch
-from scalestudy.study.strategies import Traits
+from scalestudy.launch.queue.layout import JobLayout, memory_per_node
+from scalestudy.launch.queue.quoting import job_name
+from scalestudy.launch.queue.script import JobScript
+from scalestudy.launch.queue.site import Site
 from scalestudy.util.errors import UserError
 
-T = TypeVar("T")
-PLAIN_PATH = re.compile(r"[^\s:%^]+")
-"""What qsub takes for a path on this machine and for nothing else."""
 FORGOTTEN = ("unknown job id", "job has finished", "unknown job array")
 """How PBS says of a job that there is nothing left to ask or to delete."""
 
@@ -43,8 +38,10 @@ class Pbs(Queue):
     name = "pbs"
     title = "PBS"
     submits = "qsub"
+    cancels = ("qdel",)
     directive = "PBS"
     array_index = "PBS_ARRAY_INDEX"
+    job_form = re.compile(r"(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)", re.ASCII)
     reads_stdin = True
     warns = False
     unreachable = (
@@ -70,76 +67,64 @@ class Pbs(Queue):
         return {job: views.get(job) or JobView(job=job, state=UNKNOWN) for job in jobs}
 
     def _views(self, jobs: Sequence[str], *history: str) -> dict[str, JobView]:
-        views: dict[str, JobView] = {}
-        for text in self._details([whole(job) for job in jobs], *history):
-            views |= self._parsed(parse_qstat, text)
-        return {job: views[job] for job in jobs if job in views}
+        details = self._details([whole(job) for job in jobs], *history)
+        return {job: job_view(job, details[job]) for job in jobs if job in details}
 
-    def _details(self, jobs: Sequence[str], *history: str) -> list[str]:
-        """What qstat prints of these jobs, a hundred in a call.
+    def _details(self, jobs: Sequence[str], *history: str) -> dict[str, dict[str, Any]]:
+        """What qstat prints of these jobs and their tasks, by id, a hundred jobs in a call.
 
         Without -E, qstat prints only the first of several jobs in JSON. One that is left out without a word
         of error was not answered about: it must not be taken for forgotten.
         """
-        texts = []
+        details: dict[str, dict[str, Any]] = {}
         for ids in chunks(list(dict.fromkeys(jobs))):
             code, output, errors = self.run("qstat", *history, "-E", "-t", "-f", "-F", "json", *ids)
-            texts.append(output if code == 0 else self.failed("qstat", code, output, errors))
-            shown = {_number_of(job) for job in self._parsed(_jobs, output)}
-            named = set(re.findall(r"\d+", errors))
-            if left := [job for job in ids if _number_of(job) not in shown | named]:
+            if code != 0:
+                output = self.failed("qstat", code, output, errors)
+            try:
+                shown = parse_qstat(output)
+            except ValueError as error:
+                words = f"an answer that is not its JSON ({error})"
+                raise QueueRefused(self.title, "qstat", words) from None
+            named = {_number_of(job) for job in shown} | set(re.findall(r"\d+", errors))
+            if left := [job for job in ids if _number_of(job) not in named]:
                 raise QueueUnreachable(self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs")
-        return texts
-
-    def _parsed(self, parse: Callable[[str], T], text: str) -> T:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise QueueRefused(self.title, "qstat", f"an answer that is not its JSON ({error})") from None
+            details |= shown
+        return details
 
     def marked(self) -> list[MarkedJob]:
-        """This user's jobs with a mark among their variables."""
-        ids = self.call("qselect", "-u", getpass.getuser()).split()
-        return [job for text in self._details(ids) for job in self._parsed(parse_marked, text)]
+        """This user's jobs with a mark among their variables; of an array, its tasks."""
+        jobs = []
+        for job, fields in self._details(self.call("qselect", "-u", getpass.getuser()).split()).items():
+            view, mark = job_view(job, fields), read_mark(str(fields.get("Variable_List", "")))
+            if mark is not None and view.live and "[]" not in job:
+                jobs.append(MarkedJob(job, whole(job), str(fields.get("Job_Name", "")), view.state, mark))
+        return jobs
 
-    def largest_array(self) -> int:
-        """Fewer than PBS takes as it comes (max_array_size: 10000)."""
-        return LARGEST_ARRAY
+    def options(self, afterok: Sequence[str]) -> list[str]:
+        """Options of qsub."""
+        return ["-W", f"depend={':'.join(['afterok', *afterok])}"] if afterok else []
 
-    def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
-        """Options of qsub for a batch."""
-        if not batch.afterok:
-            return []
-        return ["-W", "depend=" + ":".join(["afterok", *(jobs[index] for index in batch.afterok)])]
-
-    def submit(self, script: Path, options: Sequence[str]) -> str:
-        """Call qsub."""
-        try:
-            printed = self.call("qsub", *options, str(script))
-        except QueueRefused as refused:
-            action = "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
-            raise QueueRefused(self.title, "qsub", refused.words, action) from None
-        job = parse_submitted(printed)
-        if job is None:
-            raise QueueRefused(self.title, "qsub", printed.strip() or "nothing, not even the id of a job")
-        return job
+    def advice(self, words: str) -> str:
+        """Where to look."""
+        return "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
 
     def task(self, job: str, index: int) -> str:
         """Id of a task: "123[].server" -> "123[4].server"."""
         return job.replace("[]", f"[{index}]", 1)
 
-    def cancel(self, jobs: Sequence[str]) -> None:
-        """Call qdel; what has ended is passed over."""
-        for ids in chunks(list(jobs)):
-            self.call("qdel", *ids)
-
     def in_words(self, reason: str) -> str:
-        """What a waiting job waits for."""
-        return reason_in_words(reason)
+        """The server's comment on a waiting job: "Not Running: Insufficient …" -> "insufficient …"."""
+        if reason == "Dependency":
+            return "waits for another job"
+        if reason.startswith("Job Array Began"):
+            return "waits for free nodes"
+        words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
+        return f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
 
     # Job scripts
 
-    def directives(self, job: Job) -> list[str]:
+    def directives(self, job: JobScript) -> list[str]:
         """Options of qsub, each whole.
 
         One chunk is what the job has of one node, and chunks are scattered over nodes.
@@ -154,84 +139,54 @@ class Pbs(Queue):
                 f'qos = "{site.qos}" in {site.name}',
                 "Remove it; a queue is named by partition.",
             )
-        output = output_pattern(job, "")
+        output = job.output("")
+        if re.search(r"[\s:%^]", output):  # to qsub, more than a path on this machine
+            output = "/dev/null"
         lines = [
             f"-N {job_name(job.name)}",
             "-S /bin/bash",
             "-j oe",
-            f"-o {output if PLAIN_PATH.fullmatch(output) else '/dev/null'}",
+            f"-o {output}",
             f"-l select={_select(site, layout)}",
             f"-l place=scatter{':excl' if site.exclusive else ''}",
             "-r y",
         ]
-        lines += [f"-l walltime={clock(layout.seconds)}"] if layout.seconds is not None else []
+        if layout.seconds is not None:
+            minutes = -(-layout.seconds // 60)
+            lines.append(f"-l walltime={minutes // 60:02}:{minutes % 60:02}:00")
         lines += [f"-v SCALESTUDY_MARK={job.mark}"] if job.mark else []
         lines += [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
         lines += [f"-A {word(site.account, 'account', site)}"] if site.account else []
         lines += [f"-J 0-{len(job.runs) - 1}"] if len(job.runs) > 1 else []
         return [*lines, *site_options(site)]
 
-    def start_lines(
-        self, site: Site, layout: Layout, strategy: Traits, inside: Sequence[str] = ()
-    ) -> list[str]:
-        """Lines of bash; the last are the words that start all ranks.
+    def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
+        """By mpiexec, which takes the nodes from PBS itself: as HPE's PALS has it, or MPICH's "hydra".
 
-        "srun", which a profile names by default, is Slurm's: here it is `mpiexec`, as HPE's PALS has it,
-        which takes the nodes from PBS itself. "hydra" is MPICH's and Intel MPI's; PBS's own `mpiexec` is
+        "srun", which a profile names by default, is Slurm's: here it is PALS's. PBS's own `mpiexec` is
         neither.
-
-        Raises:
-            UserError: If a container is to be entered by srun.
         """
-        if inside:
-            raise UserError(
-                'another container.runtime than "pyxis", which is Slurm\'s',
-                f"it in the site profile {site.name}",
-                'Write runtime = "apptainer", with an image of its own.',
-            )
-        if strategy.one_process:
-            return [WORKER]
-        start = f'"${{launch[@]}}" {WORKER}'
-        if site.launcher in ("srun", "mpiexec") or (
-            site.launcher == "horovodrun" and not strategy.started_by(site.launcher)
-        ):
+        if site.launcher in ("srun", "mpiexec"):
             return [
-                "launch=(",
-                f"  mpiexec -n {layout.tasks} --ppn {layout.tasks_per_node}",
-                f"  --depth={layout.cpus_per_task} --cpu-bind depth",
-                ")",
-                start,
+                f"mpiexec -n {layout.tasks} --ppn {layout.tasks_per_node}",
+                f"--depth={layout.cpus_per_task} --cpu-bind depth",
             ]
         if site.launcher == "hydra":
-            words = f"mpiexec.hydra -n {layout.tasks} -ppn {layout.tasks_per_node} -bind-to none"
-            return ["launch=(", f"  {words}", ")", start]
-        if site.launcher == "mpirun":
-            passed = (*PASSED, "PBS_", *site.env, *site.proxies)
-            return mpirun_lines(layout, passed, '--hostfile "$PBS_NODEFILE"', modules=bool(site.modules))
-        if site.launcher == "horovodrun":
-            return [
-                f'slots=":{layout.tasks_per_node}"',
-                'hosts=$(sed "s/,/$slots,/g;s/$/$slots/" <<<"$SCALESTUDY_NODES")',
-                "launch=(",
-                f'  horovodrun -np {layout.tasks} -H "$hosts"',
-                ")",
-                start,
-            ]
-        return [f"{site.launcher} {WORKER}"]
+            return [f"mpiexec.hydra -n {layout.tasks} -ppn {layout.tasks_per_node} -bind-to none"]
+        return None
 
-    def everywhere(self, layout: Layout) -> str:
+    def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
+        """With the nodes of the job, and the variables that name them."""
+        return [], '--hostfile "$PBS_NODEFILE"', ("PBS_",)
+
+    def everywhere(self, layout: JobLayout) -> str:
         """By pbsdsh."""
         return "pbsdsh -- /usr/bin/env " if layout.nodes > 1 else ""
 
-    def prepare(self, job: Job) -> list[str]:
-        """The nodes, and whether other jobs may share them, by what the job asks for."""
-        cores = job.layout.cpus_per_task * job.layout.tasks_per_node
-        alone = job.site.exclusive or cores >= job.site.cpus_per_node
-        return [
-            "# The nodes, for all ranks: only the first one has PBS's file",
-            "SCALESTUDY_NODES=$(awk '!seen[$0]++' \"$PBS_NODEFILE\" | paste -sd,)",
-            f"export SCALESTUDY_NODES SCALESTUDY_NODES_SHARED={'no' if alone else 'yes'}",
-        ]
+    def prepare(self, job: JobScript) -> list[str]:
+        """The nodes, for all ranks: only the first one has PBS's file."""
+        nodes = "$(awk '!seen[$0]++' \"$PBS_NODEFILE\" | paste -sd,)"
+        return [f"SCALESTUDY_NODES={nodes}", "export SCALESTUDY_NODES"]
 
     # Inside a job
 
@@ -262,48 +217,21 @@ SIGNALLED = 256
 """Exit statuses from here on are this plus the number of the signal that ended the job."""
 STATUSES = {-20: "NODE_FAIL", -26: "OUT_OF_MEMORY", -27: "OUT_OF_MEMORY", -29: "TIMEOUT"}
 """Exit statuses by which PBS says itself why a job ended."""
-_ID = re.compile(r"(\d+)(\[\d*\])?((?:\.[\w.-]+)?)", re.ASCII)
 
 
-def parse_qstat(text: str) -> dict[str, JobView]:
-    """Jobs by id from `qstat -t -f -F json`; the whole of an array is among them beside its tasks.
-
-    Raises:
-        ValueError: If it is not what qstat prints.
-    """
-    return {job: _view(job, fields) for job, fields in _jobs(text).items()}
-
-
-def parse_marked(text: str) -> list[MarkedJob]:
-    """Jobs from the same that are not over and carry a mark; of an array, its tasks.
+def parse_qstat(text: str) -> dict[str, dict[str, Any]]:
+    """Attributes of jobs by id from `qstat -t -f -F json`; the whole of an array is beside its tasks.
 
     Raises:
         ValueError: If it is not what qstat prints.
     """
-    found = []
-    for job, fields in _jobs(text).items():
-        view, mark = _view(job, fields), read_mark(str(fields.get("Variable_List", "")))
-        if mark is not None and view.live and "[]" not in job:
-            found.append(MarkedJob(job, whole(job), str(fields.get("Job_Name", "")), view.state, mark))
-    return found
-
-
-def _jobs(text: str) -> dict[str, dict[str, Any]]:
     if not text.strip():
         return {}
-    told = json.loads(text, strict=False)
-    jobs = told.get("Jobs", {}) if isinstance(told, dict) else None
+    answer = json.loads(text, strict=False)
+    jobs = answer.get("Jobs", {}) if isinstance(answer, dict) else None
     if not isinstance(jobs, dict):
         raise ValueError("no jobs")
     return {job: fields for job, fields in jobs.items() if isinstance(fields, dict)}
-
-
-def parse_submitted(text: str) -> str | None:
-    """The id that qsub printed, "123.server" or "123[].server", whatever a site prints around it."""
-    for line in reversed(text.splitlines()):
-        if _ID.fullmatch(line.strip()):
-            return line.strip()
-    return None
 
 
 def _number_of(job: str) -> str:
@@ -315,7 +243,8 @@ def whole(job: str) -> str:
     return re.sub(r"\[\d+\]", "[]", job, count=1)
 
 
-def _view(job: str, fields: dict[str, Any]) -> JobView:
+def job_view(job: str, fields: dict[str, Any]) -> JobView:
+    """A job by its attributes."""
     letter = str(fields.get("job_state", ""))
     if letter in OVER:
         return _ended(job, fields)
@@ -394,16 +323,6 @@ def _number(value: object) -> int | None:
         return None
 
 
-def reason_in_words(reason: str) -> str:
-    """The server's comment on a waiting job: "Not Running: Insufficient …" -> "insufficient …"."""
-    if reason == "Dependency":
-        return "waits for another job"
-    if reason.startswith("Job Array Began"):
-        return "waits for free nodes"
-    words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
-    return f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
-
-
 KEYS = {"q": "partition", "A": "account", "v": "env", "t": "sweep"}
 COMPUTED = "JNSoejrCIfzX"
 """Letters of qsub that follow from the points, or that the job script relies on."""
@@ -427,6 +346,23 @@ def site_options(site: Site) -> list[str]:
     return [_option(text.strip(), site) for text in site.directives]
 
 
+def _option(text: str, site: Site) -> str:
+    match = re.fullmatch(r"-([A-Za-z])\s*(.*)", text)
+    letter, value = match.groups() if match else ("", "")
+    named = {part.partition("=")[0] for part in value.split(",")}
+    action = ""
+    if not letter or (letter in FLAGS and value):
+        action = 'Write each option as a text of its own, "-l name=value".'
+    elif letter in KEYS:
+        action = f"Write it as `{KEYS[letter]}`."
+    elif letter in COMPUTED or named & set({"l": RESOURCES, "W": ATTRIBUTES}.get(letter, ())):
+        action = "Remove it: the job's own value follows from the point."
+    if action:
+        received = f"{text!r} in the site profile {site.name}"
+        raise UserError("directives that leave a job's layout alone", received, action)
+    return f"-{letter} {word(value, 'directives', site)}".rstrip()
+
+
 def word(text: str, key: str, site: Site) -> str:
     """A value that qsub reads as one word.
 
@@ -442,40 +378,16 @@ def word(text: str, key: str, site: Site) -> str:
     return text
 
 
-def _option(text: str, site: Site) -> str:
-    found = re.fullmatch(r"-([A-Za-z])\s*(.*)", text)
-    if found is None or (found[1] in FLAGS and found[2]):
-        raise _refused_option(site, text, 'Write each option as a text of its own, "-l name=value".')
-    letter, value = found.groups()
-    if letter in KEYS:
-        raise _refused_option(site, text, f"Write it as `{KEYS[letter]}`.")
-    named = {part.partition("=")[0] for part in value.split(",")}
-    if (
-        letter in COMPUTED
-        or (letter == "l" and named & set(RESOURCES))
-        or (letter == "W" and named & set(ATTRIBUTES))
-    ):
-        raise _refused_option(site, text, "Remove it: the job's own value follows from the point.")
-    return f"-{letter} {word(value, 'directives', site)}".rstrip()
-
-
-def _refused_option(site: Site, text: str, action: str) -> UserError:
-    return UserError(
-        "directives that leave a job's layout alone", f"{text!r} in the site profile {site.name}", action
-    )
-
-
-def _select(site: Site, layout: Layout) -> str:
+def _select(site: Site, layout: JobLayout) -> str:
     parts = [
         str(layout.nodes),
-        f"ncpus={layout.cpus_per_task * layout.tasks_per_node}",
+        f"ncpus={layout.cpus_per_node}",
         f"mpiprocs={layout.tasks_per_node}",
     ]
     if layout.gpus_per_node and site.gpu_request:
         # Slurm's form is the profile's default, and says nothing to PBS.
-        request = "ngpus={gpus}" if is_slurms(site.gpu_request) else site.gpu_request
-        per_task, each = layout.gpus_per_task, layout.tasks_per_node
-        parts.append(filled(request, per_task=per_task, tasks=layout.tasks, tasks_per_node=each))
+        request = "ngpus={gpus}" if site.gpu_request.startswith("-") else site.gpu_request
+        parts.append(request.replace("{gpus}", str(layout.gpus_per_node)))
     memory = memory_per_node(site, layout)
     if memory:
         parts.append(f"mem={_memory(memory)}")

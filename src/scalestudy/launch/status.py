@@ -2,18 +2,18 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.queue.base import UNKNOWN, JobView, Queue, QueueAbsent, QueueRefused, QueueUnreachable
-from scalestudy.launch.queue.failure import cause
+from scalestudy.launch.failures import failure_of_job
+from scalestudy.launch.queue.base import QUEUE_ERRORS, UNKNOWN, JobView, Queue
 from scalestudy.launch.queue.polling import Answers, Poller, find_jobs, is_ours, is_unanswered, poll
 from scalestudy.study.hang import stalled_for
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
-from scalestudy.study.records import Failure, JobRecord, Result
+from scalestudy.study.records import JobRecord, Result
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import (
     UNSUCCESSFUL,
@@ -112,31 +112,29 @@ def study_status(
     now = time.time() if now is None else now
     settled = _settled_before(known, names)
     points = folder.points()
-    read = {each.name: _Read.of(folder, each) for each in points if each.name not in settled}
+    runs = {point.name: PointRun.of(folder, point) for point in points if point.name not in settled}
     answers: dict[str, Answers] = {}
     overview = Overview([])
-    for queue in _queues(read.values()):
+    for name in dict.fromkeys(run.job.queue for run in runs.values() if run.job):
+        queue = queue_of(name)
+        if queue is None:
+            continue
         if poller is None:
-            _find_unanswered(folder, queue, read, must=must)
-        asked_for = {job.job: each for each in read.values() if (job := each.open_job(queue.name))}
-        cluster = next((each.job.cluster for each in read.values() if each.job and each.job.cluster), "")
-        over = [job for job, each in asked_for.items() if each.files.exit_code is not None]
-        answers[queue.name] = (
-            poll(folder.path, queue, asked_for, now=now, must=must, cluster=cluster, over=over)
-            if poller is None
-            else poller.poll(queue, asked_for, now=now, cluster=cluster)
-        )
-        if asked_for:
-            overview = replace(
-                overview,
-                asked=answers[queue.name].asked,
-                error=answers[queue.name].error,
-                silent=queue.title,
-            )
+            runs |= _find_unanswered(folder, queue, runs.values(), must=must)
+        open_jobs = {job.job: run for run in runs.values() if (job := run.open_job(name))}
+        cluster = next((run.job.cluster for run in runs.values() if run.job and run.job.cluster), "")
+        if poller is None:
+            over = [job for job, run in open_jobs.items() if run.files.exit_code is not None]
+            answer = poll(folder.path, queue, open_jobs, now=now, must=must, cluster=cluster, over=over)
+        else:
+            answer = poller.poll(queue, open_jobs, now=now, cluster=cluster)
+        answers[name] = answer
+        if open_jobs:
+            overview = Overview([], asked=answer.asked, error=answer.error, silent=queue.title)
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
-    found = {name: each.status(answers, now, writes=poller is None) for name, each in read.items()}
-    return replace(overview, points=[settled.get(each.name) or found[each.name] for each in points])
+    found = {name: run.status(answers, now, writes=poller is None) for name, run in runs.items()}
+    return replace(overview, points=[settled.get(point.name) or found[point.name] for point in points])
 
 
 def in_queue(folder: StudyFolder) -> bool:
@@ -152,66 +150,57 @@ def queue_of(name: str) -> Queue | None:
 
 
 def _settled_before(known: Overview | None, names: Sequence[str] | None) -> Mapping[str, PointStatus]:
-    if known is None:
-        return {}
     return {
-        each.name: each
-        for each in known.points
-        if (each.result is not None and each.result.model_missing is None)
-        or (names is not None and each.name not in names)
+        status.name: status
+        for status in (known.points if known else [])
+        if (status.result is not None and status.result.model_missing is None)
+        or (names is not None and status.name not in names)
     }
 
 
-def _queues(read: "Iterable[_Read]") -> list[Queue]:
-    named = dict.fromkeys(each.job.queue for each in read if each.job)
-    return [queue for name in named if (queue := queue_of(name)) is not None]
-
-
-def _find_unanswered(folder: StudyFolder, queue: Queue, read: "dict[str, _Read]", *, must: bool) -> None:
+def _find_unanswered(
+    folder: StudyFolder, queue: Queue, runs: "Collection[PointRun]", *, must: bool
+) -> "dict[str, PointRun]":
     """Have the runs whose submission was not answered name their job, as far as the queue answers now."""
     lost = [
-        each
-        for each in read.values()
-        if each.of_queue(queue.name) and each.run and not each.files.result and is_unanswered(each.run)
-    ]
+        run
+        for run in runs
+        if run.run and run.job and run.job.queue == queue.name and not run.files.result
+        and is_unanswered(run.run)
+    ]  # fmt: skip
     if not lost:
-        return
+        return {}
     try:
         with contextlib.suppress(OSError):
-            find_jobs(queue, [each.run for each in lost if each.run])
-    except (QueueUnreachable, QueueRefused, QueueAbsent):
+            find_jobs(queue, [run.run for run in lost if run.run])
+    except QUEUE_ERRORS:
         if must:
             raise
-    read |= {each.point.name: _Read.of(folder, each.point) for each in lost}
+    return {run.point.name: PointRun.of(folder, run.point) for run in lost}
 
 
-class _Read:
-    """The files of a point, read once."""
+@dataclass(frozen=True)
+class PointRun:
+    """The run that decides how a point stands, with its files, read once."""
 
-    def __init__(
-        self,
-        point: Point,
-        run: RunFolder | None = None,
-        job: JobRecord | None = None,
-        result: Result | None = None,
-    ) -> None:
-        self.point, self.run, self.job, self.result = point, run, job, result
-        self.files = RunFiles(result=True) if result else RunFiles.of(run) if run else RunFiles()
+    point: Point
+    files: RunFiles
+    run: RunFolder | None = None
+    job: JobRecord | None = None
+    result: Result | None = None
 
     @classmethod
-    def of(cls, folder: StudyFolder, point: Point) -> "_Read":
-        """The files of a point."""
+    def of(cls, folder: StudyFolder, point: Point) -> "PointRun":
+        """Read it."""
         runs = folder.runs(point.name)
         finished = finished_run(runs)
-        if finished is None:
-            decides = deciding_run(runs)
-            return cls(point, decides, decides.job() if decides else None)
-        run, result = finished
-        return cls(point, run, run.job(), result)
-
-    def of_queue(self, queue: str) -> bool:
-        """Whether it was given to this queue."""
-        return self.job is not None and self.job.queue == queue
+        if finished is not None:
+            run, result = finished
+            return cls(point, RunFiles(result=True), run, run.job(), result)
+        decides = deciding_run(runs)
+        if decides is None:
+            return cls(point, RunFiles())
+        return cls(point, RunFiles.of(decides), decides, decides.job())
 
     def open_job(self, queue: str) -> JobRecord | None:
         """Its job, if there is something to ask: it has no end, or failed and yet seems to be alive."""
@@ -222,6 +211,7 @@ class _Read:
         return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
 
     def status(self, answers: Mapping[str, Answers], now: float, *, writes: bool) -> PointStatus:
+        """How the point stands; with `writes`, what the queue alone knew is written down."""
         run, job = self.run, self.job
         if run is None:
             return PointStatus(self.point, "missing")
@@ -236,9 +226,13 @@ class _Read:
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []
         silent, still = stalled_for(signs, now)
+        reason = self.files.damage
+        if failure is not None:
+            reason = failure.reason
+        elif state in UNSUCCESSFUL:
+            reason = KILLED if job is None else f"job {job.job} has ended without a result"
         return PointStatus(
-            self.point, state,
-            reason=_reason(failure, job) if state in UNSUCCESSFUL else self.files.damage,
+            self.point, state, reason=reason,
             run=run, result=self.result or run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,
@@ -255,12 +249,6 @@ def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> Sta
         elif derived.over and view is not None:
             if run.result():  # it may have appeared while the queue was asked
                 return "done"
-            run.write_failure(cause(run, view))
+            run.write_failure(failure_of_job(run, view))
             (run.path / SECRET_FILE).unlink(missing_ok=True)  # its processes may not have come to that
     return derived.state
-
-
-def _reason(failure: Failure | None, job: JobRecord | None) -> str:
-    if failure is not None:
-        return failure.reason
-    return KILLED if job is None else f"job {job.job} has ended without a result"

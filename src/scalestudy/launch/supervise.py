@@ -21,7 +21,7 @@ from types import FrameType
 from pydantic import ValidationError
 
 from scalestudy.hardware.memory import oom_kills
-from scalestudy.hardware.parent import end_with
+from scalestudy.hardware.process import end_with
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError

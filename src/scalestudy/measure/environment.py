@@ -13,8 +13,8 @@ import psutil
 
 from scalestudy.cluster.environment import DROPPED
 from scalestudy.cluster.placement import Placement
-from scalestudy.hardware import cores, visible
-from scalestudy.hardware.devices import visible_uuids
+from scalestudy.hardware import cores
+from scalestudy.hardware.devices import VISIBLE, visible_uuids
 from scalestudy.hardware.installed import environment_id, environment_name
 from scalestudy.hardware.memory import memory_limit
 from scalestudy.hardware.nvml import driver_version
@@ -25,7 +25,7 @@ PACKAGES = ("scalestudy", "numpy")
 VARIABLES = (
     "CUDA_CACHE_DISABLE", "CUDA_CACHE_PATH", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-    visible.VARIABLE, "NVIDIA_TF32_OVERRIDE",
+    VISIBLE, "NVIDIA_TF32_OVERRIDE",
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE", "NCCL_DEBUG",
     "NCCL_DEBUG_SUBSYS", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX", "NCCL_IB_HCA", "NCCL_IB_TC",
     "NCCL_IB_TIMEOUT", "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS",

@@ -11,10 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.hardware import process_io
-from scalestudy.hardware.cpu_energy import CpuEnergy
+from scalestudy.hardware.counters import CpuEnergy, Network
 from scalestudy.hardware.gpu_load import GpuLoad, Load
-from scalestudy.hardware.traffic import Network
+from scalestudy.hardware.process import storage_bytes
 from scalestudy.measure.usage import OF_NODE, OF_PROCESS, DeviceUse, Usage
 
 EVERY = 1.0
@@ -71,14 +70,14 @@ class Counters:
         reasons = {}
         if self._energy and self._energy.reason:
             reasons["cpu_joules"] = self._energy.reason
-        if process_io.look(self._root).read is None:
+        if storage_bytes(self._root).read is None:
             reasons["read_bytes"] = "/proc/self/io cannot be read"
         if self._network and self._network.look().sent is None:
             reasons["network_sent_bytes"] = "/proc/self/net/dev, or a port of InfiniBand, cannot be read"
         return reasons
 
     def _look(self) -> NDArray[np.float64]:
-        values: list[float | None] = [time.process_time(), *process_io.look(self._root)]
+        values: list[float | None] = [time.process_time(), *storage_bytes(self._root)]
         if self._network and self._energy:
             values += [*self._network.look(), self._energy.look()]
         else:

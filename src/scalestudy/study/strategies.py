@@ -91,10 +91,6 @@ class Traits:
         """Whether one device computes all workers."""
         return self.one_process and self.devices == "one"
 
-    def started_by(self, launcher: str) -> bool:
-        """Whether a launcher that is made for one way of meeting is made for this one."""
-        return self.rendezvous is not None and self.rendezvous.launcher == launcher
-
     def processes_of(self, workers: int) -> int:
         """Processes of a run."""
         return len(self.roles_of(workers))

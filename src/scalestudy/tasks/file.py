@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from scalestudy.hardware.parent import end_with
+from scalestudy.hardware.process import end_with
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import told
 

@@ -17,7 +17,7 @@ import numpy as np
 from scalestudy.cluster.environment import process_environment
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.store.write_custom import SPLITS, Samples, Storing, write_custom
-from scalestudy.hardware.parent import end_with
+from scalestudy.hardware.process import end_with
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.settings import DataSettings
 from scalestudy.tasks.file import import_file

@@ -17,7 +17,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.group import join
 from scalestudy.hardware import cores
-from scalestudy.hardware.parent import end_with
+from scalestudy.hardware.process import end_with
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import peak_memory
 from scalestudy.study.engines import engine_traits

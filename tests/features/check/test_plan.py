@@ -20,7 +20,7 @@ from scalestudy.features.check.plan import (
 )
 from scalestudy.features.check.report import TOPICS
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.workers import Workers, worker_command
+from scalestudy.launch.local.workers import WorkerProcesses, worker_command
 from scalestudy.study import strategies
 from scalestudy.study.strategies import Traits
 from scalestudy.util.errors import RunError
@@ -89,7 +89,7 @@ def test_a_rank_that_never_starts_is_named_within_the_limit(tmp_path):
     write_plan(tmp_path, plan)
     with reserve.ports(4) as port:
         command = worker_command(tmp_path, 0, 2, port, [], os.environ, tmp_path / "logs" / "rank-0.log")
-        with Workers([command]) as workers:
+        with WorkerProcesses([command]) as workers:
             deadline = time.monotonic() + 600
             while workers.running() and time.monotonic() < deadline:
                 threading.Event().wait(0.1)
@@ -129,13 +129,13 @@ def test_a_rank_that_stops_answering_is_named(tmp_path):
             worker_command(folder, rank, 2, port, [], os.environ, folder / "logs" / f"rank-{rank}.log")
             for rank in range(2)
         )
-        with Workers([second]) as stopped:
+        with WorkerProcesses([second]) as stopped:
             while not (folder / "ranks" / "1.json").exists():
                 assert stopped.running()
                 time.sleep(0.02)
             for process in left_behind(folder):
                 process.suspend()
-            with Workers([first]) as workers:
+            with WorkerProcesses([first]) as workers:
                 while workers.running():
                     time.sleep(0.02)
     lines = read_report(folder).lines

@@ -14,12 +14,14 @@ import pytest
 
 from paths import SUPPORT
 from scalestudy.launch import failures
-from scalestudy.launch.local.run import run_points
+from scalestudy.launch.local.run import run_point
 from scalestudy.study.expand import expand
 from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
 from scalestudy.util import modules
+
+pytestmark = pytest.mark.slow
 
 TEXT = 'task = "cnn"\n[launch]\nsilent_after = {}\n[sweep]\nstrategy = "{}"\nworkers = {}\nseed = 0\n'
 SILENT_AFTER = 2.5
@@ -40,8 +42,8 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (point,) = expand(study, gpus=0, cores=8)
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
         pids: set[int] = set()
-        (outcome,) = run_points(
-            folder, [point], watch=lambda run, progress: pids.update(s.pid for s in run.signs())
+        outcome = run_point(
+            folder, point, watch=lambda run, progress: pids.update(s.pid for s in run.signs())
         )
         assert len(pids) == point.processes
         assert not [pid for pid in pids if psutil.pid_exists(pid)]

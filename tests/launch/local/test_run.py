@@ -20,7 +20,7 @@ from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.reserve import NETWORK, private_run
 from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
-from scalestudy.launch.local.workers import Workers
+from scalestudy.launch.local.workers import WorkerProcesses
 from scalestudy.launch.status import study_status
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -163,7 +163,7 @@ def test_what_could_not_be_started_names_the_file_and_the_reason():
 
 
 def test_the_moment_of_an_end_is_kept(tmp_path: Path):
-    workers = Workers([])
+    workers = WorkerProcesses([])
     workers._ends[0] = time.monotonic() - 100
     assert workers.ended_at(0) == pytest.approx(time.time() - 100, abs=5)
 

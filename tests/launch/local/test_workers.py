@@ -7,7 +7,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.launch.local import workers as workers_module
+from scalestudy.launch.local.workers import Command, WorkerProcesses
+
+
+@pytest.fixture(autouse=True)
+def _short_grace(monkeypatch):
+    monkeypatch.setattr(workers_module, "GRACE", 0.3)
 
 
 def command(tmp_path: Path, program: str, rank: int = 0, cpus=()) -> Command:
@@ -15,7 +21,7 @@ def command(tmp_path: Path, program: str, rank: int = 0, cpus=()) -> Command:
     return Command([sys.executable, "-c", program], dict(os.environ), cpus, log, tmp_path)
 
 
-def wait(workers: Workers) -> None:
+def wait(workers: WorkerProcesses) -> None:
     deadline = time.monotonic() + 600
     while workers.running() and workers.first_failure() is None:
         assert time.monotonic() < deadline
@@ -24,7 +30,7 @@ def wait(workers: Workers) -> None:
 
 def test_output_goes_to_the_log_of_its_rank(tmp_path):
     programs = ["print('zero')", "import sys; print('one', file=sys.stderr)"]
-    with Workers([command(tmp_path, text, rank) for rank, text in enumerate(programs)]) as workers:
+    with WorkerProcesses([command(tmp_path, text, rank) for rank, text in enumerate(programs)]) as workers:
         wait(workers)
         assert workers.first_failure() is None
     assert [(tmp_path / "logs" / f"rank-{rank}.log").read_text() for rank in (0, 1)] == ["zero\n", "one\n"]
@@ -32,13 +38,13 @@ def test_output_goes_to_the_log_of_its_rank(tmp_path):
 
 def test_the_first_failure_is_named_by_rank_and_code(tmp_path):
     programs = ["import time; time.sleep(60)", "raise SystemExit(3)"]
-    with Workers([command(tmp_path, text, rank) for rank, text in enumerate(programs)]) as workers:
+    with WorkerProcesses([command(tmp_path, text, rank) for rank, text in enumerate(programs)]) as workers:
         wait(workers)
         assert workers.first_failure() == (1, 3)
 
 
 def test_a_signal_is_a_negative_code(tmp_path):
-    with Workers([command(tmp_path, "import os; os.kill(os.getpid(), 9)")]) as workers:
+    with WorkerProcesses([command(tmp_path, "import os; os.kill(os.getpid(), 9)")]) as workers:
         wait(workers)
         assert workers.first_failure() == (0, -9)
 
@@ -52,7 +58,7 @@ def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
         "time.sleep(600)"
     )
     one = command(tmp_path, program)
-    with Workers([one]):
+    with WorkerProcesses([one]):
         while not one.log.exists() or not one.log.read_text().strip():
             time.sleep(0.01)
         grandchild = psutil.Process(int(one.log.read_text()))
@@ -72,7 +78,7 @@ def test_what_computes_below_a_process_is_gone_before_that_is_said_to_have_ended
         "os.waitpid(below, 0)"
     )
     one = command(tmp_path, program)
-    with Workers([one]):
+    with WorkerProcesses([one]):
         while not one.log.exists() or not one.log.read_text().strip():
             time.sleep(0.01)
         below = int(one.log.read_text())
@@ -86,7 +92,7 @@ def test_a_worker_runs_on_its_own_cores_and_the_launcher_keeps_its_own(tmp_path)
     before = os.sched_getaffinity(0)
     core = max(before)
     one = command(tmp_path, "import os; print(sorted(os.sched_getaffinity(0)))", cpus=[core])
-    with Workers([one]) as workers:
+    with WorkerProcesses([one]) as workers:
         wait(workers)
     assert one.log.read_text().strip() == f"[{core}]"
     assert os.sched_getaffinity(0) == before
@@ -95,7 +101,7 @@ def test_a_worker_runs_on_its_own_cores_and_the_launcher_keeps_its_own(tmp_path)
 def test_a_program_that_cannot_start_leaves_no_others_behind(tmp_path):
     first = command(tmp_path, "import os, time; print(os.getpid(), flush=True); time.sleep(600)")
     second = Command(["/no/such/program"], {}, (), tmp_path / "logs" / "1.log", tmp_path)
-    workers = Workers([first, second])
+    workers = WorkerProcesses([first, second])
     with pytest.raises(FileNotFoundError), workers:
         pass
     assert all(process.poll() is not None for process in workers._processes)

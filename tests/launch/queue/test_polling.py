@@ -16,13 +16,10 @@ from scalestudy.launch.queue.polling import (
     SHORTEST,
     Answers,
     Poller,
-    answered,
     answers_file,
-    due,
     forget,
     load,
     poll,
-    unanswered,
 )
 from scalestudy.launch.queue.submit import Submission, next_submission
 from scalestudy.launch.slurm import SLURM
@@ -55,50 +52,50 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_does() -> None:
-    queue, intervals = answered(Answers(), PENDING, now=0), []
+    queue, intervals = Answers().answered(PENDING, now=0), []
     for now in range(1, 12):
-        queue = answered(queue, PENDING, now=now)
+        queue = queue.answered(PENDING, now=now)
         intervals.append(queue.interval)
     assert intervals == sorted(intervals) and intervals[0] > SHORTEST and intervals[-1] == LONGEST
-    assert answered(queue, RUNNING, now=20).interval == SHORTEST
+    assert queue.answered(RUNNING, now=20).interval == SHORTEST
 
 
 def test_nobody_asks_within_the_interval() -> None:
-    queue = answered(Answers(), PENDING, now=100).model_copy(update={"interval": 10.0})
-    assert not due(queue, ["1"], now=109)
-    assert due(queue, ["1"], now=110)
+    queue = Answers().answered(PENDING, now=100).model_copy(update={"interval": 10.0})
+    assert not queue.due(["1"], now=109)
+    assert queue.due(["1"], now=110)
 
 
 def test_a_new_job_or_one_whose_files_show_its_end_is_asked_about_soon() -> None:
-    queue = answered(Answers(), RUNNING, now=100).model_copy(update={"interval": 60.0})
-    assert due(queue, ["1", "2"], now=100 + SHORTEST)
-    assert due(queue, ["1"], now=100 + SHORTEST, over=["1"])
-    assert not due(queue, ["1"], now=100.5, over=["1"])
+    queue = Answers().answered(RUNNING, now=100).model_copy(update={"interval": 60.0})
+    assert queue.due(["1", "2"], now=100 + SHORTEST)
+    assert queue.due(["1"], now=100 + SHORTEST, over=["1"])
+    assert not queue.due(["1"], now=100.5, over=["1"])
 
 
 def test_a_job_put_back_into_the_queue_is_in_no_hurry() -> None:
-    queue = answered(Answers(), PENDING, now=100).model_copy(update={"interval": 60.0})
-    assert not due(queue, ["1"], now=100 + SHORTEST, over=["1"])
+    queue = Answers().answered(PENDING, now=100).model_copy(update={"interval": 60.0})
+    assert not queue.due(["1"], now=100 + SHORTEST, over=["1"])
 
 
 def test_a_clock_that_was_set_back_keeps_nobody_from_asking() -> None:
-    assert due(answered(Answers(), PENDING, now=1000), ["1"], now=10)
+    assert Answers().answered(PENDING, now=1000).due(["1"], now=10)
 
 
 def test_the_end_of_a_job_keeps_the_time_of_the_answer_that_said_so_first() -> None:
-    queue = answered(answered(Answers(), OVER, now=5), OVER, now=9)
+    queue = Answers().answered(OVER, now=5).answered(OVER, now=9)
     assert queue.ended == {"1": 5}
-    assert answered(queue, RUNNING, now=12).ended == {}
+    assert queue.answered(RUNNING, now=12).ended == {}
 
 
 def test_without_an_answer_the_last_one_stays_and_the_interval_doubles() -> None:
-    queue = unanswered(answered(Answers(), PENDING, now=5), "none within 20 s", now=9)
+    queue = Answers().answered(PENDING, now=5).unanswered("none within 20 s", now=9)
     assert (queue.asked, queue.tried, queue.jobs, queue.error) == (5, 9, PENDING, "none within 20 s")
     assert queue.interval == 2 * SHORTEST
     for now in range(10):
-        queue = unanswered(queue, "none", now=now)
+        queue = queue.unanswered("none", now=now)
     assert queue.interval == LONGEST
-    assert not due(queue, ["1", "new"], now=now + LONGEST - 1)
+    assert not queue.due(["1", "new"], now=now + LONGEST - 1)
 
 
 def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(slurm, tmp_path: Path) -> None:
@@ -172,7 +169,7 @@ def test_one_that_hangs_is_told_and_not_waited_for():
     found = poller.poll(queue, ["7"], now=125.0)
     assert (found.jobs, found.error, queue.asked) == ({}, "no answer for 25 s", 1)
     queue.may.set()
-    poller._under_way["made"].join()
+    poller._threads["made"].join()
     assert poller.poll(queue, ["7"], now=126.0).jobs == {"7": VIEW}
 
 
@@ -180,8 +177,7 @@ def test_one_that_is_silent_keeps_its_last_answer():
     queue, poller = Queue(), Poller(wait=60.0)
     queue.may.set()
     poller.poll(queue, ["7"], now=100.0)
-    queue.error = QueueUnreachable("Slurm", "squeue", "none")
-    queue.error.reason = "slurmctld is down"
+    queue.error = QueueUnreachable("Slurm", "squeue", "slurmctld is down")
     found = poller.poll(queue, ["7"], now=120.0)
     assert (found.jobs, found.error) == ({"7": VIEW}, "slurmctld is down")
 

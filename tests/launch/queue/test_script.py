@@ -10,16 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.script import (
-    container_exports,
-    container_words,
-    directive,
-    expandable,
-    job_name,
-    literal,
-    one_line,
-    srun_words,
-)
+from scalestudy.launch.queue.containers import container_exports, container_words, srun_words
+from scalestudy.launch.queue.quoting import directive, expandable, job_name, literal, one_line
 from scalestudy.launch.queue.site import Container, find_site
 from scalestudy.util.errors import UserError
 from sites import EXAMPLES, MARK, job, job_script, site
@@ -90,8 +82,8 @@ def test_variables_are_put_in_and_nothing_is_run(texts):
     [
         ("/plain/path-1", "/plain/path-1"),
         ("/a b", "'/a b'"),
-        ("/a$b", '"/a\\$b"'),
-        ("$SCRATCH/x", '"$SCRATCH/x"'),
+        ("/a$b", "'/a$b'"),
+        ("$SCRATCH/x", '"$SCRATCH"/x'),
     ],
 )
 def test_words_stay_readable(text, word):
@@ -145,8 +137,8 @@ def test_singularity_with_overlays_and_binds_of_the_site():
     )  # fmt: skip
     found = " ".join(container_words(container, [], gpus=True))
     assert found == (
-        'singularity exec --nv --bind "$SCRATCH:/scratch" --overlay /o.ext3:ro '
-        '--overlay "$SCRATCH/p.sqf:ro" --pwd "$run" "$IMAGES/a.sif"'
+        'singularity exec --nv --bind "$SCRATCH":/scratch --overlay /o.ext3:ro '
+        '--overlay "$SCRATCH"/p.sqf:ro --pwd "$run" "$IMAGES"/a.sif'
     )
 
 
@@ -157,8 +149,8 @@ def test_no_driver_is_brought_in_where_nothing_computes_on_gpus(keys):
 
 def test_apptainer_takes_paths_with_commas_colons_and_quotes():
     assert words(binds=(Path('/a,b:c "d"/$e'),), gpus=False) == (
-        'apptainer exec --mount "type=bind,\\"source=/a,b:c \\"\\"d\\"\\"/\\$e\\",'
-        '\\"destination=/a,b:c \\"\\"d\\"\\"/\\$e\\"" --pwd "$run" /images/a.sif'
+        """apptainer exec --mount 'type=bind,"source=/a,b:c ""d""/$e","destination=/a,b:c ""d""/$e"' """
+        '--pwd "$run" /images/a.sif'
     )
 
 
@@ -177,14 +169,14 @@ def test_charliecloud_does_not_bind_twice_what_the_site_binds():
 
 
 def test_charliecloud_cannot_bind_a_path_with_a_colon():
-    with pytest.raises(UserError, match="colon"):
+    with pytest.raises(UserError, match="splits it"):
         words(binds=(Path("/opt/a:b"),), runtime="charliecloud")
 
 
 @pytest.mark.parametrize(
     ("cache", "scratch", "found"),
     [
-        ("$SCRATCH/c", "/s", '"$SCRATCH/c"'),
+        ("$SCRATCH/c", "/s", '"$SCRATCH"/c'),
         (None, "/s", "/s/apptainer"),
         (None, None, '"$run/.apptainer"'),
     ],
@@ -208,8 +200,8 @@ PYXIS = Container(image="$IMAGES/a b.sqsh", runtime="pyxis", binds=("$SCRATCH", 
 def test_under_pyxis_srun_enters_the_container_and_the_command_itself_does_not():
     assert container_words(PYXIS, [STUDY], gpus=True) == []
     assert srun_words(PYXIS, [STUDY, DATA]) == [
-        '--container-image="$IMAGES/a b.sqsh"',
-        '--container-mounts="$SCRATCH:$SCRATCH",/x:/y,/work/me/studies/s:/work/me/studies/s,/data/sets:/data/sets',
+        """--container-image="$IMAGES"'/a b.sqsh'""",
+        '--container-mounts="$SCRATCH":"$SCRATCH",/x:/y,/work/me/studies/s:/work/me/studies/s,/data/sets:/data/sets',
         '--container-workdir="$run"',
     ]
     assert srun_words(Container(image="/a.sif"), [STUDY]) == srun_words(None, [STUDY]) == []
@@ -217,7 +209,7 @@ def test_under_pyxis_srun_enters_the_container_and_the_command_itself_does_not()
 
 @pytest.mark.parametrize("path", ["/a:b", "/a,b"])
 def test_pyxis_cannot_bind_a_path_with_a_colon_or_a_comma(path):
-    with pytest.raises(UserError, match="commas and colons"):
+    with pytest.raises(UserError, match="splits it"):
         srun_words(PYXIS, [Path(path)])
 
 
@@ -245,7 +237,7 @@ def test_a_job_asks_for_what_its_layout_says():
     on = site(
         partition="gpu", account="me", qos="high", constraint="[a|b]", gpus_per_node=4, cpus_per_node=32,
         memory_per_node="180G", gpu_request="--gres=gpu:v100:{gpus}", time_limit="1-02:00:00",
-        comment="x 1", exclusive=False, directives=("--reservation=two words", "-w n1"),
+        comment="x 1", exclusive=False, directives=("--reservation=two words", "--nodelist=n1"),
     )  # fmt: skip
     assert directives(job_script(job("horovod", 6, on))) == [
         "--job-name=s-p", "--output=/studies/s/jobs/%A.out", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3",
@@ -305,12 +297,6 @@ def test_mpirun_fills_node_after_node_and_leaves_cores_to_the_workers():
     assert "|MY_OWN)" in script
 
 
-def test_horovodrun_starts_horovod_alone():
-    on = site(cpus_per_node=4, launcher="horovodrun")
-    assert started(job_script(job("horovod", 6, on))) == 'horovodrun -np 6 -H "$hosts"'
-    assert started(job_script(job("multiworker", 6, on))).startswith("srun ")
-
-
 def test_a_sites_own_launcher_stands_as_it_is():
     script = job_script(job("horovod", 2, site(launcher="$MPIEXEC $FLAGS_MPI_BATCH")))
     assert script.endswith(' "$run" $MPIEXEC $FLAGS_MPI_BATCH "${worker[@]}"\n')
@@ -360,7 +346,7 @@ def test_the_submitting_python_runs_it_unless_the_site_names_another():
 
 def test_words_before_the_worker_are_each_one_word():
     script = job_script(job("single", 1, site(wrapper=("zsh", "-l", "-c", 'exec "$@"', "zsh"))))
-    assert '\n  zsh\n  -l\n  -c\n  "exec \\"\\$@\\""\n  zsh\n  /opt/python\n' in script
+    assert "\n  zsh\n  -l\n  -c\n  'exec \"$@\"'\n  zsh\n  /opt/python\n" in script
 
 
 def test_a_template_of_ones_own_sees_the_same_variables(tmp_path):
@@ -403,24 +389,26 @@ def shellcheck() -> str:
     return found
 
 
-@pytest.mark.parametrize("container", [None, "apptainer", "singularity", "charliecloud"])
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_a_linter_finds_nothing(shellcheck, tmp_path, path, container):
-    on = find_site(str(path), Path())
-    if container:
-        named = Container(
-            image="$HOME/a b.sif", runtime=container, binds=("$SCRATCH:/s",), overlay=("/o:ro",)
-        )
-        on = on.model_copy(update={"container": named, "environment": None})
-    launchers = {on.launcher, "srun"} if container else {on.launcher, "srun", "mpirun", "horovodrun"}
-    kinds = [("single", 1), ("mirrored", 2), ("multiworker", 6), ("horovod", 6)]
+def test_a_linter_finds_nothing(shellcheck, tmp_path, path):
+    plain = find_site(str(path), Path())
     files = []
-    for launcher in launchers:
-        changed = on.model_copy(update={"launcher": launcher})
-        for strategy, workers in kinds if launcher == on.launcher else kinds[2:]:
-            file = tmp_path / f"{len(files)}.sh"
-            runs = RUNS if strategy == "horovod" else RUNS[1:]
-            file.write_text(job_script(job(strategy, workers, changed, *runs, source=Path("/own $/src"))))
-            files.append(file)
+
+    def write(on, strategy, workers):
+        files.append(tmp_path / f"{len(files)}.sh")
+        runs = RUNS if strategy == "horovod" else RUNS[1:]
+        files[-1].write_text(job_script(job(strategy, workers, on, *runs, source=Path("/own $/src"))))
+
+    for launcher in {plain.launcher, "srun", "mpirun"}:
+        on = plain.model_copy(update={"launcher": launcher})
+        for strategy, workers in (("single", 1), ("mirrored", 2), ("multiworker", 6), ("horovod", 6)):
+            write(on, strategy, workers)
+    for runtime in ("apptainer", "charliecloud"):
+        container = Container(
+            image="$HOME/a b.sif", runtime=runtime, binds=("$SCRATCH:/s",), overlay=("/o:ro",)
+        )
+        on = plain.model_copy(update={"container": container, "environment": None, "launcher": "srun"})
+        write(on, "horovod", 6)
     done = subprocess.run([shellcheck, *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[:3000]

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.script import Job
+from scalestudy.launch.queue.script import JobScript
 from scalestudy.launch.queue.site import Container
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
 from sites import MARK, job, job_script, site
 
+pytestmark = pytest.mark.slow
 SOURCE = Path(__file__).parents[3] / "src"
 SKIP_OPTIONS = 'while [[ $1 == -* ]]; do shift; done\nexec "$@"'
 SKIP_TO_PYTHON = 'while [[ $1 != env && $1 != */python ]]; do shift; done\nexec "$@"'
@@ -72,7 +73,7 @@ class Node:
         record = JobRecord(job=job, submission=submission, submitted=time.time(), site="here", script="x.sh")
         RunFolder(run).write_job(record)
 
-    def run(self, made: Job, **environment: str) -> int:
+    def run(self, made: JobScript, **environment: str) -> int:
         """Exit code of the script, called as Slurm does; the runs' folders are made."""
         for file in (self.root / "told").iterdir():
             file.unlink()
@@ -203,7 +204,7 @@ def test_a_job_queues_itself_no_more_often_than_the_site_says(node, run):
         assert node.run(made) == 0
         assert RunFolder(run).requeues() == told
     assert node.run(made, SLURM_RESTART_COUNT="9") == 75
-    assert "requeue" not in node.called("scontrol")
+    assert "requeue" not in (node.called("scontrol") or ())
     assert (run / "exit").read_text() == "75\n"
 
 
@@ -215,14 +216,14 @@ def test_a_job_that_was_put_back_by_others_may_still_queue_itself(node, run):
 def test_a_run_that_is_done_when_it_is_asked_to_stop_is_done(node, run):
     node.program("python", STOPS.replace("exit 0", "touch result.json"))
     assert node.run(job("single", 1, site(), run)) == 0
-    assert "requeue" not in node.called("scontrol")
+    assert "requeue" not in (node.called("scontrol") or ())
     assert (run / "exit").read_text() == "0\n"
 
 
 def test_a_worker_that_fails_while_it_is_asked_to_stop_has_failed(node, run):
     node.program("python", STOPS.replace("exit 0", "exit 5"))
     assert node.run(job("single", 1, site(), run)) == 5
-    assert "requeue" not in node.called("scontrol")
+    assert "requeue" not in (node.called("scontrol") or ())
 
 
 TERMINATED = STOPS.replace("-USR1", "-TERM")
@@ -243,7 +244,7 @@ def test_a_job_that_its_user_cancels_is_never_put_back(node, run, words):
     node.says("COMPLETING")
     node.program("python", words)
     assert node.run(job("single", 1, site(), run)) == (-15 if words == TERMINATED else 75)
-    assert "requeue" not in node.called("scontrol")
+    assert "requeue" not in (node.called("scontrol") or ())
     assert (run / "checkpoint.npz").exists()
     assert (run / "exit").exists() == (words == STOPS)
 
@@ -258,7 +259,7 @@ def test_a_run_that_is_done_when_its_job_is_to_leave_is_done(node, run):
 def test_a_worker_that_leaves_no_checkpoint_when_told_to_leave_has_failed(node, run):
     node.program("python", "touch -d @1 checkpoint.npz" + TERMINATED.replace("touch ch", ": ch") + "1")
     assert node.run(job("single", 1, site(), run)) == 1
-    assert "requeue" not in node.called("scontrol")
+    assert "requeue" not in (node.called("scontrol") or ())
 
 
 MODULES = 'module() { echo "module $*"; [ "$*" != "load missing" ] && export LOADED="${LOADED:-} $*"; }'
@@ -401,23 +402,10 @@ def test_what_modules_set_reaches_all_ranks_under_mpirun(node, run):
     assert not {"CUDA_VISIBLE_DEVICES", "MINE"} & taken  # each node's own, and nobody's
 
 
-TOLD = "JobId=7 NumNodes=2 NumCPUs={cpus} OverSubscribe={word} Comment=x"
-NODES = "NodeName=n1 CPUAlloc=4 CPUTot=8 RealMemory=1\nNodeName=n2 CPUTot=8"
-
-
 @pytest.mark.parametrize(
-    ("word", "cpus", "nodes", "shared"),
-    [
-        ("NO", 4, NODES, "no"),
-        ("OK", 4, NODES, "yes"),
-        ("YES", 4, NODES, "yes"),
-        ("OK", 16, NODES, "no"),
-        ("OK", 4, "", "yes"),
-        (None, 4, "", ""),
-    ],
+    ("keys", "shared"),
+    [({}, "no"), ({"exclusive": False}, "yes"), ({"exclusive": False, "cpus_per_node": 2}, "no")],
 )
-def test_the_workers_are_told_whether_other_jobs_may_share_their_nodes(node, run, word, cpus, nodes, shared):
-    job_line = TOLD.format(cpus=cpus, word=word) if word else ""
-    node.program("scontrol", f'[ "$2" = job ] && echo "{job_line}" || echo "{nodes}"')
-    node.run(job("single", 1, site(), run))
+def test_the_workers_are_told_whether_other_jobs_may_share_their_nodes(node, run, keys, shared):
+    node.run(job("horovod", 2, site(**keys), run))
     assert node.environment()["SCALESTUDY_NODES_SHARED"] == shared

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scalestudy.launch.base import Options, Overview, PointStatus
 from scalestudy.launch.queue.base import (
     UNKNOWN,
-    Mark,
+    JobMark,
     QueueRefused,
     QueueUnreachable,
     new_mark,
@@ -21,16 +21,13 @@ from scalestudy.launch.queue.base import (
 )
 from scalestudy.launch.queue.launcher import next_submissions
 from scalestudy.launch.queue.submit import (
-    LARGEST_ARRAY,
-    Batch,
+    JobBatch,
     JobPlan,
-    PlannedPoint,
     Submission,
     dry_run,
     goes_on,
     next_submission,
-    plan,
-    script_name,
+    plan_batches,
     submit,
 )
 from scalestudy.launch.slurm import SLURM
@@ -38,14 +35,14 @@ from scalestudy.study.records import Failure, JobRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import how_it_failed, state_of_runs
 from scalestudy.study.store import StudyFolder
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, ScalestudyError
 
 HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
 
 
 @given(HEXADECIMAL, HEXADECIMAL, st.text(max_size=10), st.text(max_size=10))
 def test_a_mark_is_found_within_a_comment(study, submission, before, after):
-    mark = Mark(study, submission)
+    mark = JobMark(study, submission)
     assert read_mark(f"{before} {mark} {after}") == mark
 
 
@@ -69,59 +66,41 @@ def test_a_folder_is_known_by_its_place_though_it_was_removed_or_is_reached_by_a
     assert study_digest(place) == study_digest(tmp_path / "link") == study_digest(Path("study")) == before
 
 
-def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[PlannedPoint]:
-    return [
-        PlannedPoint(f"w{count}-s{seed}", count, reference=count == 1)
-        for count in workers
-        for seed in range(seeds)
-    ]
+def planned(names: list[str], **how) -> list[JobBatch]:
+    """Batches of points named "w4-s0": those of one count are alike, those of one worker are references."""
+    references = {name for name in names if name.startswith("w1-")}
+    return plan_batches(names, lambda name: name.partition("-")[0], references=references, **how)
 
 
-def names(batches: list[Batch]) -> list[str]:
-    return [name for batch in batches for name in batch.names]
+def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[str]:
+    return [f"w{count}-s{seed}" for count in workers for seed in range(seeds)]
 
 
 def test_points_that_are_alike_share_an_array_and_others_do_not() -> None:
-    batches = plan(sweep())
+    batches = planned(sweep())
     assert [batch.names for batch in batches] == [
         ("w1-s0", "w1-s1", "w1-s2"), ("w2-s0", "w2-s1", "w2-s2"), ("w4-s0", "w4-s1", "w4-s2"),
     ]  # fmt: skip
     assert not any(batch.afterok for batch in batches)
+    assert planned([]) == []
 
 
-@given(kinds=st.lists(st.integers(1, 3), max_size=12), arrays=st.booleans(), largest=st.integers(1, 4))
-def test_submissions_and_tasks_are_in_the_order_of_runs(kinds, arrays, largest) -> None:
-    wanted = [PlannedPoint(f"{number}", kind, reference=kind == 1) for number, kind in enumerate(kinds)]
-    batches = plan(wanted, arrays=arrays, largest=largest)
-    assert names(batches) == [point.name for point in wanted]
-    assert all(len({kinds[int(name)] for name in batch.names}) == 1 for batch in batches)
-
-
-def test_without_arrays_every_point_is_a_job() -> None:
-    assert [len(batch.names) for batch in plan(sweep(), arrays=False)] == [1] * 9
+@given(kinds=st.lists(st.integers(1, 3), max_size=12), largest=st.integers(1, 4))
+def test_submissions_and_tasks_are_in_the_order_of_runs(kinds, largest) -> None:
+    names = [f"w{kind}-s{number}" for number, kind in enumerate(kinds)]
+    batches = planned(names, largest=largest)
+    assert [name for batch in batches for name in batch.names] == names
+    assert all(
+        len({name[:2] for name in batch.names}) == 1 <= len(batch.names) <= largest for batch in batches
+    )
 
 
 def test_all_others_wait_for_the_references_to_succeed() -> None:
-    wanted = [each for seed in (0, 1) for each in sweep((4, 1, 2), 2) if each.name.endswith(f"s{seed}")]
-    batches = plan(wanted, reference_first=True)
-    assert batches[0] == Batch(("w1-s0", "w1-s1"))
+    names = [name for seed in (0, 1) for name in sweep((4, 1, 2), 2) if name.endswith(f"s{seed}")]
+    batches = planned(names, reference_first=True)
+    assert batches[0] == JobBatch(("w1-s0", "w1-s1"))
     assert [batch.afterok for batch in batches[1:]] == [(0,)] * 4
-    assert names(batches)[2:] == [each.name for each in wanted if not each.reference]
-
-
-def test_without_references_nothing_waits() -> None:
-    assert all(not batch.afterok for batch in plan(sweep((2, 4)), reference_first=True))
-
-
-def test_no_array_is_longer_than_slurm_takes() -> None:
-    batches = plan(sweep((2,), 2 * LARGEST_ARRAY + 1))
-    assert [len(batch.names) for batch in batches] == [LARGEST_ARRAY, LARGEST_ARRAY, 1]
-    assert [len(batch.names) for batch in plan(sweep((2,), 7), largest=3)] == [3, 3, 1]
-    assert [len(batch.names) for batch in plan(sweep((2,), 3), largest=1)] == [1, 1, 1]
-
-
-def test_nothing_wanted_is_nothing_planned() -> None:
-    assert plan([]) == []
+    assert not any(batch.afterok for batch in planned(sweep((2, 4)), reference_first=True))
 
 
 COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
@@ -130,16 +109,27 @@ ONES, TWOS = ("native-w1-s0", "native-w1-s1"), ("native-w2-s0", "native-w2-s1")
 
 
 def job_plan(
-    folder: StudyFolder, batches: Sequence[Batch], submissions: dict[str, Submission] | None = None
+    folder: StudyFolder, batches: Sequence[JobBatch], submissions: dict[str, Submission] | None = None
 ) -> JobPlan:
     points = {point.name: point for point in folder.points()}
     names = [name for batch in batches for name in batch.names]
 
-    def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
+    def script(names: Sequence[str], runs: Sequence[Path], mark: JobMark) -> str:
         return f"#!/bin/bash\n# {mark}\n" + "".join(f"# {run}\n" for run in runs)
 
     first = {name: Submission() for name in names}
     return JobPlan(SLURM.queue, batches, points, first | (submissions or {}), script, "here", "test")
+
+
+def submitted(folder: StudyFolder, plan: JobPlan) -> tuple[list[str], ScalestudyError | None]:
+    """The jobs that the queue has taken, and the error that kept it from taking the rest."""
+    jobs: list[str] = []
+    try:
+        for _, job in submit(folder, plan):
+            jobs.append(job)
+    except ScalestudyError as error:
+        return jobs, error
+    return jobs, None
 
 
 def by_files(folder: StudyFolder) -> dict[str, str]:
@@ -166,13 +156,13 @@ def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 
 
 def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, programs) -> None:
     asked = programs(sbatch=TAKES_ALL)
-    outcome = submit(folder, job_plan(folder, [Batch(ONES), Batch(TWOS[:1], afterok=(0,))]))
-    assert outcome.error is None
-    assert [each.job for each in outcome.batches] == ["101", "102"]
-    jobs = {name: folder.runs(name)[0].job() for name in (*ONES, TWOS[0])}
-    assert [job.job for job in jobs.values() if job] == ["101_0", "101_1", "102"]
+    jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES), JobBatch(TWOS[:1], afterok=(0,))]))
+    assert error is None
+    assert jobs == ["101", "102"]
+    records = {name: folder.runs(name)[0].job() for name in (*ONES, TWOS[0])}
+    assert [job.job for job in records.values() if job] == ["101_0", "101_1", "102"]
     assert all(
-        job and job.site == "here" and job.cluster == "test" and job.attempt == 1 for job in jobs.values()
+        job and job.site == "here" and job.cluster == "test" and job.attempt == 1 for job in records.values()
     )
     script = folder.path / "jobs" / "native-w1-x2.sh"
     assert str(folder.runs(ONES[1])[0].path.absolute()) in script.read_text()
@@ -186,16 +176,18 @@ def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, 
 
 def test_what_slurm_refuses_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
     programs(sbatch='echo "sbatch: error: invalid partition specified: nope" >&2; exit 1')
-    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, QueueRefused)
-    assert outcome.error.words == "invalid partition specified: nope"
+    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    assert isinstance(error, QueueRefused)
+    assert error.words == "invalid partition specified: nope"
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
 def test_what_was_taken_before_a_refusal_stays(folder: StudyFolder, programs) -> None:
     programs(sbatch=COUNTER + "[ $n = 1 ] && echo 5 || { echo 'sbatch: error: no more' >&2; exit 1; }")
-    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1]), Batch(ONES[1:]), Batch(TWOS)]))
-    assert [each.job for each in outcome.batches] == ["5"] and outcome.error
+    jobs, error = submitted(
+        folder, job_plan(folder, [JobBatch(ONES[:1]), JobBatch(ONES[1:]), JobBatch(TWOS)])
+    )
+    assert jobs == ["5"] and error
     assert by_files(folder) == {ONES[0]: "queued"} | dict.fromkeys((ONES[1], *TWOS), "missing")
 
 
@@ -210,22 +202,22 @@ def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
 ) -> None:
     other = "76|76|RUNNING|s|scalestudy:0123456789abcdef:0123456789abcdef"
     programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|75|RUNNING|s|'; cat ${{0%squeue}}sbatch.queue")
-    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert outcome.error is None
+    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    assert error is None
     assert [folder.runs(name)[0].job().job for name in ONES] == ["77_0", "77_1"]  # type: ignore[union-attr]
 
 
 def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
     programs(sbatch=SILENT, squeue="")
-    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, QueueUnreachable)
+    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    assert isinstance(error, QueueUnreachable)
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
 def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
     programs(sbatch=LATE, squeue=SILENT)
-    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, QueueUnreachable) and outcome.batches == []
+    jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    assert isinstance(error, QueueUnreachable) and jobs == []
     assert [folder.runs(name)[0].job().job for name in ONES] == ["", ""]  # type: ignore[union-attr]
     assert by_files(folder)[ONES[0]] == "queued"
 
@@ -237,20 +229,20 @@ def test_a_job_finds_its_submission_in_its_folder_though_it_begins_before_its_id
         f"""grep -q "$(grep -o '[0-9a-f]*$' "${{!#}}" | head -n 1)" {folder.path}/points/*/run-1/job.json"""
     )
     programs(sbatch=f"{look} && echo 5")
-    outcome = submit(folder, job_plan(folder, [Batch(ONES[:1])]))
-    assert outcome.error is None and outcome.batches[0].job == "5"
+    jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES[:1])]))
+    assert error is None and jobs[0] == "5"
 
 
 def test_every_submission_is_another(folder: StudyFolder, programs) -> None:
     programs(sbatch=TAKES_ALL)
-    submit(folder, job_plan(folder, [Batch(ONES[:1]), Batch(ONES[1:])]))
+    submitted(folder, job_plan(folder, [JobBatch(ONES[:1]), JobBatch(ONES[1:])]))
     first, second = (folder.runs(name)[0].job().submission for name in ONES)  # type: ignore[union-attr]
     assert len({first, second, ""}) == 3
 
 
 def test_an_answer_without_an_id_is_a_refusal(folder: StudyFolder, programs) -> None:
     programs(sbatch="echo 'Welcome to the cluster'")
-    assert "Welcome" in str(submit(folder, job_plan(folder, [Batch(ONES)])).error)
+    assert "Welcome" in str(submitted(folder, job_plan(folder, [JobBatch(ONES)]))[1])
 
 
 def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
@@ -266,8 +258,8 @@ def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
         write(run, job)
 
     monkeypatch.setattr(RunFolder, "write_job", full_after_the_answer)
-    outcome = submit(folder, job_plan(folder, [Batch(ONES)]))
-    assert isinstance(outcome.error, RunError) and "quota" in outcome.error.received
+    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    assert isinstance(error, RunError) and "quota" in error.received
     assert asked()[-1] == "scancel --quiet 5"
     assert left_behind(folder) - {"points", "jobs"} == set()
 
@@ -281,7 +273,7 @@ def test_a_disk_that_is_full_before_the_queue_is_asked_keeps_it_from_being_asked
         raise OSError(122, "Disk quota exceeded", "job.json")
 
     monkeypatch.setattr(RunFolder, "write_job", full)
-    assert isinstance(submit(folder, job_plan(folder, [Batch(ONES)])).error, RunError)
+    assert isinstance(submitted(folder, job_plan(folder, [JobBatch(ONES)]))[1], RunError)
     assert asked() == []
     assert left_behind(folder) - {"points", "jobs"} == set()
 
@@ -297,7 +289,7 @@ def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
         (run.path / name).touch()
     again = next_submission(seen, limit=3)
     assert again == Submission(2, run)
-    submit(folder, job_plan(folder, [Batch(ONES[:1])], {ONES[0]: again}))
+    submitted(folder, job_plan(folder, [JobBatch(ONES[:1])], {ONES[0]: again}))
     assert folder.runs(ONES[0]) == [run]
     assert run.job().attempt == 2 and run.job().job == "101"  # type: ignore[union-attr]
     assert {path.name for path in run.path.iterdir()} == {
@@ -312,7 +304,7 @@ def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
 def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> None:
     programs(sbatch="exit 1")
     seen = failed(folder, "TIMEOUT", checkpoint=True)
-    submit(folder, job_plan(folder, [Batch(ONES[:1])], {ONES[0]: next_submission(seen, limit=3)}))  # type: ignore[dict-item]
+    submitted(folder, job_plan(folder, [JobBatch(ONES[:1])], {ONES[0]: next_submission(seen, limit=3)}))  # type: ignore[dict-item]
     assert by_files(folder)[ONES[0]] == "failed"
     assert seen.run and seen.run.checkpoint.exists() and seen.run.job() == seen.job
 
@@ -320,7 +312,7 @@ def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> N
 def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:
     programs(sbatch=TAKES_ALL)
     for _ in range(2):
-        submit(folder, job_plan(folder, [Batch(ONES[:1])]))
+        submitted(folder, job_plan(folder, [JobBatch(ONES[:1])]))
     assert {path.name for path in (folder.path / "jobs").iterdir()} == {
         "native-w1-s0.sh",
         "native-w1-s0-2.sh",
@@ -375,7 +367,7 @@ def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) 
 
 def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(folder: StudyFolder) -> None:
     before = left_behind(folder)
-    batches = [Batch(ONES[:1]), Batch(ONES[1:]), Batch(TWOS, afterok=(0, 1))]
+    batches = [JobBatch(ONES[:1]), JobBatch(ONES[1:]), JobBatch(TWOS, afterok=(0, 1))]
     printed = list(dry_run(folder.path, job_plan(folder, batches)))
     assert left_behind(folder) == before
     assert str(folder.path.absolute() / "points" / ONES[0] / "run-1") in printed[0][0]
@@ -385,6 +377,6 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(folder
 
 
 def test_an_array_is_named_by_what_its_points_have_in_common() -> None:
-    assert script_name(Batch(ONES)) == "native-w1-x2"
-    assert script_name(Batch(ONES[:1])) == "native-w1-s0"
-    assert script_name(Batch(("a-1", "b-2"))) == "a-1-x2"
+    assert JobBatch(ONES).name == "native-w1-x2"
+    assert JobBatch(ONES[:1]).name == "native-w1-s0"
+    assert JobBatch(("a-1", "b-2")).name == "a-1-x2"

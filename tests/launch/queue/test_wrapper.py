@@ -1,6 +1,5 @@
 """The process that watches over the ranks of a job; `test_script_runs.py` starts it by job scripts."""
 
-import os
 import signal
 
 import psutil
@@ -8,10 +7,11 @@ import pytest
 
 from scalestudy.launch import failures
 from scalestudy.launch.queue import wrapper
-from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Sign
 from scalestudy.study.run_folder import RunFolder, write_point
 from sites import job, site
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -22,7 +22,6 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(failures, "HANG_GRACE", 0.2)
     monkeypatch.setattr(wrapper, "HANG_EVERY", 0.1)
     monkeypatch.setattr(wrapper, "GRACE", 0.2)
-    monkeypatch.setattr(type(SLURM.queue), "nodes_shared", lambda self, variables: "no")
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGTERM)}
     made = job("single", 1, site()).point
     launch = made.launch.model_copy(update={"silent_after": 0.3})
@@ -31,7 +30,6 @@ def run(tmp_path, monkeypatch):
     yield RunFolder(tmp_path)
     for number, handler in before.items():
         signal.signal(number, handler)
-    os.environ.pop("SCALESTUDY_NODES_SHARED", None)
 
 
 def work(run, script):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from scalestudy.cluster.proxies import PROXIES
+from scalestudy.cluster.variables import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.hardware import shadowing

@@ -12,7 +12,7 @@ from scalestudy.features.check.host import judge_folder, judge_memory
 from scalestudy.features.check.plan import Plan, WritableFolder
 from scalestudy.features.check.report import QUEUE_TOPIC, Line, failed, passed, warned
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
-from scalestudy.launch.queue.layout import Layout, memory_bytes, memory_per_node
+from scalestudy.launch.queue.layout import JobLayout, memory_bytes, memory_per_node
 from scalestudy.launch.queue.site import Site, notation
 from scalestudy.launch.slurm import SLURM, Nodes
 from scalestudy.study.engines import engine_traits
@@ -82,7 +82,7 @@ def machine_lines(plan: Plan, python: str | None) -> list[Line]:
     return lines
 
 
-def site_lines(plan: Plan, site: Site, layouts: Sequence[Layout]) -> list[Line]:
+def site_lines(plan: Plan, site: Site, layouts: Sequence[JobLayout]) -> list[Line]:
     """The site profile, held against Slurm and against the data; `layouts` are those of the study's jobs."""
     lines = []
     if plan.wants("site"):
@@ -193,7 +193,7 @@ def slurm_lines(request: JobNeeds) -> list[Line]:
     except QueueAbsent as error:
         return [failed("slurm", "here", f"no Slurm client ({error.received})", error.action)]
     except QueueUnreachable as error:
-        return [failed("slurm", WHERE, f"no answer: {error.reason}", "Try again later, or ask the site.")]
+        return [failed("slurm", WHERE, f"no answer: {error.received}", "Try again later, or ask the site.")]
     except QueueRefused as error:
         return [failed("slurm", WHERE, error.words, "Ask the site.")]
     return [*judge_partition(nodes, request), judge_account(SLURM.queue.accounts(), request)]

@@ -9,8 +9,8 @@ from pathlib import Path
 from scalestudy.features.check.plan import REPORT_FILE, Plan, read_report, write_plan
 from scalestudy.features.check.report import Report
 from scalestudy.launch.queue.base import QueueUnreachable
-from scalestudy.launch.queue.layout import Layout, layout
-from scalestudy.launch.queue.script import Job, own_source, render
+from scalestudy.launch.queue.layout import JobLayout, layout
+from scalestudy.launch.queue.script import JobScript, own_source, render
 from scalestudy.launch.queue.site import Site
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.catalog import resolved_data, resolved_train
@@ -42,7 +42,7 @@ def check_point(point: Point | None, workers: int) -> Point:
     return Point(study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update)
 
 
-def check_layout(point: Point, site: Site, nodes: int | None) -> Layout:
+def check_layout(point: Point, site: Site, nodes: int | None) -> JobLayout:
     """Nodes and tasks of the check, over `nodes` nodes where that is given; as short as it is."""
     shape = layout(point, site)
     if nodes is not None:
@@ -50,14 +50,14 @@ def check_layout(point: Point, site: Site, nodes: int | None) -> Layout:
     return replace(shape, seconds=min(shape.seconds or SECONDS, SECONDS))
 
 
-def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: Layout) -> str:
+def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobLayout) -> str:
     """Write plan and script into `folder`, and submit it; the id of the job.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
     """
     write_plan(folder, plan)
-    job = Job(
+    job = JobScript(
         name="scalestudy-check",
         runs=(folder.absolute(),),
         point=point,
@@ -100,7 +100,7 @@ def _state(job: str) -> tuple[str, bool]:
     try:
         view = SLURM.queue.ask([job])[job]
     except QueueUnreachable as error:
-        return f"Slurm does not answer ({error.reason})", False
+        return f"Slurm does not answer ({error.received})", False
     words = view.state.lower()
     if view.waiting:
         words += f", {SLURM.queue.in_words(view.reason)}"

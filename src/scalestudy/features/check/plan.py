@@ -12,7 +12,7 @@ from scalestudy.features.check.report import REPORT_SCHEMA, Report, Topic
 from scalestudy.hardware import cores
 from scalestudy.launch.failures import TAIL_LINES
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.workers import POLL, Workers, worker_commands
+from scalestudy.launch.local.workers import POLL, WorkerProcesses, worker_commands
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
@@ -101,7 +101,7 @@ def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda
         reserve.private_run(size) as private,
     ):
         commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
-        with Workers(commands) as workers:
+        with WorkerProcesses(commands) as workers:
             while not workers.ended(0) and not (folder / REPORT_FILE).exists():
                 waiting()
                 time.sleep(POLL)

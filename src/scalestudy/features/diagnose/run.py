@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from scalestudy.app.listener import Listener
-from scalestudy.cluster.promise import promising
+from scalestudy.cluster.gpu_assignment import assignment
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.features.diagnose.decomposition import decompose, round_times
 from scalestudy.features.diagnose.plan import ALONE, JOINED, KINDS, TURNS, DiagnosisPlan
@@ -22,12 +22,19 @@ from scalestudy.features.diagnose.records import (
     diagnosis_folder,
     write_diagnosis,
 )
-from scalestudy.hardware import cores, devices, visible
+from scalestudy.hardware import cores, devices
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end, terminable
-from scalestudy.launch.local.workers import POLL, Command, Workers, share, worker_command, worker_commands
+from scalestudy.launch.local.workers import (
+    POLL,
+    Command,
+    WorkerProcesses,
+    share,
+    worker_command,
+    worker_commands,
+)
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.run_folder import RunFolder, write_point
@@ -164,7 +171,7 @@ def _apart(
         run = _created(folder / name, one, ablation.model_copy(update=update))
         variables = dict(place.variables)
         if place.gpus:
-            variables |= visible.showing([place.gpus[worker]]) | promising([place.gpus[worker]])
+            variables |= devices.showing([place.gpus[worker]]) | assignment([place.gpus[worker]])
         cpus = share(place.cpus, worker, count)
         commands.append(worker_command(run.path, 0, 1, place.port, cpus, variables, run.log(0)))
         runs.append(run)
@@ -194,7 +201,7 @@ def _attempt(
         RunError: If one fails.
     """
     kills = oom_kills()
-    with Workers(commands) as workers:
+    with WorkerProcesses(commands) as workers:
         while workers.running() and workers.first_failure() is None:
             time.sleep(POLL)
             on_blocks(len(list(runs[0].path.glob("block-*"))))

@@ -15,7 +15,7 @@ from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.features.predict.images import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.launch.local.workers import Command, Workers
+from scalestudy.launch.local.workers import Command, WorkerProcesses
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.metrics import Better
 from scalestudy.study.model_record import ModelRecord
@@ -110,7 +110,7 @@ def computed(
     with tempfile.TemporaryDirectory(prefix="scalestudy-") as name:
         folder = Path(name)
         (folder / "job.json").write_text(job.model_dump_json())
-        with Workers(list(_commands(job, folder))) as workers:
+        with WorkerProcesses(list(_commands(job, folder))) as workers:
             failure = workers.wait(POLL, lambda: on_progress(done(folder)))
         if failure is not None:
             raise _error(folder, *failure)

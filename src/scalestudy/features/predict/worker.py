@@ -26,7 +26,7 @@ from scalestudy.engines.group import join
 from scalestudy.features.predict.job import ENDS_WITH, ModelJob
 from scalestudy.features.predict.predict_share import predict_share
 from scalestudy.hardware import cores
-from scalestudy.hardware.parent import end_with
+from scalestudy.hardware.process import end_with
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point

@@ -19,7 +19,7 @@ from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.launcher import points_here, refuse_missing_software
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end, terminable
-from scalestudy.launch.local.workers import Command, Workers, worker_commands
+from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.util.errors import RunError, UserError
@@ -129,7 +129,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
             on_note(f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be.")
         write_point(folder / "point.json", point)
         kills = oom_kills()
-        with Workers(commands(script, run, port, cpus, environment)) as workers:
+        with WorkerProcesses(commands(script, run, port, cpus, environment)) as workers:
             failed = workers.wait()
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
     if failure is None:

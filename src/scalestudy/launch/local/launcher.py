@@ -51,7 +51,7 @@ def refuse_missing_software(points: Sequence[Point]) -> None:
     """
     for name in dict.fromkeys(point.engine for point in points):
         libraries = {point.traits.library for point in points if point.engine == name}
-        missing = engine_traits(name).missing_software({each for each in libraries if each})
+        missing = engine_traits(name).missing_software({library for library in libraries if library})
         if missing:
             raise missing
 
@@ -74,7 +74,7 @@ class LocalLauncher:
             UserError: If one is impossible here, or meant for elsewhere.
         """
         points = points_here(study)
-        elsewhere = [each.launch.on for each in points if each.launch.on != DEFAULT]
+        elsewhere = [point.launch.on for point in points if point.launch.on != DEFAULT]
         if elsewhere:
             raise UserError(
                 f'launch.on = "{DEFAULT}" for `scalestudy run`',
@@ -84,11 +84,7 @@ class LocalLauncher:
         return points
 
     def refuse(self, points: Sequence[Point]) -> None:
-        """Refuse points that this machine's software cannot run.
-
-        Raises:
-            UserError: If a framework is missing.
-        """
+        """Refuse points that this machine's software cannot run."""
         refuse_missing_software(points)
 
     def start(
@@ -112,15 +108,15 @@ class LocalLauncher:
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
         """A line for every point."""
-        for each in overview.points:
-            point = each.point
+        for status in overview.points:
+            point = status.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
             epochs = point.train.epochs
             batch = f"{point.implementation}, global batch {point.global_batch}"
             length = f"{epochs} epoch{'s' * (epochs != 1)}"
             cpus = point.launch.cpus_per_worker
-            held = f"{cpus} core{'s' * (cpus != 1)} a worker"
-            yield f"{point.name}  {each.state}  {batch}, {length}, {held}{note}"
+            cores_held = f"{cpus} core{'s' * (cpus != 1)} a worker"
+            yield f"{point.name}  {status.state}  {batch}, {length}, {cores_held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 
 
@@ -128,29 +124,23 @@ def _moves(
     point: Point, steps: Generator[RunFolder | Note, None, run.RunOutcome]
 ) -> Generator[Step, None, run.RunOutcome]:
     """What it waits for, then a step whenever the run has said something new; at last how it ended."""
-    seen: float | None = -1.0
-    told = 0.0
+    last, seen = float("-inf"), -1.0
     while True:
         try:
-            each = next(steps)
+            step = next(steps)
         except StopIteration as end:
             outcome: run.RunOutcome = end.value
             return outcome
-        if isinstance(each, Note):
-            yield each
+        if isinstance(step, Note):
+            yield step
             continue
-        now = time.monotonic()
-        if (written := _written(each)) != seen or now - told >= TELL_EVERY:
-            seen, told = written, now
+        try:
+            written = (step.path / "progress.json").stat().st_mtime
+        except OSError:
+            written = 0.0
+        if written != seen or time.monotonic() - last >= TELL_EVERY:
+            last, seen = time.monotonic(), written
             yield Moved(point.name)
-
-
-def _written(run: RunFolder) -> float | None:
-    """When a run last said how far it is: looking more often than that takes time from its workers."""
-    try:
-        return (run.path / "progress.json").stat().st_mtime
-    except OSError:
-        return None
 
 
 LOCAL = LocalLauncher()

@@ -6,7 +6,6 @@ are seen at the ports, where somebody listens, and not at the cores.
 """
 
 import contextlib
-import json
 import os
 import socket
 import subprocess
@@ -15,12 +14,12 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from scalestudy.cluster.promise import PROMISED, promising
+from scalestudy.cluster.gpu_assignment import ASSIGNED, assignment
 from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.hardware import cores as machine_cores
-from scalestudy.hardware import devices, visible
+from scalestudy.hardware import devices
+from scalestudy.hardware.cores import core_by_core, shares
 from scalestudy.hardware.devices import Gpu, lendable_gpus, visible_gpus
-from scalestudy.hardware.near import core_by_core, shares
 from scalestudy.hardware.network_namespace import READY
 from scalestudy.launch.base import Note
 from scalestudy.study.point import Point
@@ -105,12 +104,7 @@ def _free(port: int) -> bool:
 def run_cores(
     point: Point, gpus: Sequence[Gpu] | None
 ) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
-    """The cores of all workers of a point, and whether they are its alone.
-
-    Args:
-        point: What is to be run.
-        gpus: Those that its workers see, in their order; each worker's cores are near its own. None on CPUs.
-    """
+    """The cores of all workers of a point, near the GPUs that they see, and whether they are its alone."""
     count, each = 1 if point.traits.one_device else point.workers, point.launch.cpus_per_worker
     if gpus is None:
         return cores(machine_cores.granted(), count * each)
@@ -125,11 +119,6 @@ def cores_near(
     """`each` cores for every GPU, the first one's first, and whether all are this run's alone.
 
     A GPU's own are near it; where another study has those, others, near it if there are any.
-
-    Args:
-        available: Cores, in the order in which they are dealt out.
-        near: For each GPU the cores near it.
-        each: Cores of a GPU.
     """
     planned = shares(available, near, each)
     dealt = {core for share in planned for core in share}
@@ -137,9 +126,8 @@ def cores_near(
         found: list[int] = []
         alone = True
         for share, around in zip(planned, near, strict=True):
-            rest = [core for core in available if core not in dealt]
-            rest += [core for core in available if core in dealt and core not in share]
-            others = [core for core in rest if core in around] + [core for core in rest if core not in around]
+            others = [core for core in available if core not in share]
+            others.sort(key=lambda core, around=around: (core not in around, core in dealt))  # type: ignore[misc]
             own, only = held.enter_context(cores([*share, *others], each))
             found += own
             alone = alone and only
@@ -155,12 +143,8 @@ def reserved_gpus(
 ) -> Generator[Note, None, list[str]]:
     """UUIDs of a point's own GPUs until `held` ends; none if it computes on CPUs.
 
-    While others hold too many of them it waits, and tells who they are whenever that changes.
-
-    Args:
-        held: Takes the reservations.
-        point: What is to be run.
-        variables: Those of the launcher; what its CUDA_VISIBLE_DEVICES hides is not taken.
+    While others hold too many of them it waits, and tells who they are whenever that changes. What
+    CUDA_VISIBLE_DEVICES of `variables` hides is not taken.
     """
     count = 1 if point.traits.one_device else point.workers
     look = lendable_gpus if count == 1 else visible_gpus
@@ -169,14 +153,16 @@ def reserved_gpus(
         return []  # on CPUs, or the worker will say what is missing; without UUIDs there is nothing to lock
     # CUDA shows a process no whole GPU beside a MIG instance, and an instance is slower than a GPU.
     available.sort(key=lambda gpu: gpu.uuid.startswith("MIG-"))
-    told = ""
+    last = ""
     while True:
         own, others = _taken(held, available, count, point)
         if own:
             return own
-        if (now := _waiting(others, count, point)) != told:
-            yield Note(now)
-            told = now
+        holders = ", ".join(f"{uuid} is held by {_who(uuid)}" for uuid in others)
+        wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
+        if (text := f"{point.name} waits for {wanted}: {holders}.") != last:
+            yield Note(text)
+            last = text
         time.sleep(TRY_EVERY)
 
 
@@ -196,16 +182,9 @@ def _taken(
         for uuid in own:
             attempt.callback(_holder(uuid).unlink, missing_ok=True)
             who = f"{point.name} of study {point.study}, process {os.getpid()}"
-            write_atomically(_holder(uuid), json.dumps({"who": who}))
+            write_atomically(_holder(uuid), who)
         held.push(attempt.pop_all())
     return own, others
-
-
-def _waiting(others: Sequence[str], count: int, point: Point) -> str:
-    holders = [f"{uuid} is held by {_who(uuid)}" for uuid in others]
-    return (
-        f"{point.name} waits for {'a GPU' if count == 1 else f'{count} GPUs at once'}: {', '.join(holders)}."
-    )
 
 
 def _lock_name(uuid: str) -> str:
@@ -213,13 +192,13 @@ def _lock_name(uuid: str) -> str:
 
 
 def _holder(uuid: str) -> Path:
-    return private_folder() / f"{_lock_name(uuid)}.json"
+    return private_folder() / f"{_lock_name(uuid)}.holder"
 
 
 def _who(uuid: str) -> str:
     try:
-        return str(json.loads(_holder(uuid).read_text())["who"])
-    except (OSError, ValueError, KeyError, TypeError):  # it has only just taken it, or just let go
+        return _holder(uuid).read_text(errors="replace")
+    except OSError:  # it has only just taken it, or just let go
         return "another run"
 
 
@@ -235,10 +214,6 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
     TensorFlow listens at all interfaces, and does what whoever connects tells it; Gloo knows no password
     for its data. In a network of their own nobody else on this machine reaches either. A process
     alone listens nowhere, and gets nothing.
-
-    Args:
-        processes: Of the run.
-        variables: Of the launcher.
     """
     if processes == 1:
         yield {}
@@ -262,7 +237,7 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
 def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """The point on the terms that it gets here, with its first port, its cores and its variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
-    shown = visible.showing(gpus) | promising(gpus) if gpus else {}
+    shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
     with (
         ports(point.processes + 1) as port,
         run_cores(point, devices.visible_gpus(os.environ | shown) if on_gpus else None) as (cpus, alone),
@@ -270,5 +245,5 @@ def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, lis
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
             point = point.on(oversubscribed="cores shared with another study")
-        inherited = {name: value for name, value in os.environ.items() if name != PROMISED}
+        inherited = {name: value for name, value in os.environ.items() if name != ASSIGNED}
         yield point, port, cpus, inherited | own | shown

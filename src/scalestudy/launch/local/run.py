@@ -13,7 +13,7 @@ from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
 from scalestudy.launch.failures import HangDetector, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local.reserve import granted, reserved_gpus
-from scalestudy.launch.local.workers import POLL, Command, Workers, worker_commands
+from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, worker_commands
 from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder, write_point
@@ -122,23 +122,17 @@ class RunOutcome:
     written: bool = True
 
 
-def run_points(folder: StudyFolder, points: Sequence[Point], *, watch: Watch) -> list[RunOutcome]:
-    """Run points one after another; a failed one does not keep the others from running.
+def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
+    """Start the workers of one point, wait for them, and say how it ended.
 
     Args:
-        folder: Where the runs are kept.
-        points: What to run, each with its prepared data set and split.
-        watch: Called with a run and its progress while it is alive.
+        folder: Where its run is kept.
+        point: What to run, with its prepared data set and split.
+        watch: Called with the run and its progress while it is alive.
 
     Raises:
-        KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
+        KeyboardInterrupt: If `watch` does, after all workers have ended.
     """
-    with terminable():
-        return [run_point(folder, point, watch=watch) for point in points]
-
-
-def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
-    """Start the workers of one point, wait for them, and say how it ended."""
     steps = run_steps(folder, point)
     while True:
         try:
@@ -185,7 +179,7 @@ def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder
     """Start the workers, stay until they have all ended or one has failed, and say why."""
     kills = oom_kills()
     hang = HangDetector(run, len(commands), run.point().launch.silent_after)
-    with Workers(commands) as workers:
+    with WorkerProcesses(commands) as workers:
         try:
             while workers.running() and workers.first_failure() is None and not gone(run):
                 yield run
@@ -204,7 +198,7 @@ def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder
     return failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
 
 
-def _await_checkpoint(run: RunFolder, workers: Workers) -> None:
+def _await_checkpoint(run: RunFolder, workers: WorkerProcesses) -> None:
     """Ask the run to stop, and stay until its workers have left, one has failed, or time is up."""
     with contextlib.suppress(OSError, RunError):
         run.ask_to_stop()

@@ -47,14 +47,14 @@ class Command:
 
 
 @dataclass
-class Workers:
+class WorkerProcesses:
     """Owns the processes of a run. As a context manager it leaves none behind."""
 
     commands: Sequence[Command]
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _ends: dict[int, float] = field(default_factory=dict)
 
-    def __enter__(self) -> "Workers":
+    def __enter__(self) -> "WorkerProcesses":
         try:
             for rank, command in enumerate(self.commands):
                 self._start(rank, command)

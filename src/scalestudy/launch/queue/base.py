@@ -19,11 +19,9 @@ from scalestudy.study.records import JobRecord, Record
 from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:
-    from scalestudy.launch.queue.layout import Layout
-    from scalestudy.launch.queue.script import Job
+    from scalestudy.launch.queue.layout import JobLayout
+    from scalestudy.launch.queue.script import JobScript
     from scalestudy.launch.queue.site import Site
-    from scalestudy.launch.queue.submit import Batch
-    from scalestudy.study.strategies import Traits
 
 WAITING = {
     "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
@@ -43,6 +41,12 @@ ENDED = {
 """States of a job that is over."""
 UNKNOWN = "UNKNOWN"
 """State of a job that its queue has forgotten."""
+LARGEST_ARRAY = 1000
+"""Tasks of one array, where the queue does not say how many it takes."""
+TIMEOUT = 20.0
+"""Seconds that a client command may take; SCALESTUDY_SLURM_TIMEOUT, … says otherwise."""
+WORKER = '"${worker[@]}"'
+"""The worker's command in a job script."""
 
 
 class JobView(Record):
@@ -64,7 +68,7 @@ class JobView(Record):
 
     @property
     def held(self) -> bool:
-        """Whether somebody must release it before it can start: when it does, nobody can expect."""
+        """Whether somebody must release it before it can start."""
         return self.state in HELD or (self.waiting and self.reason.startswith("JobHeld"))
 
     @property
@@ -83,11 +87,8 @@ class JobView(Record):
         return self.state in ENDED
 
 
-_FORM = re.compile(r"scalestudy:([0-9a-f]{16}):([0-9a-f]{16})\b")
-
-
 @dataclass(frozen=True)
-class Mark:
+class JobMark:
     """Which study a job is of, and which submission: in the queue, in its script, and in its runs' job.json.
 
     Attributes:
@@ -118,7 +119,7 @@ class MarkedJob:
     whole: str
     name: str
     state: str
-    mark: Mark
+    mark: JobMark
 
 
 def study_digest(folder: Path) -> str:
@@ -126,27 +127,21 @@ def study_digest(folder: Path) -> str:
     return hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
 
 
-def new_mark(folder: Path) -> Mark:
+def new_mark(folder: Path) -> JobMark:
     """The mark of one more submission of the study in this folder."""
-    return Mark(study_digest(folder), secrets.token_hex(8))
+    return JobMark(study_digest(folder), secrets.token_hex(8))
 
 
-def no_mark(folder: Path) -> Mark:
-    """That of a submission which is only shown."""
-    return Mark(study_digest(folder), "0" * 16)
-
-
-def read_mark(text: str) -> Mark | None:
+def read_mark(text: str) -> JobMark | None:
     """The mark within a comment."""
-    found = _FORM.search(text)
-    return Mark(found[1], found[2]) if found else None
+    match = re.search(r"scalestudy:([0-9a-f]{16}):([0-9a-f]{16})\b", text)
+    return JobMark(match[1], match[2]) if match else None
 
 
 class QueueUnreachable(RunError):
-    """A queue gave no answer in time; `reason` says how, in one line."""
+    """A queue gave no answer in time; `received` says how, in one line."""
 
     def __init__(self, title: str, command: str, reason: str) -> None:
-        self.reason = reason
         super().__init__(
             f"an answer of {title} to `{command}`",
             reason,
@@ -177,11 +172,6 @@ class QueueAbsent(UserError):
 QUEUE_ERRORS = (QueueUnreachable, QueueRefused, QueueAbsent)
 
 
-def reason_of(error: Exception) -> str:
-    """Why a queue did not answer, in one line."""
-    return str(error.reason if isinstance(error, QueueUnreachable) else getattr(error, "received", error))
-
-
 class Queue(ABC):
     """One scheduler. Methods that call its commands may raise QueueUnreachable, QueueRefused and QueueAbsent.
 
@@ -189,46 +179,52 @@ class Queue(ABC):
         name: As `launch.on` names it.
         title: As users call it: "Slurm".
         submits: The command that submits.
+        cancels: The words that cancel jobs.
         directive: What the options in a job script begin with: "SBATCH" for #SBATCH.
         array_index: Variable that counts the tasks of an array.
+        job_form: A line that holds the id of a submitted job, as its first group.
         reads_stdin: Whether a shell may read the script from its standard input.
         warns: Whether the queue sends USR1 before the time limit; elsewhere the job reminds itself.
         requeues: Whether a job can put itself back into the queue.
+        contains: Whether its launcher enters containers itself (pyxis).
         unreachable: Phrases, in small letters, that say that the server could not be reached.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     submits: ClassVar[str]
+    cancels: ClassVar[tuple[str, ...]]
     directive: ClassVar[str]
     array_index: ClassVar[str]
+    job_form: ClassVar[re.Pattern[str]]
     reads_stdin: ClassVar[bool] = False
     warns: ClassVar[bool] = True
     requeues: ClassVar[bool] = False
+    contains: ClassVar[bool] = False
     unreachable: ClassVar[tuple[str, ...]] = ()
 
-    def run(
-        self, program: str, *arguments: str, environment: Mapping[str, str] | None = None
-    ) -> tuple[int, str, str]:
+    # Client commands
+
+    def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
         """Exit code, output and errors of a client command, which is ended when it takes too long."""
         limit = time_limit(os.environ, _timeout_variable(self.title))
-        variables = self.client_environment(os.environ) if environment is None else dict(environment)
+        variables = self.environment(os.environ, submitting=program == self.submits) | {"LC_ALL": "C"}
         try:
-            return _answer([program, *arguments], variables | {"LC_ALL": "C"}, limit)
+            return _answer([program, *arguments], variables, limit)
         except (FileNotFoundError, PermissionError):
             raise QueueAbsent(self.title, program) from None
         except subprocess.TimeoutExpired:
             raise QueueUnreachable(self.title, program, f"none within {limit:g} s") from None
 
-    def call(self, program: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-        """What a client command prints; `environment` is that of `client_environment` when None.
+    def call(self, program: str, *arguments: str) -> str:
+        """What a client command prints.
 
         Raises:
             QueueUnreachable: If it took too long, or could not reach the server.
             QueueRefused: If it failed, with the queue's own words.
             QueueAbsent: If there is no such command.
         """
-        code, output, errors = self.run(program, *arguments, environment=environment)
+        code, output, errors = self.run(program, *arguments)
         return output if code == 0 else self.failed(program, code, output, errors)
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
@@ -238,9 +234,9 @@ class Queue(ABC):
             raise QueueUnreachable(self.title, program, words)
         raise QueueRefused(self.title, program, words or f"exit code {code}, and no word why")
 
-    def client_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """Variables of its client commands."""
-        return dict(environment)
+    def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
+        """Variables of its client commands, from those of this process."""
+        return dict(variables)
 
     # Jobs
 
@@ -256,25 +252,39 @@ class Queue(ABC):
         """Its own name of the cluster that this machine talks to; "" if it does not say."""
         return ""
 
-    @abstractmethod
     def largest_array(self) -> int:
         """Tasks that one array may have, by its own word where it has one."""
+        return LARGEST_ARRAY
 
     @abstractmethod
-    def options(self, batch: Batch, jobs: Sequence[str]) -> list[str]:
-        """Options of the command that submits a batch, given the ids of the batches before it."""
+    def options(self, afterok: Sequence[str]) -> list[str]:
+        """Options of the command that submits, for a job that waits until these have succeeded."""
 
-    @abstractmethod
     def submit(self, script: Path, options: Sequence[str]) -> str:
         """Submit a script, and return the id of the job."""
+        try:
+            printed = self.call(self.submits, *options, str(script))
+        except QueueRefused as refused:
+            action = self.advice(refused.words)
+            raise QueueRefused(self.title, self.submits, refused.words, action) from None
+        for line in reversed(printed.splitlines()):  # whatever a site prints around it
+            if match := self.job_form.fullmatch(line.strip()):
+                return match[1]
+        words = printed.strip() or "nothing, not even the id of a job"
+        raise QueueRefused(self.title, self.submits, words)
+
+    def advice(self, words: str) -> str:
+        """What to do about a refused submission, where these words of the queue tell."""
+        return ""
 
     @abstractmethod
     def task(self, job: str, index: int) -> str:
         """Id of a task of an array."""
 
-    @abstractmethod
     def cancel(self, jobs: Sequence[str]) -> None:
         """Cancel jobs and tasks of arrays; those that have ended are passed over."""
+        for ids in chunks(list(jobs)):
+            self.call(*self.cancels, *ids)
 
     @abstractmethod
     def in_words(self, reason: str) -> str:
@@ -287,28 +297,22 @@ class Queue(ABC):
     # Job scripts
 
     @abstractmethod
-    def directives(self, job: Job) -> list[str]:
+    def directives(self, job: JobScript) -> list[str]:
         """The options of a job, each whole."""
 
     @abstractmethod
-    def start_lines(self, site: Site, layout: Layout, strategy: Traits, inside: Sequence[str]) -> list[str]:
-        """Lines of bash before the start, and last the words that start all ranks.
-
-        A strategy that is one process by its nature needs no launcher: it is started on the first node as it
-        is, but where srun alone enters the container.
-
-        Args:
-            site: Names the launcher.
-            layout: How many processes, and where; the first node is filled first.
-            strategy: What it is; only Horovod's processes can be started by horovodrun.
-            inside: Words for srun by which its tasks are in a container.
-        """
+    def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
+        """Lines of words that start a command once for each process; None for a launcher unknown here."""
 
     @abstractmethod
-    def everywhere(self, layout: Layout) -> str:
+    def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
+        """For mpirun: lines of bash before it, more words, and beginnings of variables that it passes on."""
+
+    @abstractmethod
+    def everywhere(self, layout: JobLayout) -> str:
         """Words of bash that run what follows once on each node, or "" where one node is all."""
 
-    def prepare(self, job: Job) -> list[str]:
+    def prepare(self, job: JobScript) -> list[str]:
         """Lines of bash to begin with."""
         return []
 
@@ -322,10 +326,6 @@ class Queue(ABC):
     def own_nodes(self, variables: Mapping[str, str]) -> str:
         """Nodes of the job that has these variables."""
 
-    def restarts(self, variables: Mapping[str, str]) -> str:
-        """How often that job was put back into the queue; "" where nobody counts."""
-        return ""
-
     def is_running(self, variables: Mapping[str, str]) -> bool:
         """Whether it is known that the queue is not ending the job: it was not cancelled, nor is it over."""
         return False
@@ -334,32 +334,22 @@ class Queue(ABC):
         """Put the job back into the queue; whether that was done."""
         return False
 
-    def nodes_shared(self, variables: Mapping[str, str]) -> str:
-        """Whether other jobs may share the nodes of the job: "yes", "no", or "" where nobody says."""
-        return variables.get("SCALESTUDY_NODES_SHARED", "")
-
-
-TIMEOUT = 20.0
-"""Seconds that a client command may take; SCALESTUDY_SLURM_TIMEOUT, … says otherwise."""
-
 
 def _timeout_variable(title: str) -> str:
     return f"SCALESTUDY_{title.upper()}_TIMEOUT"
 
 
-def time_limit(environment: Mapping[str, str], variable: str, default: float = TIMEOUT) -> float:
+def time_limit(environment: Mapping[str, str], variable: str) -> float:
     """Seconds that a client command may take.
 
     Raises:
         UserError: If the variable holds no positive number.
     """
-    text = environment.get(variable, "").strip()
-    if not text:
-        return default
+    text = environment.get(variable, "").strip() or f"{TIMEOUT:g}"
     with contextlib.suppress(ValueError):
         if 0 < float(text) < float("inf"):
             return float(text)
-    raise UserError(f"a number of seconds in {variable}", repr(text), f"Write {default:g}.")
+    raise UserError(f"a number of seconds in {variable}", repr(text), f"Write {TIMEOUT:g}.")
 
 
 def plain_words(program: str, errors: str) -> str:

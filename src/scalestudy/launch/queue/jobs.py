@@ -30,17 +30,18 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
             "Press Ctrl-C where it runs.",
         )
     chosen = [
-        each
-        for each in study_status(folder, must=True).open
-        if each.job and each.job.job and (not names or each.name in names)  # others are being submitted
+        status
+        for status in study_status(folder, must=True).open
+        if status.job and status.job.job and (not names or status.name in names)  # others: being submitted
     ]
-    for name in dict.fromkeys(each.job.queue for each in chosen if each.job):
+    records = [status.job for status in chosen if status.job]
+    for name in dict.fromkeys(record.queue for record in records):
         queue = queue_of(name)
         if queue is None:
             raise UserError(
                 f"a launcher {name!r} here, which has the jobs", "none", "Install the package that brings it."
             )
-        queue.cancel([each.job.job for each in chosen if each.job and each.job.queue == name])
+        queue.cancel([record.job for record in records if record.queue == name])
     if chosen:
         forget(folder.path)
     return chosen
@@ -55,8 +56,8 @@ class Orphan:
 
     def sentence(self) -> str:
         """What is known of it: "job 12_3 (pending, study-horovod-w2-s0) is …"."""
-        told = ", ".join(word for word in (self.job.state.lower(), self.job.name) if word)
-        return f"Job {self.job.job} ({told}) is of this folder, and no run in it knows of it"
+        described = ", ".join(word for word in (self.job.state.lower(), self.job.name) if word)
+        return f"Job {self.job.job} ({described}) is of this folder, and no run in it knows of it"
 
 
 def find_orphans(
@@ -72,22 +73,32 @@ def find_orphans(
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`.
     """
-    done = {each.name: each.job for each in overview.points if _done_at_once(each)} if overview else {}
+    known_points = overview.points if overview else []
+    done = {
+        status.name: status.job
+        for status in known_points
+        if status.state == "done" and status.run and status.run.number == 1
+    }
     runs = [run for point in folder.points() if point.name not in done for run in folder.runs(point.name)]
-    records = [record for run in runs if (record := run.job())]
-    records += [record for record in done.values() if record]
-    names = dict.fromkeys([folder.study.launch.on, *(record.queue for record in records)])
+    records = [record for record in (*(run.job() for run in runs), *done.values()) if record]
+    unanswered = {record.submission for record in records if not record.job}  # the next look names them
+    digest = study_digest(folder.path)
     orphans = []
-    for queue in filter(None, map(queue_of, names)):
-        known = {record.job for record in records if record.queue == queue.name}
-        unanswered = {record.submission for record in records if not record.job}
+    for name in dict.fromkeys([folder.study.launch.on, *(record.queue for record in records)]):
+        queue = queue_of(name)
+        known = {record.job for record in records if record.queue == name}
+        try:
+            marked = queue.marked() if queue else []
+        except ScalestudyError:
+            if must:
+                raise
+            continue
         orphans += [
-            Orphan(queue, each)
-            for each in _marked(queue, must)
-            if each.mark.study == study_digest(folder.path)
-            and each.job not in known
-            and each.mark.submission not in unanswered  # the next look names it in its runs
-        ]
+            Orphan(queue, job)
+            for job in marked
+            if queue and job.mark.study == digest and job.job not in known
+            and job.mark.submission not in unanswered
+        ]  # fmt: skip
     return orphans
 
 
@@ -97,18 +108,5 @@ def end_orphans(orphans: Sequence[Orphan]) -> None:
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If a queue does not.
     """
-    for queue in {each.queue.name: each.queue for each in orphans}.values():
-        queue.cancel([each.job.job for each in orphans if each.queue.name == queue.name])
-
-
-def _done_at_once(status: PointStatus) -> bool:
-    return status.state == "done" and status.run is not None and status.run.number == 1
-
-
-def _marked(queue: Queue, must: bool) -> list[MarkedJob]:
-    try:
-        return queue.marked()
-    except ScalestudyError:
-        if must:
-            raise
-        return []
+    for queue in {orphan.queue.name: orphan.queue for orphan in orphans}.values():
+        queue.cancel([orphan.job.job for orphan in orphans if orphan.queue.name == queue.name])

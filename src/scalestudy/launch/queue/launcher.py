@@ -2,26 +2,22 @@
 
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.base import Mark, Queue, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.base import LARGEST_ARRAY, QUEUE_ERRORS, JobMark, Queue
 from scalestudy.launch.queue.jobs import find_orphans
-from scalestudy.launch.queue.layout import expand_for, layout, refuse_without_driver
-from scalestudy.launch.queue.script import Job, own_source, render
+from scalestudy.launch.queue.layout import expand_for, layout
+from scalestudy.launch.queue.script import JobScript, own_source, render
 from scalestudy.launch.queue.site import Site, find_site
 from scalestudy.launch.queue.submit import (
-    LARGEST_ARRAY,
-    Batch,
     JobPlan,
-    PlannedPoint,
     Submission,
     dry_run,
     goes_on,
     next_submission,
-    plan,
+    plan_batches,
     submit,
 )
 from scalestudy.launch.status import study_status
@@ -29,7 +25,7 @@ from scalestudy.study.file import Study
 from scalestudy.study.point import Point
 from scalestudy.study.state import UNSUCCESSFUL
 from scalestudy.study.store import StudyFolder
-from scalestudy.util.errors import UserError
+from scalestudy.util.errors import ScalestudyError, UserError
 
 AnyQueue = TypeVar("AnyQueue", bound=Queue)
 
@@ -59,27 +55,30 @@ class QueueLauncher(Generic[AnyQueue]):
     ) -> Generator[Step, None, None]:
         """Submit the points that are not done, queued or running, and were not tried too often.
 
+        A batch that the queue does not take leaves no run folder, script or job behind; those before it stay.
+
         Raises:
-            QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses; what it has
-                taken before that stays.
+            QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses.
             RunError: If the folder cannot be written to.
         """
         overview = study_status(folder, must=True)
         for orphan in find_orphans(folder):
             yield Note(f"{orphan.sentence()}; `scalestudy cancel {folder.path}` ends it.")
-        submissions, notes = next_submissions(overview, [each.name for each in points], options)
+        submissions, notes = next_submissions(overview, [point.name for point in points], options)
         yield from notes
-        wanted = self._plan(folder.study, {each.name: each for each in points}, submissions, options)
-        taken = submit(folder, replace(wanted, cluster=self.queue.cluster_name()))
-        for each in taken.batches:
-            yield Submitted(each.batch.names, each.job)
-        if taken.error is not None:
-            count = sum(len(each.batch.names) for each in taken.batches)
+        by_name = {point.name: point for point in points}
+        plan = self._plan(folder.study, by_name, submissions, options, self.queue.cluster_name())
+        count = 0
+        try:
+            for batch, job in submit(folder, plan):
+                count += len(batch.names)
+                yield Submitted(batch.names, job)
+        except ScalestudyError:
             if count:
                 yield Note(
                     f"{count} of {len(submissions)} points were submitted before {self.title} said no."
                 )
-            raise taken.error
+            raise
 
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
@@ -98,32 +97,21 @@ class QueueLauncher(Generic[AnyQueue]):
         points: Mapping[str, Point],
         submissions: Mapping[str, Submission],
         options: Options,
+        cluster: str = "",
     ) -> JobPlan:
         site = _site(study, options)
         layouts = {name: layout(points[name], site) for name in submissions}
-        refuse_without_driver(site, layouts.values())
-        wanted = [
-            PlannedPoint(
-                name,
-                (layouts[name], points[name].implementation, points[name].launch, points[name].files),
-                points[name].workers == 1,
-            )
-            for name in submissions
-        ]
-        batches = plan(
-            wanted,
-            reference_first=options.reference_first,
-            arrays=options.arrays,
-            largest=self._largest_array(),
-        )
 
-        def script(batch: Batch, runs: Sequence[Path], mark: Mark) -> str:
-            first = batch.names[0]
-            job = Job(
-                name=f"{study.name}-{first}",
+        def same_script(name: str) -> object:
+            point = points[name]
+            return layouts[name], point.implementation, point.launch, point.files
+
+        def script(names: Sequence[str], runs: Sequence[Path], mark: JobMark) -> str:
+            job = JobScript(
+                name=f"{study.name}-{names[0]}",
                 runs=tuple(runs),
-                point=points[first],
-                layout=layouts[first],
+                point=points[names[0]],
+                layout=layouts[names[0]],
                 site=site,
                 python=sys.executable,
                 template=options.template,
@@ -132,24 +120,40 @@ class QueueLauncher(Generic[AnyQueue]):
             )
             return render(job, self.queue)
 
-        return JobPlan(self.queue, batches, points, submissions, script, site.name)
+        batches = plan_batches(
+            list(submissions),
+            same_script,
+            references={name for name in submissions if points[name].workers == 1},
+            reference_first=options.reference_first,
+            largest=self._largest_array() if options.arrays else 1,
+        )
+        return JobPlan(self.queue, batches, points, submissions, script, site.name, cluster)
 
     def _largest_array(self) -> int:
         """Of a queue that does not answer now, what is usual: a dry run needs none."""
         try:
             return self.queue.largest_array()
-        except (QueueUnreachable, QueueRefused, QueueAbsent):
+        except QUEUE_ERRORS:
             return LARGEST_ARRAY
+
+
+def _site(study: Study, options: Options) -> Site:
+    try:
+        site = find_site(study.launch.site, options.base)
+    except UserError as error:
+        where = study.place.of("launch.site", "launch.on", "launch")
+        raise UserError(error.expected, f"{error.received}{where}", error.action) from None
+    return site.with_container(options.container) if options.container else site
 
 
 def next_submissions(
     overview: Overview, names: Sequence[str], options: Options
 ) -> tuple[dict[str, Submission], list[Note]]:
     """How to submit those of these points that can be, in their order, and what to say of those left."""
-    statuses = {each.name: each for each in overview.points}
+    statuses = {status.name: status for status in overview.points}
     wanted = [statuses[name] for name in names]
     if options.interrupted_only:
-        wanted = [each for each in wanted if goes_on(each)]
+        wanted = [status for status in wanted if goes_on(status)]
     room = len(wanted) if options.at_most is None else max(0, options.at_most - len(overview.open))
     submissions: dict[str, Submission] = {}
     notes, left = [], 0
@@ -165,15 +169,6 @@ def next_submissions(
                 Note(f"{status.name} has been submitted {times} and is left; --resubmit N tries again.")
             )
     if left:
-        kept = f"--at-most {options.at_most} keeps no more in the queue"
-        notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {kept}; submit again."))
+        limit = f"--at-most {options.at_most} keeps no more in the queue"
+        notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {limit}; submit again."))
     return submissions, notes
-
-
-def _site(study: Study, options: Options) -> Site:
-    try:
-        site = find_site(study.launch.site, options.base)
-    except UserError as error:
-        where = study.place.of("launch.site", "launch.on", "launch")
-        raise UserError(error.expected, f"{error.received}{where}", error.action) from None
-    return site.with_container(options.container) if options.container else site

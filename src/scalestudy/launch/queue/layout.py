@@ -1,9 +1,7 @@
 """How the workers of a point are laid out over the nodes of a site."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from scalestudy.launch.queue.site import MEMORY, Site, seconds
 from scalestudy.study.expand import expand
@@ -13,7 +11,7 @@ from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)
-class Layout:
+class JobLayout:
     """What a job asks for.
 
     Attributes:
@@ -37,22 +35,32 @@ class Layout:
         """GPUs of a process."""
         return self.gpus_per_node // self.tasks_per_node
 
+    @property
+    def cpus_per_node(self) -> int:
+        """Most cores of a node."""
+        return self.cpus_per_task * self.tasks_per_node
 
-def layout(point: Point, site: Site) -> Layout:
+
+def layout(point: Point, site: Site) -> JobLayout:
     """Layout of a point that `expand_for` has found possible on the site."""
     tasks = point.processes
     launch = point.launch
     nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device)
-    each = -(-tasks // nodes)  # even: 6 workers on nodes of 4 are 3 + 3
-    holds = point.traits.workers_at_once(point.workers)
-    return Layout(
+    tasks_per_node = -(-tasks // nodes)  # even: 6 workers on nodes of 4 are 3 + 3
+    workers = point.traits.workers_at_once(point.workers)
+    return JobLayout(
         nodes=nodes,
         tasks=tasks,
-        tasks_per_node=each,
-        cpus_per_task=holds * launch.cpus_per_worker,
-        gpus_per_node=each * holds if site.gpus_per_node and launch.device != "cpu" else 0,
+        tasks_per_node=tasks_per_node,
+        cpus_per_task=workers * launch.cpus_per_worker,
+        gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
         seconds=seconds(site.time_limit),
     )
+
+
+def shares_nodes(site: Site, layout: JobLayout) -> bool:
+    """Whether other jobs may compute on the nodes of a job, by what it asks for."""
+    return not site.exclusive and layout.cpus_per_node < site.cpus_per_node
 
 
 def memory_bytes(text: str) -> int:
@@ -61,7 +69,7 @@ def memory_bytes(text: str) -> int:
     return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper() or "M") + 1)) if match else 0
 
 
-def memory_per_node(site: Site, layout: Layout) -> str | None:
+def memory_per_node(site: Site, layout: JobLayout) -> str | None:
     """What a job asks for on each node, in Slurm's form; None where the profile names nothing.
 
     A job that shares its nodes takes as large a part of the memory as of the cores or of the GPUs,
@@ -69,42 +77,12 @@ def memory_per_node(site: Site, layout: Layout) -> str | None:
     """
     if site.memory_per_node is None or site.exclusive:
         return site.memory_per_node
-    cores = layout.cpus_per_task * layout.tasks_per_node / site.cpus_per_node
+    cores = layout.cpus_per_node / site.cpus_per_node
     gpus = layout.gpus_per_node / site.gpus_per_node if site.gpus_per_node else 0.0
     share = max(cores, gpus)
     if share >= 1:
         return site.memory_per_node
     return f"{max(1, int(memory_bytes(site.memory_per_node) * share / 2**20))}M"
-
-
-DRIVER_LIBRARY = "libcuda.so.1"
-LIBRARY_FOLDERS = ("lib", "lib64", "usr/lib", "usr/lib64", "usr/local/lib", "opt")
-"""Where an image may have it, at most two folders further below."""
-
-
-def refuse_without_driver(site: Site, layouts: Iterable[Layout]) -> None:
-    """Refuse GPUs in a Charliecloud image that has not been given the driver: ch-run brings none in.
-
-    An image that is no folder here (a .sqfs file, a $VARIABLE) is not looked into.
-
-    Raises:
-        UserError: If the jobs have GPUs, and the image none of the driver's libraries.
-    """
-    container = site.container
-    if container is None or container.runtime != "charliecloud" or container.gpu == "none":
-        return
-    image = Path(container.image)
-    if not image.is_dir() or not any(each.gpus_per_node for each in layouts):
-        return
-    patterns = (DRIVER_LIBRARY, f"*/{DRIVER_LIBRARY}", f"*/*/{DRIVER_LIBRARY}")
-    if not any(True for folder in LIBRARY_FOLDERS for each in patterns for _ in (image / folder).glob(each)):
-        raise UserError(
-            "the GPU driver's libraries in a Charliecloud image, since ch-run brings none in",
-            f"no {DRIVER_LIBRARY} in {image}",
-            f"On a node with GPUs, run `ch-fromhost --nvidia {image}` (it needs nvidia-container-cli). "
-            'Where binds bring the driver in, set gpu = "none" under [container]; to compute on CPUs, '
-            'device = "cpu".',
-        )
 
 
 def expand_for(study: Study, site: Site) -> list[Point]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from scalestudy.launch.queue.base import QUEUE_ERRORS, JobView, Queue, reason_of
+from scalestudy.launch.queue.base import QUEUE_ERRORS, JobView, Queue
 from scalestudy.study.launcher_process import is_alive, is_recent
 from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Failure, Record
@@ -20,7 +20,12 @@ SHORTEST = 2.0
 """Seconds between two questions while things change."""
 LONGEST = 60.0
 """Seconds between two questions when nothing has changed for long, or nobody answers."""
-GROWTH = 1.5
+EVERY = 10.0
+"""Seconds between two questions of who looks all the time."""
+PATIENCE = 3.0
+"""Seconds without an answer after which it is said that there is none."""
+LOST = "LOST"
+"""State of a job that was never in its queue."""
 
 
 class Answers(Record):
@@ -31,45 +36,35 @@ class Answers(Record):
     tried: float = 0.0
     """Unix time of the last question."""
     interval: float = SHORTEST
-    """Seconds to wait after `tried`."""
+    """Seconds to wait after `tried`: more and more while nothing changes."""
     error: str = ""
     """Why the last question had no answer; "" if it had one."""
     jobs: dict[str, JobView] = Field(default_factory=dict)
     ended: dict[str, float] = Field(default_factory=dict)
     """Unix time of the answer that first said that a job is over."""
 
+    def due(self, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
+        """Whether to ask again about these jobs, of which the files of some say that they have ended."""
+        news = any(job not in self.jobs or (job in over and not self.jobs[job].waiting) for job in jobs)
+        wait = SHORTEST if news and not self.error else self.interval
+        return not 0 <= now - self.tried < wait  # a clock set back must not keep it from asking
 
-def due(answers: Answers, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
-    """Whether to ask again.
+    def answered(self, views: Mapping[str, JobView], *, now: float) -> "Answers":
+        """The answers after a new one."""
+        changed = any(self.jobs.get(job) != view for job, view in views.items())
+        over = {job: now for job, view in views.items() if not view.live}
+        return Answers(
+            asked=now,
+            tried=now,
+            interval=SHORTEST if changed else min(self.interval * 1.5, LONGEST),
+            jobs=dict(views),
+            ended=over | {job: time for job, time in self.ended.items() if job in over},
+        )
 
-    Args:
-        answers: The last answer.
-        jobs: Jobs in question.
-        now: Unix time.
-        over: Those whose files say that they have ended.
-    """
-    news = any(job not in answers.jobs or (job in over and not answers.jobs[job].waiting) for job in jobs)
-    wait = SHORTEST if news and not answers.error else answers.interval
-    return not 0 <= now - answers.tried < wait  # a clock set back must not keep it from asking
-
-
-def answered(answers: Answers, views: Mapping[str, JobView], *, now: float) -> Answers:
-    """The answers after a new one: the interval grows while nothing changes."""
-    changed = any(answers.jobs.get(job) != view for job, view in views.items())
-    over = {job: now for job, view in views.items() if not view.live}
-    return Answers(
-        asked=now,
-        tried=now,
-        interval=SHORTEST if changed else min(answers.interval * GROWTH, LONGEST),
-        jobs=dict(views),
-        ended=over | {job: time for job, time in answers.ended.items() if job in over},
-    )
-
-
-def unanswered(answers: Answers, error: str, *, now: float) -> Answers:
-    """The answers after a question without one: the old one stays, the interval grows faster."""
-    interval = min(max(answers.interval, SHORTEST) * 2, LONGEST)
-    return answers.model_copy(update={"tried": now, "interval": interval, "error": error})
+    def unanswered(self, error: str, *, now: float) -> "Answers":
+        """The answers after a question without one: the old one stays."""
+        interval = min(self.interval * 2, LONGEST)
+        return self.model_copy(update={"tried": now, "interval": interval, "error": error})
 
 
 def poll(
@@ -98,14 +93,14 @@ def poll(
     """
     wanted = list(dict.fromkeys(jobs))
     answers = load(folder, queue.name)
-    if not wanted or not (must or due(answers, wanted, now=now, over=over)):
+    if not wanted or not (must or answers.due(wanted, now=now, over=over)):
         return answers
     try:
-        answers = answered(answers, queue.ask(wanted, cluster=cluster), now=now)
+        answers = answers.answered(queue.ask(wanted, cluster=cluster), now=now)
     except QUEUE_ERRORS as error:
         if must:
             raise
-        answers = unanswered(answers, reason_of(error), now=now)
+        answers = answers.unanswered(error.received, now=now)
     with contextlib.suppress(OSError):
         # Lost in a power cut, it is asked for again.
         write_record(answers_file(folder, queue.name), answers, durable=False)
@@ -130,62 +125,44 @@ def forget(folder: Path) -> None:
             file.unlink()
 
 
-EVERY = 10.0
-"""Least seconds between two questions."""
-PATIENCE = 3.0
-"""Seconds without an answer after which it is said that there is none."""
-
-
 class Poller:
     """Keeps the last answer of each queue about one study, and asks anew in a thread that nobody waits for.
 
     Args:
         wait: Seconds to wait for the first answer of a queue, for who looks only once.
-        every: Seconds between two questions.
     """
 
-    def __init__(self, wait: float = 0.0, every: float = EVERY) -> None:
-        self._wait, self._every = wait, every
+    def __init__(self, wait: float = 0.0) -> None:
+        self._wait = wait
         self._answers: dict[str, Answers] = {}
         self._asked: dict[str, float] = {}
-        self._under_way: dict[str, threading.Thread] = {}
+        self._threads: dict[str, threading.Thread] = {}
 
     def poll(self, queue: Queue, jobs: Iterable[str], *, now: float, cluster: str = "") -> Answers:
-        """The queue's last answer about these jobs, with what is wrong if it is late.
-
-        Args:
-            queue: Who is asked.
-            jobs: Ids.
-            now: Unix time.
-            cluster: Cluster that the jobs were given to.
-        """
+        """The queue's last answer about these jobs at this Unix time, with what is wrong if it is late."""
         wanted, name = list(dict.fromkeys(jobs)), queue.name
+        known = self._answers.setdefault(name, Answers())
         if not wanted:
-            return self._answers.get(name, Answers())
-        thread = self._under_way.get(name)
-        due = not 0 <= now - self._asked.get(name, -self._every) < self._every
-        if due and (thread is None or not thread.is_alive()):
+            return known
+        thread = self._threads.get(name)
+        if (thread is None or not thread.is_alive()) and not 0 <= now - self._asked.get(name, -EVERY) < EVERY:
             self._asked[name] = now
             thread = threading.Thread(target=self._ask, args=(queue, wanted, cluster), daemon=True)
-            self._under_way[name] = thread
+            self._threads[name] = thread
             thread.start()
             thread.join(self._wait)
-        late = now - self._asked.get(name, now)
-        known = self._answers.get(name, Answers())
-        if thread is not None and thread.is_alive() and max(late, self._wait) > PATIENCE:
-            return known.model_copy(update={"error": f"no answer for {max(late, self._wait):.0f} s"})
-        return known
+        late = max(now - self._asked[name], self._wait)
+        if thread is not None and thread.is_alive() and late > PATIENCE:
+            return known.model_copy(update={"error": f"no answer for {late:.0f} s"})
+        return self._answers[name]
 
     def _ask(self, queue: Queue, jobs: list[str], cluster: str) -> None:
-        before = self._answers.get(queue.name, Answers())
+        known = self._answers[queue.name]
         try:
-            self._answers[queue.name] = answered(before, queue.ask(jobs, cluster=cluster), now=time.time())
+            answers = known.answered(queue.ask(jobs, cluster=cluster), now=time.time())
         except QUEUE_ERRORS as error:
-            self._answers[queue.name] = unanswered(before, reason_of(error), now=time.time())
-
-
-LOST = "LOST"
-"""State of a job that was never in its queue."""
+            answers = known.unanswered(error.received, now=time.time())
+        self._answers[queue.name] = answers
 
 
 def is_ours(run: RunFolder) -> bool:
@@ -203,10 +180,10 @@ def is_unanswered(run: RunFolder) -> bool:
     """Whether nobody knows the job of this run any more: who submitted it has gone, or waited long enough."""
     if not is_ours(run):
         return False
-    record, owner = run.job(), run.launcher_process()
+    record, launcher = run.job(), run.launcher_process()
     if record is None or record.job or run.result() or run.failure():
         return False
-    return not (owner is not None and is_alive(owner) and is_recent(record.submitted))
+    return not (launcher is not None and is_alive(launcher) and is_recent(record.submitted))
 
 
 def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
@@ -216,7 +193,7 @@ def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
         QueueUnreachable, QueueRefused, QueueAbsent: If it does not say.
         OSError: If a folder cannot be written to.
     """
-    wholes = {each.mark.submission: each.whole for each in queue.marked()}
+    wholes = {job.mark.submission: job.whole for job in queue.marked()}
     for run in runs:
         record = run.job()
         if record is None or record.job:  # it has begun meanwhile

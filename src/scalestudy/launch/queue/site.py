@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
-from scalestudy.study.keys import shown, suggestion, wanted
+from scalestudy.study.keys import shown, suggestion
 from scalestudy.study.lines import Place, line_numbers
 from scalestudy.study.settings import Section
 from scalestudy.study.store import StudyFolder
@@ -26,20 +26,16 @@ FORM = (
     '(days-hours), "infinite"'
 )
 _FORMS = (
-    re.compile(r"(?P<m>\d+)(?::(?P<s>\d\d))?"),
-    re.compile(r"(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)"),
-    re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d)(?::(?P<s>\d\d))?)?"),
+    re.compile(r"(?P<m>\d+)(?::(?P<s>\d\d))?", re.ASCII),
+    re.compile(r"(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)", re.ASCII),
+    re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d)(?::(?P<s>\d\d))?)?", re.ASCII),
 )
-
 LONGEST = 10_000 * 24 * 3600
 """Seconds beyond which a limit is taken for a mistake."""
 
 
 def seconds(text: str) -> int | None:
-    """Seconds of a time as Slurm writes and takes it; None for no limit.
-
-    The forms are those of sbatch(1), --time: "minutes", "minutes:seconds", "hours:minutes:seconds",
-    "days-hours", "days-hours:minutes" and "days-hours:minutes:seconds".
+    """Seconds of a time in one of the forms of sbatch(1), --time; None for no limit.
 
     Raises:
         ValueError: If it is none of them, or no time at all. Minutes and seconds over 59 behind a larger
@@ -48,10 +44,10 @@ def seconds(text: str) -> int | None:
     text = text.strip()
     if text.lower() in UNLIMITED:
         return None
-    found = next((match for form in _FORMS if (match := form.fullmatch(text)) and text.isascii()), None)
-    if found is None:
+    match = next((match for form in _FORMS if (match := form.fullmatch(text))), None)
+    if match is None:
         raise ValueError(FORM)
-    parts = {key: int(value or 0) for key, value in found.groupdict().items()}
+    parts = {key: int(value or 0) for key, value in match.groupdict().items()}
     days, hours, minutes, rest = (parts.get(key, 0) for key in "dhms")
     total = ((days * 24 + hours) * 60 + minutes) * 60 + rest
     if (minutes > 59 and "h" in parts) or rest > 59 or not 0 < total <= LONGEST:
@@ -69,56 +65,16 @@ def notation(total: int | None) -> str:
     return f"{days}-{clock}" if days else clock
 
 
-def clock(total: int) -> str:
-    """PBS's notation of a number of seconds, rounded up to a minute: hours, however many, "36:00:00"."""
-    minutes = -(-total // 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}:00"
-
-
 GPU_FORM = (
     'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
     '("--gres=gpu:a100:4"), or "" where the partition alone brings them'
 )
-_PLAIN = r"[A-Za-z0-9_.:,()+-]*"
-_SLURM = re.compile(rf"(--gres|--gpus-per-node|--gpus-per-task|--gpus)=({_PLAIN})\{{gpus\}}({_PLAIN})")
-_WHOLE = re.compile(
-    r"(?:--gres=gpu:|--gpus-per-node=)(?:[A-Za-z][\w.-]*:)?(\d+)(?:[(,][\w.:,()-]*)?", re.ASCII
-)
-_RESOURCE = r"[A-Za-z_]\w*=[\w.+-]+"
-_PBS = re.compile(rf"(?:{_RESOURCE}:)*[A-Za-z_]\w*=\{{gpus\}}(?::{_RESOURCE})*", re.ASCII)
-
-
-def checked(text: str) -> str:
-    """The request, if it is one option of sbatch or resources of a PBS chunk.
-
-    Raises:
-        ValueError: If it is neither.
-    """
-    if text and not any(form.fullmatch(text) for form in (_SLURM, _WHOLE, _PBS)):
-        raise ValueError(GPU_FORM)
-    return text
-
-
-def of_whole_nodes(request: str) -> int | None:
-    """The GPUs of a node that it asks for, however many a job needs; None where that follows from the job."""
-    found = _WHOLE.fullmatch(request)
-    return int(found[1]) if found else None
-
-
-def is_slurms(request: str) -> bool:
-    """Whether it is an option of sbatch."""
-    return request.startswith("-")
+_GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*")
+_GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
 
 
 def filled(request: str, *, per_task: int, tasks: int, tasks_per_node: int) -> str:
-    """The request with the number that its kind counts: of a node (also PBS), of a task, or in total.
-
-    Args:
-        request: As the profile has it.
-        per_task: GPUs of a process.
-        tasks: Processes.
-        tasks_per_node: Most processes of a node.
-    """
+    """A `gpu_request` with the number that its kind counts: of a node (also PBS), of a task, or in total."""
     counts = {"--gpus-per-task": per_task, "--gpus": per_task * tasks}
     return request.replace("{gpus}", str(counts.get(request.partition("=")[0], per_task * tasks_per_node)))
 
@@ -158,13 +114,6 @@ class Container(Section):
     """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
     python: str = "python3"
     """Python inside the image, or in an overlay."""
-
-    @field_validator("gpu", mode="before")
-    @classmethod
-    def _is_nvidias(cls, gpu: Any) -> Any:
-        if gpu == "rocm":
-            raise ValueError('"nv" or "none", since GPUs are known by NVIDIA\'s NVML, which AMD\'s have not,')
-        return gpu
 
     @field_validator("image")
     @classmethod
@@ -233,8 +182,8 @@ class Site(Section):
     scratch: str | None = Field(default=None, examples=["$TMPDIR"])
     """Folder on fast local disks for temporary files."""
     launcher: str = "srun"
-    """What starts the workers of several nodes: "srun" (PBS: mpiexec), "mpirun", "horovodrun", or words of
-    your site such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    """What starts the workers of several nodes: "srun" (PBS: mpiexec), "mpirun", or words of your
+    site such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
     wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
     """Words before each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
@@ -266,7 +215,9 @@ class Site(Section):
     @field_validator("gpu_request")
     @classmethod
     def _asks_for_gpus(cls, text: str) -> str:
-        return checked(text)
+        if text and not (_GPUS.fullmatch(text) and _GPU_COUNT.search(text)):
+            raise ValueError(GPU_FORM)
+        return text
 
     @field_validator("memory_per_node")
     @classmethod
@@ -278,15 +229,13 @@ class Site(Section):
     @field_validator("network_bandwidth", "node_bandwidth")
     @classmethod
     def _is_bandwidth(cls, text: str | None) -> str | None:
-        if text is not None:
-            bandwidth_of(text)
+        bandwidth_of(text or "1GB")
         return text
 
     @field_validator("network_latency", "node_latency")
     @classmethod
     def _is_latency(cls, text: str | None) -> str | None:
-        if text is not None:
-            latency_of(text)
+        latency_of(text or "1us")
         return text
 
     @field_validator("launcher")
@@ -294,6 +243,8 @@ class Site(Section):
     def _is_words(cls, text: str) -> str:
         if not text.strip() or not _LAUNCHER.fullmatch(text):
             raise ValueError("plain words and $VARIABLES, which a shell runs nothing of,")
+        if text == "horovodrun":
+            raise ValueError('"srun" or "mpirun", which start Horovod\'s processes as well,')
         if "--container-" in text:  # single and mirrored need no launcher, and would start outside
             raise ValueError('[container] with runtime = "pyxis", and no --container-… options,')
         return text
@@ -301,7 +252,7 @@ class Site(Section):
     @field_validator("directives")
     @classmethod
     def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(each.startswith("-") for each in directives):
+        if not all(option.startswith("-") for option in directives):
             raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
         return directives
 
@@ -314,14 +265,9 @@ class Site(Section):
         return value
 
     @model_validator(mode="after")
-    def _asks_for_enough(self) -> "Site":
-        asked = of_whole_nodes(self.gpu_request)
-        if asked is not None and asked < self.gpus_per_node:
-            raise ValueError(f"a gpu_request of all {self.gpus_per_node} GPUs of a node, or with {{gpus}},")
-        return self
-
-    @model_validator(mode="after")
-    def _holds_no_null(self) -> "Site":
+    def _is_possible(self) -> "Site":
+        if self.container is not None and self.environment is not None:
+            raise ValueError("an environment or a container, not both (container.python names its Python),")
         if "\\u0000" in self.model_dump_json():
             raise ValueError("texts without a null character, which no script can hold,")
         return self
@@ -410,7 +356,7 @@ def site_path(name: str | None, base: Path) -> Path:
     if not path.is_file():
         close = suggestion(name, known)
         meant = f'Did you mean "{close}"? ' if close else listed
-        raise UserError(f"a site profile at {path}", "no such file", f"{meant}{_INIT[0]}{_INIT[1:]}")
+        raise UserError(f"a site profile at {path}", "no such file", f"{meant}{_INIT}")
     return path
 
 
@@ -432,8 +378,7 @@ def load_site(path: Path) -> Site:
         # JSON's strictness: no "8" for 8, but a list for a tuple.
         site = Site.model_validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as error:
-        _refuse_wrong(error, place)
-    _refuse_two_environments(site, place)
+        raise _wrong(error, place) from None
     return _with_paths(site, path.absolute().parent)
 
 
@@ -464,44 +409,20 @@ def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place:
             )
 
 
-def _refuse_wrong(error: ValidationError, place: Place) -> None:
+def _wrong(error: ValidationError, place: Place) -> UserError:
+    """What the first wrong value is to be, and where it stands."""
     first = error.errors()[0]
-    parts = [str(part) for part in first["loc"]]
-    key = parts[0] if parts else ""
+    parts = [str(part) for part in first["loc"] if isinstance(part, str)]
+    key, name = (parts[0] if parts else ""), ".".join(parts[:2])
     if first["type"] == "missing":
-        name = ".".join(parts)
-        raise UserError(
-            f"{name} in a site profile", f"none{place.of(name, key)}", f"Add it; {_INIT}"
-        ) from None
-    model: type[Any] = Site
-    name = key
-    if key == "container" and len(parts) > 1:
-        model, name = Container, parts[1]
-    schema = model.model_json_schema()["properties"].get(name, {})
-    if first["type"] == "value_error":
-        what = str(first["msg"]).removeprefix("Value error, ")
-    else:
-        what = _wanted_form(schema)
-    raise UserError(
-        f"{what} for {'.'.join(parts[:2]) if model is Container else key}",
-        f"{shown(first['input'])}{place.of(key)}",
+        return UserError(f"{name} in a site profile", f"none{place.of(name, key)}", f"Add it; {_INIT}")
+    kinds = {"tuple_type": "a list of quoted texts", "dict_type": "a table of quoted texts"}
+    expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return UserError(
+        f"{kinds.get(first['type'], expected)} for {name or 'the site profile'}",
+        f"{shown(first['input']) if key else 'other values'}{place.of(key)}",
         f"Correct the value; {_INIT}",
-    ) from None
-
-
-def _wanted_form(schema: dict[str, Any]) -> str:
-    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
-    kinds = {"array": "a list of quoted texts", "object": "a table of quoted texts"}
-    return " or ".join(kinds.get(part.get("type", ""), "") or wanted(part) for part in parts)
-
-
-def _refuse_two_environments(site: Site, place: Place) -> None:
-    if site.container is not None and site.environment is not None:
-        raise UserError(
-            "an environment or a container in a site profile",
-            f"both{place.of('environment')}",
-            "Remove one of the two; container.python names the Python inside an image.",
-        )
+    )
 
 
 def _with_paths(site: Site, base: Path) -> Site:
@@ -515,14 +436,14 @@ def _with_paths(site: Site, base: Path) -> Site:
     if site.scratch:
         changes["scratch"] = os.path.expanduser(site.scratch)
     if site.container:
-        own = site.container
+        image = site.container
         container = {
-            "image": _absolute_path(own.image, base),
-            "binds": tuple(":".join(map(os.path.expanduser, each.split(":"))) for each in own.binds),
-            "overlay": tuple(map(os.path.expanduser, own.overlay)),
-            "cache": os.path.expanduser(own.cache) if own.cache else None,
+            "image": _absolute_path(image.image, base),
+            "binds": tuple(":".join(map(os.path.expanduser, bind.split(":"))) for bind in image.binds),
+            "overlay": tuple(map(os.path.expanduser, image.overlay)),
+            "cache": os.path.expanduser(image.cache) if image.cache else None,
         }
-        changes["container"] = own.model_copy(update=container)
+        changes["container"] = image.model_copy(update=container)
     return site.model_copy(update=changes)
 
 

@@ -1,4 +1,4 @@
-"""Giving the points of a study to a queue: batches, run folders, job scripts, and who has which job."""
+"""Giving points to a queue: batches, run folders, job scripts, and who has which job."""
 
 import itertools
 import os
@@ -7,88 +7,28 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.base import UNKNOWN, Mark, Queue, QueueUnreachable, new_mark, no_mark
-from scalestudy.launch.queue.failure import INTERRUPTED
+from scalestudy.launch.failures import INTERRUPTED
+from scalestudy.launch.queue.base import (
+    LARGEST_ARRAY,
+    UNKNOWN,
+    JobMark,
+    Queue,
+    QueueUnreachable,
+    new_mark,
+    study_digest,
+)
 from scalestudy.launch.queue.polling import forget
 from scalestudy.study.point import Point
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError, ScalestudyError
-
-LARGEST_ARRAY = 1000
-"""Tasks of one array, where the queue does not say how many it takes."""
-
-
-@dataclass(frozen=True)
-class PlannedPoint:
-    """A point to submit.
-
-    Attributes:
-        name: Its name.
-        like: What its job script depends on; points with equal ones can share an array.
-        reference: Whether others are measured against it: it has one worker.
-    """
-
-    name: str
-    like: Hashable
-    reference: bool = False
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One submission.
-
-    Attributes:
-        names: Its points; more than one make an array.
-        afterok: Indices of earlier batches that must have succeeded.
-    """
-
-    names: tuple[str, ...]
-    afterok: tuple[int, ...] = ()
-
-
-def plan(
-    wanted: Sequence[PlannedPoint],
-    *,
-    reference_first: bool = False,
-    arrays: bool = True,
-    largest: int = LARGEST_ARRAY,
-) -> list[Batch]:
-    """The submissions, in their order; a batch depends on earlier ones only.
-
-    Args:
-        wanted: Points, in the order of their runs.
-        reference_first: Whether all others wait for the references to succeed.
-        arrays: Whether points that are alike and follow each other share an array.
-        largest: Tasks that one array may have; more points become several.
-    """
-    if reference_first:
-        wanted = sorted(wanted, key=lambda point: not point.reference)  # else in the same order
-    groups = _groups(wanted, largest if arrays else 1)
-    first = tuple(index for index, group in enumerate(groups) if reference_first and group[0].reference)
-    return [
-        Batch(tuple(point.name for point in group), () if group[0].reference else first) for group in groups
-    ]
-
-
-def _groups(wanted: Sequence[PlannedPoint], largest: int) -> list[list[PlannedPoint]]:
-    """Neighbours that are alike: whatever else shared an array would leave its place in the order."""
-    groups: list[list[PlannedPoint]] = []
-    for point in wanted:
-        last = groups[-1] if groups else []
-        alike = last and (last[0].like, last[0].reference) == (point.like, point.reference)
-        if alike and len(last) < largest:
-            last.append(point)
-        else:
-            groups.append([point])
-    return groups
 
 
 @dataclass(frozen=True)
@@ -139,46 +79,53 @@ def _resumable(run: RunFolder) -> bool:
     return lost or failure.job_state in INTERRUPTED
 
 
-def script_path(folder: Path, batch: Batch, number: int = 1) -> Path:
-    """Absolute path of a batch's script; later ones of the same name are numbered."""
-    name = script_name(batch)
-    return folder.absolute() / "jobs" / (f"{name}.sh" if number == 1 else f"{name}-{number}.sh")
+@dataclass(frozen=True)
+class JobBatch:
+    """One submission.
+
+    Attributes:
+        names: Its points; more than one make an array.
+        afterok: Indices of earlier batches that must have succeeded.
+    """
+
+    names: tuple[str, ...]
+    afterok: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its point's name, or what the names of an array's points have in common."""
+        if len(self.names) == 1:
+            return self.names[0]
+        parts = zip(*(name.split("-") for name in self.names), strict=False)
+        common = "-".join(part[0] for part in itertools.takewhile(lambda part: len(set(part)) == 1, parts))
+        return f"{common or self.names[0]}-x{len(self.names)}"
 
 
-def script_name(batch: Batch) -> str:
-    """Name of a batch's script: its point's, or what the names of an array's points have in common."""
-    if len(batch.names) == 1:
-        return batch.names[0]
-    parts = zip(*(name.split("-") for name in batch.names), strict=False)
-    common = "-".join(part[0] for part in itertools.takewhile(lambda part: len(set(part)) == 1, parts))
-    return f"{common or batch.names[0]}-x{len(batch.names)}"
-
-
-def write_script(folder: Path, batch: Batch, text: str) -> Path:
-    """Write a script under a name that no earlier one has: each tells what was submitted.
-
-    It is its owner's alone: `env` and `proxies` of a site profile may hold what others must not know.
+def plan_batches(
+    names: Sequence[str],
+    like: Callable[[str], object],
+    *,
+    references: set[str],
+    reference_first: bool = False,
+    largest: int = LARGEST_ARRAY,
+) -> list[JobBatch]:
+    """The submissions, in their order; a batch depends on earlier ones only.
 
     Args:
-        folder: The study's.
-        batch: What it submits.
-        text: The script.
+        names: Points, in the order of their runs.
+        like: What a point's job script depends on; neighbours with equal ones share an array.
+        references: Those that others are measured against: they have one worker.
+        reference_first: Whether all others wait for the references to succeed.
+        largest: Tasks that one array may have; more points become several.
     """
-    (folder / "jobs").mkdir(exist_ok=True)
-    for number in itertools.count(1):
-        path = script_path(folder, batch, number)
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
-        except FileExistsError:
-            continue
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-    raise AssertionError
-
-
-Script = Callable[[Batch, Sequence[Path], Mark], str]
-"""The job script of a batch, given the absolute run folders of its points, and its mark."""
+    if reference_first:
+        names = sorted(names, key=lambda name: name not in references)  # else in the same order
+    groups: list[tuple[str, ...]] = []
+    for _, neighbours in itertools.groupby(names, key=lambda name: (like(name), name in references)):
+        alike = tuple(neighbours)
+        groups += [alike[start : start + largest] for start in range(0, len(alike), largest)]
+    first = tuple(index for index, group in enumerate(groups) if reference_first and group[0] in references)
+    return [JobBatch(group, () if group[0] in references else first) for group in groups]
 
 
 @dataclass(frozen=True)
@@ -190,76 +137,59 @@ class JobPlan:
         batches: Submissions, in their plan.
         points: The points by name, with their prepared data.
         submissions: How each is submitted.
-        script: Makes the job script of a batch.
+        script: Makes the job script of points, given their absolute run folders, and a mark.
         site: Name of the site profile.
         cluster: The queue's own name of the cluster.
     """
 
     queue: Queue
-    batches: Sequence[Batch]
+    batches: Sequence[JobBatch]
     points: Mapping[str, Point]
     submissions: Mapping[str, Submission]
-    script: Script
+    script: Callable[[Sequence[str], Sequence[Path], JobMark], str]
     site: str
     cluster: str = ""
 
 
-@dataclass(frozen=True)
-class SubmittedBatch:
-    """A batch that the queue has taken."""
+def submit(folder: StudyFolder, plan: JobPlan) -> Iterator[tuple[JobBatch, str]]:
+    """Submit the batches one after another: each that the queue has taken, with the id of its job.
 
-    batch: Batch
-    job: str
-    script: Path
-
-
-@dataclass(frozen=True)
-class Submissions:
-    """The batches of a plan that the queue has taken, and the error that kept it from taking the rest."""
-
-    batches: list[SubmittedBatch]
-    error: ScalestudyError | None = None
-
-
-def submit(folder: StudyFolder, plan: JobPlan) -> Submissions:
-    """Submit the batches one after another, until all are taken or one is not.
-
-    A batch that the queue does not take leaves no run folder, script or job behind; those before it stay. One
-    that it may have taken stays too, without the id of its job, which the next look finds.
+    One that the queue does not take leaves no run folder, script or job behind. One that it may have taken
+    stays, without the id of its job, which the next look finds.
 
     Args:
         folder: The study, locked by the caller.
         plan: What to submit.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses.
+        RunError: If the folder cannot be written to.
     """
     forget(folder.path)
-    taken: list[SubmittedBatch] = []
+    jobs: list[str] = []
     for batch in plan.batches:
         try:
             with _undisturbed():
-                taken.append(_submit(folder, plan, batch, [each.job for each in taken]))
-        except ScalestudyError as error:
-            return Submissions(taken, error)
+                jobs.append(_submit(folder, plan, batch, [jobs[index] for index in batch.afterok]))
         except OSError as error:
-            refused = RunError(
+            raise RunError(
                 "a results folder that can be written to",
                 f"{error.filename or folder.path}: {error.strerror}",
                 "Make space (see your quota), and submit again.",
-            )
-            return Submissions(taken, refused)
-    return Submissions(taken)
+            ) from error
+        yield batch, jobs[-1]
 
 
-def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str]) -> SubmittedBatch:
+def _submit(folder: StudyFolder, plan: JobPlan, batch: JobBatch, afterok: Sequence[str]) -> str:
     with ExitStack() as undo:
         mark = new_mark(folder.path)
         runs = [_run(folder, plan, name, undo) for name in batch.names]
-        text = plan.script(batch, [run.path.absolute() for run in runs], mark)
-        script = write_script(folder.path, batch, text)
+        script = write_script(
+            folder.path, batch, plan.script(batch.names, [run.path.absolute() for run in runs], mark)
+        )
         undo.callback(script.unlink, missing_ok=True)
-        records = {}
-        for index, (name, run) in enumerate(zip(batch.names, runs, strict=True)):
-            # Before the queue is asked: the job may begin before it has answered, and looks for this.
-            records[run] = JobRecord(
+        records = {
+            run: JobRecord(
                 queue=plan.queue.name,
                 job="",
                 submission=mark.submission,
@@ -270,13 +200,23 @@ def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str
                 attempt=plan.submissions[name].attempt,
                 cluster=plan.cluster,
             )
-            run.write_job(records[run])
+            for index, (name, run) in enumerate(zip(batch.names, runs, strict=True))
+        }
+        for run, record in records.items():
+            # Before the queue is asked: the job may begin before it has answered, and looks for this.
+            run.write_job(record)
         try:
-            job = _job(plan.queue, script, plan.queue.options(batch, jobs), mark)
-        except _Unanswered as unanswered:
-            _settle(records)
-            undo.pop_all()
-            raise unanswered.silence from None
+            job = plan.queue.submit(script, plan.queue.options(afterok))
+        except QueueUnreachable:
+            try:  # a busy queue may have taken the job, and be too late to say so
+                found = next((known.whole for known in plan.queue.marked() if known.mark == mark), None)
+            except ScalestudyError:
+                _settle(records)
+                undo.pop_all()
+                found = None
+            if found is None:
+                raise
+            job = found
         undo.callback(_try_to_cancel, plan.queue, job)
         _settle(
             {
@@ -285,28 +225,7 @@ def _submit(folder: StudyFolder, plan: JobPlan, batch: Batch, jobs: Sequence[str
             }
         )
         undo.pop_all()
-    return SubmittedBatch(batch, job, script)
-
-
-class _Unanswered(Exception):
-    """The queue may have taken a job or not: it answered neither then nor when it was asked again."""
-
-    def __init__(self, silence: QueueUnreachable) -> None:
-        self.silence = silence
-
-
-def _job(queue: Queue, script: Path, options: Sequence[str], mark: Mark) -> str:
-    """Submit a script; of a busy queue that took the job and was too late to say so, ask for it again."""
-    try:
-        return queue.submit(script, options)
-    except QueueUnreachable as silence:
-        try:
-            found = next((each.whole for each in queue.marked() if each.mark == mark), None)
-        except ScalestudyError:
-            raise _Unanswered(silence) from None
-        if found is None:
-            raise
-        return found
+    return job
 
 
 def _settle(records: Mapping[RunFolder, JobRecord]) -> None:
@@ -350,10 +269,10 @@ def _undisturbed() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     caught: list[int] = []
     before = {
-        number: signal.signal(number, lambda caught_one, _: caught.append(caught_one)) for number in numbers
+        number: signal.signal(number, lambda number, _: caught.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
         yield
@@ -364,6 +283,29 @@ def _undisturbed() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+def script_path(folder: Path, batch: JobBatch, number: int = 1) -> Path:
+    """Absolute path of a batch's script; later ones of the same name are numbered."""
+    return folder.absolute() / "jobs" / (f"{batch.name}.sh" if number == 1 else f"{batch.name}-{number}.sh")
+
+
+def write_script(folder: Path, batch: JobBatch, text: str) -> Path:
+    """Write a script under a name that no earlier one in the study's folder has.
+
+    It is its owner's alone: `env` and `proxies` of a site profile may hold what others must not know.
+    """
+    (folder / "jobs").mkdir(exist_ok=True)
+    for number in itertools.count(1):
+        path = script_path(folder, batch, number)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
+        except FileExistsError:
+            continue
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+    raise AssertionError
+
+
 def dry_run(folder: Path, plan: JobPlan) -> Iterator[tuple[str, str]]:
     """For each batch the script, and the line of a shell that would submit it; nothing is written.
 
@@ -372,11 +314,12 @@ def dry_run(folder: Path, plan: JobPlan) -> Iterator[tuple[str, str]]:
         plan: What would be submitted.
     """
     for index, batch in enumerate(plan.batches):
-        path = script_path(folder, batch)
-        jobs = [f'"$job{each + 1}"' for each in range(index)]
-        line = " ".join([plan.queue.submits, *plan.queue.options(batch, jobs), shlex.quote(str(path))])
+        jobs = [f'"$job{earlier + 1}"' for earlier in batch.afterok]
+        path = shlex.quote(str(script_path(folder, batch)))
+        line = " ".join([plan.queue.submits, *plan.queue.options(jobs), path])
         runs = [_expected_run(folder, name, plan.submissions[name]) for name in batch.names]
-        yield plan.script(batch, runs, no_mark(folder)), f"job{index + 1}=$({line})"
+        mark = JobMark(study_digest(folder), "0" * 16)
+        yield plan.script(batch.names, runs, mark), f"job{index + 1}=$({line})"
 
 
 def _expected_run(folder: Path, name: str, submission: Submission) -> Path:

@@ -18,9 +18,8 @@ from pathlib import Path
 from types import FrameType
 
 from scalestudy.cluster.secret import FILE as SECRET_FILE
-from scalestudy.launch.failures import HangDetector
+from scalestudy.launch.failures import ABLE_TO_GO_ON, HangDetector
 from scalestudy.launch.queue.base import Queue
-from scalestudy.launch.queue.failure import ABLE_TO_GO_ON
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
@@ -62,17 +61,14 @@ class Wrapper:
             command: Starts all ranks.
             warn_after: Seconds after which to ask the run to stop; 0 where the queue does that.
         """
-        queue, job = self._queue, self._queue.own_job(os.environ)
+        job = self._queue.own_job(os.environ)
         signal.signal(signal.SIGUSR1, self._stop)
         signal.signal(signal.SIGTERM, self._stop)
         if self._submission and not self._claim():
             _say(f"job {job} leaves: this folder belongs to another job; see job.json and began")
             return 1
         self._clear()
-        restarts = queue.restarts(os.environ)
-        where = f"on {socket.gethostname()} of {queue.own_nodes(os.environ)}"
-        _say(f"job {job} {where}{f', restart {restarts}' if restarts else ''}")
-        os.environ["SCALESTUDY_NODES_SHARED"] = queue.nodes_shared(os.environ)
+        _say(f"job {job} on {socket.gethostname()} of {self._queue.own_nodes(os.environ)}")
         code = self._watch(command, warn_after)
         if self._submission and not self._is_ours():
             _say(f"ended with exit code {code}; the folder has become another job's")

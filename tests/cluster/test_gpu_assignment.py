@@ -1,9 +1,9 @@
-"""The GPUs that a launcher has promised, held against those that are there."""
+"""The GPUs that a launcher has assigned, held against those that are there."""
 
 import pytest
 
 from fake_nvml import Card, cards
-from scalestudy.cluster.promise import device_of, promised, promising, refuse_missing
+from scalestudy.cluster.gpu_assignment import assigned_gpus, assignment, device_of, refuse_missing
 from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.util.errors import RunError, UserError
@@ -14,18 +14,18 @@ from scalestudy.util.errors import RunError, UserError
     [(None, 0), ("", 0), ("0", 0), ("4", 4), ("GPU-a0,MIG-1", ("GPU-a0", "MIG-1")), (" 2 ", 2)],
 )
 def test_a_promise_is_a_number_or_names(value, expected):
-    assert promised({} if value is None else {"SCALESTUDY_GPUS": value}) == expected
+    assert assigned_gpus({} if value is None else {"SCALESTUDY_GPUS": value}) == expected
 
 
 @pytest.mark.parametrize("value", ["GPU-a0,", "two", "-1", "0,1", "²"])
 def test_anything_else_is_refused(value):
     with pytest.raises(UserError, match="SCALESTUDY_GPUS"):
-        promised({"SCALESTUDY_GPUS": value})
+        assigned_gpus({"SCALESTUDY_GPUS": value})
 
 
 def test_what_is_promised_is_read_as_it_was_written():
-    assert promised(promising(["GPU-a0", "GPU-b1"])) == ("GPU-a0", "GPU-b1")
-    assert promising([]) == {}
+    assert assigned_gpus(assignment(["GPU-a0", "GPU-b1"])) == ("GPU-a0", "GPU-b1")
+    assert assignment([]) == {}
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from scalestudy.hardware.devices import Gpu
-from scalestudy.hardware.visible import dealt, named, showing
+from scalestudy.hardware.devices import Gpu, dealt, named, showing
 
 
 def gpus(*uuids):

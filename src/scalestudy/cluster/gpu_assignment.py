@@ -1,4 +1,4 @@
-"""The GPUs that a launcher has promised to the processes of a node, and what they compute on."""
+"""The GPUs that a launcher has assigned to the processes of a node, and what they compute on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -11,61 +11,61 @@ if TYPE_CHECKING:
     from scalestudy.hardware.devices import Gpu
     from scalestudy.hardware.no_gpus import Reason
 
-PROMISED = "SCALESTUDY_GPUS"
+ASSIGNED = "SCALESTUDY_GPUS"
 """UUIDs of a run's GPUs on this node, or their number: launchers set it, and workers hold them to it."""
 
 
-def promising(uuids: Sequence[str]) -> dict[str, str]:
-    """The variable that promises these GPUs to the processes of a run; none are no promise."""
-    return {PROMISED: ",".join(uuids)} if uuids else {}
+def assignment(uuids: Sequence[str]) -> dict[str, str]:
+    """The variable that assigns these GPUs to the processes of a run; none are no assignment."""
+    return {ASSIGNED: ",".join(uuids)} if uuids else {}
 
 
-def promised(variables: Mapping[str, str]) -> int | tuple[str, ...]:
-    """UUIDs of the GPUs that are promised, or how many; 0 where nothing is.
+def assigned_gpus(variables: Mapping[str, str]) -> int | tuple[str, ...]:
+    """UUIDs of the GPUs that are assigned, or how many; 0 where nothing is.
 
     Raises:
         UserError: If the variable holds anything else.
     """
-    value = variables.get(PROMISED, "").strip()
+    value = variables.get(ASSIGNED, "").strip()
     if value.isascii() and value.isdigit():
         return int(value)
     names = tuple(name.strip() for name in value.split(",")) if value else ()
     if not all(name.startswith(("GPU-", "MIG-")) for name in names):
         raise UserError(
-            f"UUIDs of GPUs in {PROMISED}, or their number", repr(value), "Do not set it by hand."
+            f"UUIDs of GPUs in {ASSIGNED}, or their number", repr(value), "Do not set it by hand."
         )
     return names or 0
 
 
 def device_of(
-    asked: Literal["auto", "cpu", "gpu"], promise: int | tuple[str, ...], seen: "Sequence[Gpu]"
+    asked: Literal["auto", "cpu", "gpu"], assigned: int | tuple[str, ...], seen: "Sequence[Gpu]"
 ) -> Literal["cpu", "gpu"]:
-    """What a process computes on: GPUs where it is told so, where some are promised, or where it sees some.
+    """What a process computes on: GPUs where it is told so, where some are assigned, or where it sees some.
 
     Args:
         asked: `launch.device` of its point.
-        promise: See `promised`.
+        assigned: See `assigned_gpus`.
         seen: What NVML says that it may use.
     """
     if asked == "cpu":
         return "cpu"
-    return "gpu" if asked == "gpu" or promise or seen else "cpu"
+    return "gpu" if asked == "gpu" or assigned or seen else "cpu"
 
 
 def refuse_missing(
-    promise: int | tuple[str, ...], seen: "Sequence[Gpu]", why: Callable[[], "Reason"] = why_unseen
+    assigned: int | tuple[str, ...], seen: "Sequence[Gpu]", why: Callable[[], "Reason"] = why_unseen
 ) -> None:
-    """Refuse a place in which no GPU to compute on is seen, or one that is promised by its name is gone.
+    """Refuse a place in which no GPU to compute on is seen, or one that is assigned by its name is gone.
 
     Args:
-        promise: See `promised`.
+        assigned: See `assigned_gpus`.
         seen: What NVML says that this process may use.
         why: Says why it sees none.
 
     Raises:
         RunError: Naming those that are missing, or the likely reason.
     """
-    names = () if isinstance(promise, int) else promise
+    names = () if isinstance(assigned, int) else assigned
     if lost := sorted(set(names) - _every_uuid()):
         raise RunError(
             f"the GPUs that this run has reserved: {', '.join(names)}",
@@ -74,7 +74,7 @@ def refuse_missing(
         )
     if not seen:
         reason = why()
-        asked = ", ".join(names) or (f"{promise} GPUs" if promise else "GPUs")
+        asked = ", ".join(names) or (f"{assigned} GPUs" if assigned else "GPUs")
         raise RunError(f"{asked} to compute on", f"none: {reason.words}", reason.action)
 
 

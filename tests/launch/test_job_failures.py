@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.launch.failures import INTERRUPTED
+from scalestudy.launch.failures import failure_of_job as cause_of
 from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
-from scalestudy.launch.queue.failure import INTERRUPTED, cause
-from scalestudy.launch.slurm import reason_in_words
+from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Cause, Hang, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 
@@ -30,19 +31,6 @@ def view(state: str, **more) -> JobView:
     return JobView(job="7", state=state, **more)
 
 
-def test_the_rank_that_srun_blames_is_named_with_its_last_line(run) -> None:
-    folder = run(
-        exit="3\n",
-        logs_jobDOTlog="srun: error: node2: task 1: Exited with exit code 3\nsrun: Terminating StepId=7.0\n",
-        logs_rank0DOTlog="rank 0 was killed while waiting\n",
-        logs_rank1DOTlog="epoch 1\nValueError: no such thing\n",
-    )
-    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=3))
-    assert failure.reason == "rank 1 ended with exit code 3 on node2: ValueError: no such thing"
-    assert (failure.rank, failure.exit_code, failure.job_state) == (1, 3, "FAILED")
-    assert failure.tail == ["epoch 1", "ValueError: no such thing"]
-
-
 def test_the_rank_that_fell_silent_is_named_though_srun_blames_the_one_that_noticed(run) -> None:
     folder = run(
         exit="79",
@@ -51,31 +39,20 @@ def test_the_rank_that_fell_silent_is_named_though_srun_blames_the_one_that_noti
         logs_rank1DOTlog="epoch 1\n",
     )
     folder.write_hang(Hang(rank=1, host="node2", phase="step", epoch=1, step=7, seconds=120.2, lives=False))
-    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=79))
+    failure = cause_of(folder, view("FAILED", nodes="node[1-2]", exit_code=79))
     assert failure.reason == (
         "rank 1 on node2 fell silent in epoch 1 after step 7 (step), and its process is stopped, or its node "
         "is gone: nothing moved for 120 s"
     )
     assert (failure.rank, failure.job_state, failure.tail) == (1, "FAILED", ["epoch 1"])
-    assert cause(folder, view("CANCELLED")).job_state == "CANCELLED"
-
-
-def test_the_rank_that_was_killed_first_is_named_and_not_those_that_srun_ended_after_it(run) -> None:
-    folder = run(
-        exit="143\n",
-        logs_jobDOTlog="srun: error: node1: task 0: Terminated\nsrun: error: node2: task 1: Killed\n",
-        logs_rank1DOTlog="epoch 1\n",
-    )
-    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=143))
-    assert failure.reason == "rank 1 was ended by SIGKILL on node2 (often: out of memory)"
-    assert (failure.rank, failure.signal, failure.exit_code) == (1, "SIGKILL", None)
+    assert cause_of(folder, view("CANCELLED")).job_state == "CANCELLED"
 
 
 def test_what_the_ranks_have_written_counts_before_what_srun_says(run) -> None:
     folder = run(exit="143\n", logs_jobDOTlog="srun: error: node1: task 0: Killed\n")
     folder.write_cause(Cause(rank=0, time=9.0, host="node1", kind="signal", signal="SIGTERM"))
     folder.write_cause(Cause(rank=1, time=8.0, host="node2", kind="signal", signal="SIGKILL", oom_kills=1))
-    failure = cause(folder, view("FAILED", nodes="node[1-2]", exit_code=143))
+    failure = cause_of(folder, view("FAILED", nodes="node[1-2]", exit_code=143))
     assert failure.reason.startswith("rank 1 was ended by SIGKILL on node2: out of memory (the kernel killed")
     assert (failure.rank, failure.signal) == (1, "SIGKILL")
 
@@ -83,17 +60,20 @@ def test_what_the_ranks_have_written_counts_before_what_srun_says(run) -> None:
 def test_ranks_that_the_queue_has_ended_are_not_to_blame(run) -> None:
     folder = run()
     folder.write_cause(Cause(rank=0, time=9.0, host="node1", kind="signal", signal="SIGTERM"))
-    assert cause(folder, view("TIMEOUT")).reason == "the time limit was reached"
-    assert cause(folder, view("FAILED", exit_code=143)).reason == "the job ended with exit code 143 (SIGTERM)"
+    assert cause_of(folder, view("TIMEOUT")).reason == "the time limit was reached"
+    assert (
+        cause_of(folder, view("FAILED", exit_code=143)).reason == "the job ended with exit code 143 (SIGTERM)"
+    )
 
 
 def test_out_of_memory_names_the_rank_where_its_node_has_counted(run) -> None:
     folder = run()
     folder.write_cause(Cause(rank=0, time=9.0, kind="exception", exit_code=1, words="RuntimeError: peer"))
-    assert cause(folder, view("OUT_OF_MEMORY", nodes="node1")).reason == "out of memory on node1"
+    assert cause_of(folder, view("OUT_OF_MEMORY", nodes="node1")).reason == "out of memory on node1"
     folder.write_cause(Cause(rank=1, time=8.0, host="node1", kind="signal", signal="SIGKILL", oom_kills=1))
     assert (
-        "rank 1 was ended by SIGKILL on node1: out of memory" in cause(folder, view("OUT_OF_MEMORY")).reason
+        "rank 1 was ended by SIGKILL on node1: out of memory"
+        in cause_of(folder, view("OUT_OF_MEMORY")).reason
     )
 
 
@@ -103,11 +83,11 @@ def test_only_the_last_start_of_a_job_that_was_queued_again_counts(run) -> None:
         exit="1",
         logs_jobDOTlog=start.format(0) + "srun: error: node1: task 1: Killed\n" + start.format(1) + "boom\n",
     )
-    assert cause(folder, view("FAILED", exit_code=1)).reason == "the job ended with exit code 1: boom"
+    assert cause_of(folder, view("FAILED", exit_code=1)).reason == "the job ended with exit code 1: boom"
 
 
 def test_an_exit_code_above_128_names_its_signal(run) -> None:
-    failure = cause(run(exit="137"), view("FAILED", exit_code=137))
+    failure = cause_of(run(exit="137"), view("FAILED", exit_code=137))
     assert failure.reason == "the job ended with exit code 137 (SIGKILL)"
 
 
@@ -116,64 +96,64 @@ def test_a_job_that_was_killed_names_the_signal_and_what_that_often_means(run) -
         logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on node1\nscalestudy: rank 0 of 1 on node1: x.log\n",
         logs_rank0DOTlog="epoch 4\n",
     )
-    failure = cause(folder, view("FAILED", nodes="node1", exit_code=0, signal=9))
+    failure = cause_of(folder, view("FAILED", nodes="node1", exit_code=0, signal=9))
     assert failure.reason == "the job was ended by SIGKILL (often: out of memory) on node1: epoch 4"
     assert failure.signal == "SIGKILL" and failure.exit_code is None
 
 
 def test_a_process_that_is_alone_is_the_one_to_blame(run) -> None:
     folder = run(exit="1", logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on n\n", logs_rank0DOTlog="boom\n")
-    failure = cause(folder, view("FAILED", exit_code=1))
+    failure = cause_of(folder, view("FAILED", exit_code=1))
     assert (failure.reason, failure.rank) == ("rank 0 ended with exit code 1: boom", 0)
 
 
 def test_the_time_limit_says_how_far_it_was(run) -> None:
     folder = run()
     folder.write_progress(Progress(phase="training", epoch=3, epochs=8, step=1, steps=2, updated=0.0))
-    assert cause(folder, view("TIMEOUT")).reason == "the time limit was reached in epoch 3 of 8"
+    assert cause_of(folder, view("TIMEOUT")).reason == "the time limit was reached in epoch 3 of 8"
 
 
 def test_who_cancelled_it_is_named(run) -> None:
-    failure = cause(run(), view("CANCELLED", by=str(os.getuid())))
+    failure = cause_of(run(), view("CANCELLED", by=str(os.getuid())))
     assert failure.reason == f"cancelled by {getpass.getuser()}"
-    assert cause(run(), view("CANCELLED", by="987654321")).reason == "cancelled by user 987654321"
-    assert cause(run(), view("CANCELLED")).reason == "cancelled"
+    assert cause_of(run(), view("CANCELLED", by="987654321")).reason == "cancelled by user 987654321"
+    assert cause_of(run(), view("CANCELLED")).reason == "cancelled"
 
 
 def test_what_waited_for_a_failed_job_says_so(run) -> None:
-    failure = cause(run(), view("CANCELLED", reason="DependencyNeverSatisfied"))
+    failure = cause_of(run(), view("CANCELLED", reason="DependencyNeverSatisfied"))
     assert failure.reason == "cancelled, since what it waited for has failed"
 
 
 def test_a_stop_that_led_nowhere_is_an_interruption(run) -> None:
-    failure = cause(run(exit="75"), view("FAILED", exit_code=75))
+    failure = cause_of(run(exit="75"), view("FAILED", exit_code=75))
     assert failure.job_state == "STOPPED" and failure.job_state in INTERRUPTED
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", UNKNOWN])
 def test_a_job_that_ends_well_without_a_result_has_failed_all_the_same(run, state: str) -> None:
-    failure = cause(run(logs_jobDOTlog="scalestudy: disk full\n"), view(state))
+    failure = cause_of(run(logs_jobDOTlog="scalestudy: disk full\n"), view(state))
     assert failure.reason.startswith("the job ended without a result")
     assert failure.reason.endswith(": scalestudy: disk full")
 
 
 @pytest.mark.parametrize("state", sorted(ENDED | {UNKNOWN}))
 def test_every_end_has_a_sentence(run, state: str) -> None:
-    reason = cause(run(), view(state, nodes="node1")).reason
+    reason = cause_of(run(), view(state, nodes="node1")).reason
     assert reason and "\n" not in reason and not reason.endswith(".")
 
 
 def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
-    assert reason_in_words("Resources") == "waits for free nodes"
+    assert SLURM.queue.in_words("Resources") == "waits for free nodes"
     assert (
-        reason_in_words("ReqNodeNotAvail, UnavailableNodes:node1")
+        SLURM.queue.in_words("ReqNodeNotAvail, UnavailableNodes:node1")
         == "its nodes are down, drained or reserved"
     )
-    assert reason_in_words("(Priority)") == "others are before it"
-    assert reason_in_words("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
-    assert reason_in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
-    assert reason_in_words("SomethingNew") == "SomethingNew"
-    assert reason_in_words("") == "not yet considered"
+    assert SLURM.queue.in_words("(Priority)") == "others are before it"
+    assert SLURM.queue.in_words("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
+    assert SLURM.queue.in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
+    assert SLURM.queue.in_words("SomethingNew") == "SomethingNew"
+    assert SLURM.queue.in_words("") == "not yet considered"
 
 
 @pytest.mark.parametrize("name", ["7.out", "study-w1.o7"])
@@ -183,15 +163,15 @@ def test_what_a_job_said_before_it_had_a_log_is_its_reason(tmp_path, name) -> No
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / name).write_text("cd: /studies/s: No such file or directory\n")
     folder.write_job(JobRecord(job="7", submitted=1, site="here", script="x.sh"))
-    failure = cause(folder, view("FAILED", exit_code=1))
+    failure = cause_of(folder, view("FAILED", exit_code=1))
     assert failure.tail == ["cd: /studies/s: No such file or directory"]
     assert failure.reason == "the job ended with exit code 1: cd: /studies/s: No such file or directory"
 
 
 def test_lines_that_mpirun_draws_are_no_reason(run) -> None:
     folder = run(logs_jobDOTlog=f"mpirun noticed that a process was killed\n{'-' * 74}\n")
-    assert cause(folder, view("FAILED", exit_code=1)).tail == ["mpirun noticed that a process was killed"]
+    assert cause_of(folder, view("FAILED", exit_code=1)).tail == ["mpirun noticed that a process was killed"]
 
 
 def test_a_node_that_does_not_see_the_folder_is_named(run) -> None:
-    assert "n1" in cause(run(), view("FAILED", nodes="n1", exit_code=0, signal=53)).reason
+    assert "n1" in cause_of(run(), view("FAILED", nodes="n1", exit_code=0, signal=53)).reason
