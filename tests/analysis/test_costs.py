@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.frames import summary
 from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
 
@@ -13,14 +13,14 @@ NODE = {"sent_bytes": 10, "received_bytes": 30, "loopback_bytes": 7, "cpu_joules
 
 def run(seed=0, *, workers=2, unmeasured=None, devices=None, **changes):
     """A run of two processes on two nodes, save where `changes` of its result say otherwise."""
-    found = made.run("horovod" if workers > 1 else "single", workers, seed)
+    found = synthetic.run("horovod" if workers > 1 else "single", workers, seed)
     told = {
         "processes": [ProcessUse(rank=r, read_bytes=100, written_bytes=8) for r in range(workers)],
         "nodes": [NodeUse(rank=r, **NODE) for r in range(workers)],
         "usage_of": "run", "wall_seconds": 3600.0, "better": "higher", "bounded": True,
         **changes,
     }  # fmt: skip
-    rank = made.rank(workers).model_copy(update={"unmeasured": unmeasured or {}})
+    rank = synthetic.rank(workers).model_copy(update={"unmeasured": unmeasured or {}})
     if devices:
         rank = rank.model_copy(update={"devices": devices, "device_uuids": ["GPU-0"] * len(devices)})
     return replace(found, result=found.result.model_copy(update=told), ranks=(rank,))
@@ -120,6 +120,6 @@ def test_virtual_workers_are_one_device_and_have_no_rate():
 
 
 def test_older_folders_have_blanks_and_no_zeros():
-    found = row(made.run())
+    found = row(synthetic.run())
     assert {found[name] for name in ("read_bytes", "loopback_bytes", "watt_hours", "node_hours")} == {None}
     assert (found["cpu_percent"], found["peak_memory_bytes"]) == (96, 900_000_000)

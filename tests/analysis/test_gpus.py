@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.frames import summary
 from scalestudy.analysis.gpus import energy_note
 from scalestudy.study.usage import GpuUse
 
 
 def on_gpus(*uses, seed=0, **changes):
-    run = made.run(seed=seed)
+    run = synthetic.run(seed=seed)
     gpus = [GpuUse(rank=rank, device=0, **use) for rank, use in enumerate(uses)]
     return replace(run, result=run.result.model_copy(update={"gpus": gpus, **changes}))
 
@@ -40,11 +40,11 @@ def test_a_resumed_run_does_not_know_its_energy():
 
 
 def test_cpus_have_none_and_the_columns_stay():
-    found = row(made.run())
+    found = row(synthetic.run())
     assert (found["gpu_joules"], found["gpu_percent"]) == (None, None)
 
 
 def test_where_energies_come_from_is_said():
     assert "own counters and by their power" in energy_note([on_gpus(GOOD, OTHER)])[0]
     assert "counters; util" in energy_note([on_gpus(GOOD)])[0]
-    assert energy_note([made.run()]) == []
+    assert energy_note([synthetic.run()]) == []

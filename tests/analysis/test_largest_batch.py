@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.frames import summary
 from scalestudy.analysis.largest_batch import largest_batch
 from scalestudy.study.usage import GpuUse
@@ -14,9 +14,9 @@ MIB = 2**20
 
 def run(batch, peak, *, limit=1000 * MIB, workers=1, seed=0):
     """A run on CPUs whose processes share `limit` on one node."""
-    found = made.run("horovod", workers, seed, swept={"train.batch_size": batch})
+    found = synthetic.run("horovod", workers, seed, swept={"train.batch_size": batch})
     ranks = [
-        made.rank(workers).model_copy(update={"rank": rank, "memory_limit_bytes": limit})
+        synthetic.rank(workers).model_copy(update={"rank": rank, "memory_limit_bytes": limit})
         for rank in range(workers)
     ]
     changes = {"per_worker_batch": batch, "peak_memory_bytes": [peak] * workers}

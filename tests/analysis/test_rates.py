@@ -3,10 +3,10 @@
 import pytest
 
 from elsewhere import cassava, foreign
-from made import run
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run, grouped
 from scalestudy.analysis.table import Row, records
+from synthetic import run
 
 
 def rows(runs: list[Run]) -> dict[int, Row]:

@@ -2,14 +2,14 @@
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.recorded import metric_of, whole_metrics
 
 
 def with_values(seed, **values):
-    run = made.run(seed=seed)
+    run = synthetic.run(seed=seed)
     result = run.result.model_copy(update={"validation": values, "class_names": ["cat", "dog"]})
-    return made.Run(result)
+    return synthetic.Run(result)
 
 
 def test_values_of_classes_are_left_out():

@@ -2,7 +2,7 @@
 
 import pytest
 
-import made_pages
+import synthetic_pages
 from chromium import AXE, COMMAND, DRAWN, Chromium, Tab, barriers
 
 pytestmark = [
@@ -31,7 +31,7 @@ def open_page(tab, tmp_path_factory):
     def opened(name, fragment="", **screen):
         file = folder / f"{name}.html"
         if not file.exists():
-            file.write_text(made_pages.PAGES[name]())
+            file.write_text(synthetic_pages.PAGES[name]())
         tab.screen(**screen)
         tab.visit(file, fragment, DRAWN if "data-chart=" in file.read_text() else "true")
         return tab
@@ -67,7 +67,7 @@ LAID_OPEN = """document.querySelectorAll('figure.drawn .frame').forEach((frame) 
 """Drawings in the place of their pictures, into which a page cannot look."""
 
 
-@pytest.fixture(scope="module", params=made_pages.PAGES)
+@pytest.fixture(scope="module", params=synthetic_pages.PAGES)
 def light(request, open_page):
     """Each page in its turn, opened once on a desk; only the last test of it changes it."""
     return open_page(request.param)
@@ -109,7 +109,7 @@ def test_a_dark_page_has_no_barriers(open_page, name):
     assert barriers(open_page(name, width=390, dark=True)) == []
 
 
-@pytest.mark.parametrize("name", made_pages.PAGES)
+@pytest.mark.parametrize("name", synthetic_pages.PAGES)
 def test_a_page_fits_a_dark_phone_and_can_be_printed(open_page, name):
     tab = open_page(name, width=390, dark=True)
     assert tab.complaints == []

@@ -1,12 +1,12 @@
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.cards import cards
 
 
 def shown(counts):
-    findings = analyse("made", made.seeded(counts, ("horovod",)))
+    findings = analyse("made", synthetic.seeded(counts, ("horovod",)))
     return findings.advice.price, {card.name: card for card in cards(findings)}
 
 
@@ -26,4 +26,4 @@ def test_speed_and_cost_say_against_what(counts):
 
 
 def test_without_advice_there_are_runs_alone():
-    assert [card.name for card in cards(analyse("made", [], made.unfinished()))] == ["Runs"]
+    assert [card.name for card in cards(analyse("made", [], synthetic.unfinished()))] == ["Runs"]

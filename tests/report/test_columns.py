@@ -2,7 +2,7 @@
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.columns import columns_of
 
@@ -12,14 +12,14 @@ def columns(runs):
 
 
 def test_what_was_measured_is_there_and_what_was_not_is_absent():
-    found = columns(made.seeded((1, 2), ("horovod",)))
+    found = columns(synthetic.seeded((1, 2), ("horovod",)))
     assert {"throughput", "training_seconds", "wall_seconds", "cpu_percent"} <= set(found)
     assert "gpu_percent" not in found and "speedup" not in found and "workers" not in found
     assert columns_of([]) == []
 
 
 def test_units_are_those_in_which_the_numbers_read_well():
-    runs = [made.run("horovod", n, training_seconds=7200.0 / n) for n in (1, 2)]
+    runs = [synthetic.run("horovod", n, training_seconds=7200.0 / n) for n in (1, 2)]
     rows = analyse("made", runs).rows
     found = columns(runs)
     assert found["training_seconds"].unit == "min"
@@ -30,11 +30,13 @@ def test_units_are_those_in_which_the_numbers_read_well():
 
 
 def test_intervals_come_along():
-    runs = made.seeded((1, 2), ("horovod",))
+    runs = synthetic.seeded((1, 2), ("horovod",))
     row = analyse("made", runs).rows[0]
     found = columns(runs)["throughput"].of(row)
     assert found.low < found.value < found.high
 
 
 def test_swept_numbers_are_no_measurements():
-    assert "train.batch_size" not in columns(made.seeded((1, 2), ("horovod",), swept={"train.batch_size": 8}))
+    assert "train.batch_size" not in columns(
+        synthetic.seeded((1, 2), ("horovod",), swept={"train.batch_size": 8})
+    )

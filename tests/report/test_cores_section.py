@@ -1,6 +1,6 @@
 """The section on cores per worker, as a reader sees it."""
 
-import made
+import synthetic
 from scalestudy.analysis.cores import NAME
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.cores_section import cores_section
@@ -11,7 +11,7 @@ def study(*tried):
     return analyse(
         "study",
         [
-            made.run("mirrored", n, training_seconds=seconds, swept={NAME: cores})
+            synthetic.run("mirrored", n, training_seconds=seconds, swept={NAME: cores})
             for n, cores, seconds in tried
         ],
     )
@@ -49,5 +49,5 @@ def test_without_gpus_there_is_no_empty_column_of_theirs():
 
 
 def test_a_study_that_swept_no_cores_has_no_section():
-    assert cores_section(analyse("study", made.seeded())) is None
+    assert cores_section(analyse("study", synthetic.seeded())) is None
     assert cores_section(study((1, 4, 60.0), (2, 4, 40.0))) is None

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-import made
-import made_pages
+import synthetic
+import synthetic_pages
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.curves import losses
@@ -32,11 +32,11 @@ def find(runs, name):
 
 
 def test_a_study_with_several_worker_counts_has_every_figure():
-    assert names(made.published()) == EVERY
+    assert names(synthetic.published()) == EVERY
 
 
 def test_one_worker_count_has_no_speed_up_to_draw():
-    assert names(made.seeded((1,))) == EVERY - {"speedup", "efficiency"}
+    assert names(synthetic.seeded((1,))) == EVERY - {"speedup", "efficiency"}
 
 
 def marks(figure):
@@ -44,20 +44,20 @@ def marks(figure):
 
 
 def test_two_counts_are_points_and_three_are_joined():
-    assert "line" not in marks(find(made.seeded((1, 2), ("horovod",)), "speedup"))
-    assert "line" in marks(find(made.seeded((1, 2, 4), ("horovod",)), "speedup"))
-    assert "not a curve" in find(made.seeded((1, 2), ("horovod",)), "speedup").caption
+    assert "line" not in marks(find(synthetic.seeded((1, 2), ("horovod",)), "speedup"))
+    assert "line" in marks(find(synthetic.seeded((1, 2, 4), ("horovod",)), "speedup"))
+    assert "not a curve" in find(synthetic.seeded((1, 2), ("horovod",)), "speedup").caption
 
 
 def test_the_asked_for_cost_efficiency_is_drawn_and_named_without_a_page_around_it():
-    figure = find(made.seeded((1, 2), ("horovod",)), "cost-efficiency")
+    figure = find(synthetic.seeded((1, 2), ("horovod",)), "cost-efficiency")
     assert "0.7" in figure.caption
     assert "asked: 0.7" in json.dumps(figure.spec)
-    assert "asked" not in json.dumps(find(made.seeded((1, 2), ("horovod",)), "efficiency").spec)
+    assert "asked" not in json.dumps(find(synthetic.seeded((1, 2), ("horovod",)), "efficiency").spec)
 
 
 def test_beside_every_speed_up_stands_what_it_is_a_multiple_of():
-    runs = made.seeded((1, 2, 4), ("horovod",))
+    runs = synthetic.seeded((1, 2, 4), ("horovod",))
     row = analyse("made", runs).rows[0]
     seconds = units.duration(row.training_seconds.value)
     absolute = {
@@ -72,7 +72,7 @@ def test_beside_every_speed_up_stands_what_it_is_a_multiple_of():
 
 
 def test_the_speed_up_of_wall_clock_can_be_chosen_beside_the_steady_one():
-    runs = made.seeded((1, 2, 4), ("horovod",))
+    runs = synthetic.seeded((1, 2, 4), ("horovod",))
     places = [figure.name for figure in figures(analyse("made", runs)) if figure.group == "speedup"]
     assert places == ["speedup", "speedup-training", "speedup-wall"]
     rows = {row.workers: row.speed.wall.value for row in analyse("made", runs).rows}
@@ -94,7 +94,7 @@ def time_and_cost(runs):
 def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice():
     throughputs = {"native": {1: 100, 2: 180, 4: 312, 8: 540}, "horovod": {1: 80, 2: 152, 4: 272, 8: 467}}
     runs = [
-        made.run(strategy, workers, seed, throughput=speed * (1 + 0.001 * seed), samples=200_000)
+        synthetic.run(strategy, workers, seed, throughput=speed * (1 + 0.001 * seed), samples=200_000)
         for strategy, series in throughputs.items()
         for workers, speed in series.items()
         for seed in range(3)
@@ -110,7 +110,7 @@ def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice(
 
 def test_a_row_that_is_worse_is_faded_and_on_no_front():
     runs = [
-        made.run("native", workers, seed, throughput=100.0 * workers, quality=quality + 0.001 * seed)
+        synthetic.run("native", workers, seed, throughput=100.0 * workers, quality=quality + 0.001 * seed)
         for workers, quality in ((1, 0.95), (2, 0.5))
         for seed in range(3)
     ]
@@ -121,19 +121,21 @@ def test_a_row_that_is_worse_is_faded_and_on_no_front():
 
 
 def test_a_series_alone_has_no_legend():
-    assert '"legend": {' not in json.dumps(find(made.seeded((1, 2, 4), ("horovod",)), "speedup").spec)
+    assert '"legend": {' not in json.dumps(find(synthetic.seeded((1, 2, 4), ("horovod",)), "speedup").spec)
 
 
 def test_series_are_named_where_they_end_in_places_apart():
-    rows = [row for row in values(find(made.seeded(), "quality")) if "place" in row and "value" not in row]
+    rows = [
+        row for row in values(find(synthetic.seeded(), "quality")) if "place" in row and "value" not in row
+    ]
     assert {row["series"] for row in rows} == {"mirrored", "horovod"}
-    low, high = domain_of(find(made.seeded(), "quality"))
+    low, high = domain_of(find(synthetic.seeded(), "quality"))
     one, other = sorted(row["place"] for row in rows)
     assert (other - one) / (high - low) * 220 >= 14.9
 
 
 def test_swept_values_of_several_strategies_have_panels_and_of_one_have_colours():
-    both = [run for size in (8, 32) for run in made.seeded(swept={"train.batch_size": size})]
+    both = [run for size in (8, 32) for run in synthetic.seeded(swept={"train.batch_size": size})]
     figure = find(both, "speedup")
     assert figure.spec["facet"]["field"] == "variant" and figure.wide
     one = [run for run in both if run.result.strategy == "horovod"]
@@ -144,7 +146,7 @@ def test_swept_values_of_several_strategies_have_panels_and_of_one_have_colours(
 
 
 def test_every_recorded_metric_and_measure_can_be_chosen():
-    found = figures(analyse("made", made.seeded((1, 2))))
+    found = figures(analyse("made", synthetic.seeded((1, 2))))
     assert [figure.choice for figure in found if figure.group == "quality"][:1] == ["IoU"]
     assert {
         "Scaling efficiency",
@@ -160,13 +162,13 @@ def test_every_recorded_metric_and_measure_can_be_chosen():
 def test_every_specification_holds_against_vega_lites_schema():
     import altair
 
-    found = figures(analyse("made", made_pages.swept()))
+    found = figures(analyse("made", synthetic_pages.swept()))
     for figure in first_of_groups(found):
         altair.Chart.from_dict(figure.spec)
 
 
 def test_of_many_rows_some_bars_are_drawn():
-    runs = made.seeded(tuple(range(1, 41)), ("native", "horovod"), seeds=1)
+    runs = synthetic.seeded(tuple(range(1, 41)), ("native", "horovod"), seeds=1)
     figure = find(runs, "phases")
     bars = {row["bar"] for row in values(figure)}
     assert len(bars) <= 30 and {"native × 1", "horovod × 40"} <= bars
@@ -178,21 +180,21 @@ def test_nothing_finished_nothing_drawn():
 
 
 def test_virtual_workers_are_in_quality_but_not_in_speed_up():
-    runs = made.seeded((1, 2), ("mirrored", "virtual"))
+    runs = synthetic.seeded((1, 2), ("mirrored", "virtual"))
     assert {"mirrored", "virtual"} <= {row.get("strategy") for row in values(find(runs, "quality"))}
     assert "virtual" not in {row.get("strategy") for row in values(find(runs, "speedup"))}
 
 
 def test_a_strategy_keeps_its_colour_in_every_figure():
     for name in ("speedup", "quality", "efficiency"):
-        text = str(find(made.seeded((1, 2), ("horovod",)), name).spec)
+        text = str(find(synthetic.seeded((1, 2), ("horovod",)), name).spec)
         assert traits("horovod").colour in text
         assert "triangle-down" in text
 
 
 def test_one_run_draws_no_error_bars():
-    assert not any("low" in row for row in values(find(made.published(), "quality")))
-    assert any("low" in row for row in values(find(made.seeded(), "quality")))
+    assert not any("low" in row for row in values(find(synthetic.published(), "quality")))
+    assert any("low" in row for row in values(find(synthetic.seeded(), "quality")))
 
 
 def domain_of(figure):
@@ -200,14 +202,14 @@ def domain_of(figure):
 
 
 def test_one_value_alone_has_a_scale_from_zero_and_one_row_no_figure_of_quality():
-    alike = [made.run("horovod", n, quality=0.9) for n in (1, 2)]
+    alike = [synthetic.run("horovod", n, quality=0.9) for n in (1, 2)]
     assert domain_of(find(alike, "quality"))[0] == 0
-    assert domain_of(find(made.seeded((1, 2), ("horovod",)), "quality"))[0] > 0
-    assert "quality" not in names(made.seeded((1,), ("single",)))
+    assert domain_of(find(synthetic.seeded((1, 2), ("horovod",)), "quality"))[0] > 0
+    assert "quality" not in names(synthetic.seeded((1,), ("single",)))
 
 
 def test_differences_of_quality_below_the_margin_do_not_fill_the_figure():
-    runs = [made.run("horovod", n, quality=0.9 + n / 10_000) for n in (1, 2)]
+    runs = [synthetic.run("horovod", n, quality=0.9 + n / 10_000) for n in (1, 2)]
     low, high = domain_of(find(runs, "quality"))
     assert low < 0.9 * 0.98 and high > 0.9 * 1.02
 
@@ -215,35 +217,35 @@ def test_differences_of_quality_below_the_margin_do_not_fill_the_figure():
 @pytest.mark.parametrize(("name", "most"), [("speedup", 3.0), ("efficiency", 1.5)])
 def test_an_interval_that_tells_nothing_hides_no_curve(name, most):
     runs = [
-        made.run("horovod", workers, seed, throughput=throughput)
+        synthetic.run("horovod", workers, seed, throughput=throughput)
         for workers, pair in ((1, (100.0, 101.0)), (2, (50.0, 190.0)))
         for seed, throughput in enumerate(pair)
     ]
     figure = find(runs, name)
     assert max(row["high"] for row in values(figure) if "high" in row) == most
     assert f"cut at 0 and {most:.3g}" in figure.caption
-    assert "cut" not in find(made.seeded(), name).caption
+    assert "cut" not in find(synthetic.seeded(), name).caption
 
 
 def test_long_trainings_are_thinned_but_keep_their_last_epoch():
-    records, unit, _ = losses(analyse("made", [made.run(epochs=200, training_seconds=7535.0)]))
+    records, unit, _ = losses(analyse("made", [synthetic.run(epochs=200, training_seconds=7535.0)]))
     assert len(records) < 2 * 65
     assert max(record["epoch"] for record in records) == 200
     assert unit == "min"
 
 
 def test_losses_that_are_no_numbers_are_left_out():
-    run = made.run(epochs=2)
+    run = synthetic.run(epochs=2)
     broken = run.epochs[1].model_copy(update={"loss": float("nan"), "validation": {}})
-    records, *_ = losses(analyse("made", [made.Run(run.result, (run.epochs[0], broken))]))
+    records, *_ = losses(analyse("made", [synthetic.Run(run.result, (run.epochs[0], broken))]))
     assert [(record["epoch"], record["set"]) for record in records] == [(1, "training"), (1, "validation")]
 
 
 def test_many_small_phases_are_put_together():
-    run = made.run()
+    run = synthetic.run()
     many = {f"phase {index}": 10.0 - index for index in range(10)}
     result = run.result.model_copy(update={"phases": many, "wall_seconds": sum(many.values())})
-    records, shown, _ = phases(analyse("made", [made.Run(result)]))
+    records, shown, _ = phases(analyse("made", [synthetic.Run(result)]))
     assert len(shown) == 7
     assert shown[-1] == "other"
     assert sum(record["time"] for record in records) == pytest.approx(sum(many.values()))
@@ -252,11 +254,13 @@ def test_many_small_phases_are_put_together():
 @pytest.mark.parametrize(
     "runs",
     [
-        made.seeded((1,), ("single",), seeds=1),
-        made.seeded((1, 2)),
-        made.published(epochs=1),
-        made.seeded((1, 4, 64, 256), ("single", "native", "mirrored", "multiworker", "horovod", "virtual")),
-        made.seeded(swept={"train.batch_size": 8}) + made.seeded(swept={"train.batch_size": 32}),
+        synthetic.seeded((1,), ("single",), seeds=1),
+        synthetic.seeded((1, 2)),
+        synthetic.published(epochs=1),
+        synthetic.seeded(
+            (1, 4, 64, 256), ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
+        ),
+        synthetic.seeded(swept={"train.batch_size": 8}) + synthetic.seeded(swept={"train.batch_size": 32}),
     ],
     ids=["one count", "two counts", "one epoch", "six strategies", "swept"],
 )
@@ -313,7 +317,7 @@ def titles(figure):
     ],
 )
 def test_the_axis_of_quality_says_which_way_is_better(options, title, words):
-    figure = find([made.run("horovod", n, quality=0.4, **options) for n in (1, 2)], "quality")
+    figure = find([synthetic.run("horovod", n, quality=0.4, **options) for n in (1, 2)], "quality")
     assert title in titles(figure)
     assert words in figure.caption
 
@@ -321,14 +325,16 @@ def test_the_axis_of_quality_says_which_way_is_better(options, title, words):
 @pytest.mark.parametrize(("metric", "cut"), [("mse", False), ("accuracy", True)])
 def test_only_bars_of_what_is_known_to_lie_between_0_and_1_are_cut_there(metric, cut):
     runs = [
-        made.run("horovod", n, s, metric=metric, quality=q) for n in (1, 2) for s, q in ((0, 0.2), (1, 0.6))
+        synthetic.run("horovod", n, s, metric=metric, quality=q)
+        for n in (1, 2)
+        for s, q in ((0, 0.2), (1, 0.6))
     ]
     lows = [row["low"] for row in values(find(runs, "quality")) if "low" in row]
     assert (min(lows) >= 0) == cut
 
 
 def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin():
-    runs = [made.run("horovod", 4, throughput=400.0), made.run("horovod", 8, throughput=720.0)]
+    runs = [synthetic.run("horovod", 4, throughput=400.0), synthetic.run("horovod", 8, throughput=720.0)]
     drawn = find(runs, "speedup")
     found = {row["workers"]: row["value"] for row in values(drawn) if row.get("strategy") == "horovod"}
     assert found == {4: 4.0, 8: 7.2}

@@ -7,13 +7,13 @@ from io import StringIO
 import pytest
 
 from elsewhere import cassava, foreign
-from made import seeded
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.report.figures import figures
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.notes import notes
 from scalestudy.report.view import view
+from synthetic import seeded
 
 APART = {"source": "published"}
 LITTLE: dict[str, list[Run]] = {

@@ -2,8 +2,8 @@
 
 from itertools import product
 
-import made
-import made_pages
+import synthetic
+import synthetic_pages
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.heat import heat_maps, swept_axes
 
@@ -13,7 +13,7 @@ def cells(figure):
 
 
 def test_two_swept_keys_have_a_map_of_each_measure():
-    found = {figure.name: figure for figure in heat_maps(analyse("made", made_pages.swept()))}
+    found = {figure.name: figure for figure in heat_maps(analyse("made", synthetic_pages.swept()))}
     assert set(found) == {"heat-throughput", "heat-quality", "heat-efficiency", "heat-training-seconds"}
     assert {figure.group for figure in found.values()} == {"heat"}
     drawn = cells(found["heat-throughput"])
@@ -26,19 +26,21 @@ def test_two_swept_keys_have_a_map_of_each_measure():
 
 
 def test_numbers_stand_in_their_order():
-    figure = heat_maps(analyse("made", made_pages.swept()))[0]
+    figure = heat_maps(analyse("made", synthetic_pages.swept()))[0]
     assert figure.spec["spec"]["layer"][0]["encoding"]["x"]["sort"] == ["8", "16"]
 
 
 def test_numbers_on_light_tiles_are_dark():
-    drawn = cells(heat_maps(analyse("made", made_pages.swept()))[0])
+    drawn = cells(heat_maps(analyse("made", synthetic_pages.swept()))[0])
     largest, smallest = (pick(drawn, key=lambda cell: cell["value"]) for pick in (max, min))
     assert largest["light"] and not smallest["light"]
 
 
 def test_one_swept_key_has_no_map():
     runs = [
-        run for size in (8, 16) for run in made.seeded((1, 2), ("horovod",), 1, {"train.batch_size": size})
+        run
+        for size in (8, 16)
+        for run in synthetic.seeded((1, 2), ("horovod",), 1, {"train.batch_size": size})
     ]
     findings = analyse("made", runs)
     assert swept_axes(findings) is None and heat_maps(findings) == []
@@ -46,7 +48,7 @@ def test_one_swept_key_has_no_map():
 
 def test_a_third_key_is_named_in_the_panels():
     swept = [{"a.x": x, "a.y": y, "a.z": z} for x, y, z in product((1, 2, 3), (1, 2), ("p", "q"))]
-    runs = [made.run("horovod", 2, swept=each) for each in swept]
+    runs = [synthetic.run("horovod", 2, swept=each) for each in swept]
     findings = analyse("made", runs)
     assert swept_axes(findings) == ("a.x", "a.y")
     figure = next(figure for figure in heat_maps(findings) if figure.name == "heat-throughput")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.figures import figures
 from scalestudy.report.html import script_json, to_html
@@ -24,8 +24,8 @@ def page(runs, planned=(), name="made"):
 
 @pytest.fixture(scope="module")
 def nasty():
-    runs = made.seeded((1, 2), ("horovod", "virtual"), swept={"train.note": "</script><script>alert(1)"})
-    return page(runs, made.unfinished(), NASTY)
+    runs = synthetic.seeded((1, 2), ("horovod", "virtual"), swept={"train.note": "</script><script>alert(1)"})
+    return page(runs, synthetic.unfinished(), NASTY)
 
 
 def test_text_of_users_cannot_become_markup(nasty):
@@ -65,7 +65,7 @@ def test_data_are_kept_once_whatever_is_drawn_of_them(nasty):
 def test_a_large_study_has_a_page_of_bounded_weight():
     counts = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
     names = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
-    findings = analyse("large", made.seeded(counts, names, seeds=5))
+    findings = analyse("large", synthetic.seeded(counts, names, seeds=5))
     text = script_json(drawing([draw(figure) for figure in figures(findings)]))
     assert len(text) < 700_000
 
@@ -79,13 +79,13 @@ def test_runs_are_folded_away_and_say_how_many_are_in_each_state(nasty):
 
 def test_a_page_lists_so_many_runs_and_says_how_many_more_there_are(monkeypatch):
     monkeypatch.setattr("scalestudy.report.html.MOST", 2)
-    text = page(made.seeded((1,), ("horovod",), seeds=3))
+    text = page(synthetic.seeded((1,), ("horovod",), seeds=3))
     assert "1 more are in the folder's <code>points</code>" in text
     assert text.count('class="state') == 2
 
 
 def test_a_page_shows_so_many_rows_and_the_advised_one_and_says_how_many_more_there_are(monkeypatch):
-    runs = made.seeded((1, 2, 4, 8), ("mirrored",))
+    runs = synthetic.seeded((1, 2, 4, 8), ("mirrored",))
     assert "more rows are in" not in page(runs)
     monkeypatch.setattr("scalestudy.report.html.MOST_ROWS", 1)
     text = page(runs)
@@ -94,19 +94,19 @@ def test_a_page_shows_so_many_rows_and_the_advised_one_and_says_how_many_more_th
 
 
 def test_few_rows_need_no_filters_and_many_have_them():
-    assert 'data-tools="results"' not in page(made.seeded((1, 2), ("horovod",), seeds=1))
-    many = page(made.seeded((1, 2, 4), ("mirrored", "horovod"), seeds=1))
+    assert 'data-tools="results"' not in page(synthetic.seeded((1, 2), ("horovod",), seeds=1))
+    many = page(synthetic.seeded((1, 2, 4), ("mirrored", "horovod"), seeds=1))
     assert 'data-column="0" data-value="mirrored"' in many
 
 
 def test_one_run_each_is_said_to_have_no_interval():
-    assert "One run each: no interval" in page(made.seeded((1, 2), ("horovod",), seeds=1))
-    assert "Small figures are the ends" in page(made.seeded((1, 2), ("horovod",), seeds=2))
+    assert "One run each: no interval" in page(synthetic.seeded((1, 2), ("horovod",), seeds=1))
+    assert "Small figures are the ends" in page(synthetic.seeded((1, 2), ("horovod",), seeds=2))
 
 
 def test_the_decision_comes_first_and_what_is_not_settled_after_its_figure():
-    findings = analyse("made", made.seeded(), made.unfinished())
-    text = page(made.seeded(), made.unfinished())
+    findings = analyse("made", synthetic.seeded(), synthetic.unfinished())
+    text = page(synthetic.seeded(), synthetic.unfinished())
     parts = (
         findings.advice.headline, findings.advice.cost, 'class="cards"', 'id="results"', 'id="time-and-cost"',
         'id="open"', 'id="figures"', 'id="measured"', 'id="runs"',
@@ -118,7 +118,7 @@ def test_the_decision_comes_first_and_what_is_not_settled_after_its_figure():
 def test_a_failed_run_is_no_secret_of_a_mean():
     qualities = {1: (0.95, 0.951, 0.952), 2: (0.95, 0.951, 0.11)}
     runs = [
-        made.run("horovod", workers, seed, metric="accuracy", quality=quality, chance=0.12)
+        synthetic.run("horovod", workers, seed, metric="accuracy", quality=quality, chance=0.12)
         for workers, values in qualities.items()
         for seed, quality in enumerate(values)
     ]
@@ -129,7 +129,7 @@ def test_a_failed_run_is_no_secret_of_a_mean():
 
 
 def test_the_list_of_runs_has_their_order_nodes_and_times():
-    run = made.run()
+    run = synthetic.run()
     taken = {"place": 4, "order": "blocks", "hosts": ["node07", "node08"], "began": 1767323000.0}
     (line,) = run_lines(analyse("made", [replace(run, result=run.result.model_copy(update=taken))]), "..")
     assert (line.place, line.nodes) == ("5", "node07 and 1 more")
@@ -142,7 +142,7 @@ def test_contents_name_what_is_there_and_nothing_else(nasty):
     targets = re.findall(r"<nav.*?</nav>", nasty, re.DOTALL)[0]
     for name in re.findall(r'href="#([^"]+)"', targets):
         assert f'id="{name}"' in nasty
-    assert "#figures" not in re.findall(r"<nav.*?</nav>", page([], made.unfinished()), re.DOTALL)[0]
+    assert "#figures" not in re.findall(r"<nav.*?</nav>", page([], synthetic.unfinished()), re.DOTALL)[0]
 
 
 def test_the_charting_library_is_there_once(nasty):
@@ -165,7 +165,7 @@ def test_the_page_says_how_it_was_measured_and_on_what(nasty):
 
 
 def test_a_page_without_results_needs_no_charts():
-    text = page([], made.unfinished())
+    text = page([], synthetic.unfinished())
     assert "No run has finished" in text
     assert "vegaEmbed" not in text
     assert "horovod-w16-s0" in text
@@ -178,7 +178,7 @@ def test_json_in_a_script_holds_no_markup_and_comes_back_whole():
 
 
 def test_a_verdict_on_what_learned_nothing_stands_out():
-    runs = [made.run("horovod", n, metric="accuracy", quality=0.1 * n, chance=0.12) for n in (1, 2)]
+    runs = [synthetic.run("horovod", n, metric="accuracy", quality=0.1 * n, chance=0.12) for n in (1, 2)]
     shown = page(runs)
     assert '<small class="verdict worse">learned nothing: accuracy 0.100' in shown
     assert shown.count('<small class="verdict worse">') == 1

@@ -5,7 +5,7 @@ from io import BytesIO
 import polars as pl
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.frames import as_frame, runs_table
 from scalestudy.report.formats import Medium
@@ -14,7 +14,7 @@ from scalestudy.report.parquet import RUNS, TABLE
 
 @pytest.fixture(scope="module")
 def findings():
-    return analyse("made", made.seeded((1, 2), ("horovod",), seeds=2, swept={"train.batch_size": 8}))
+    return analyse("made", synthetic.seeded((1, 2), ("horovod",), seeds=2, swept={"train.batch_size": 8}))
 
 
 def test_the_table_comes_back_with_its_types(findings):

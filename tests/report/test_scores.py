@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.html import to_html
 from scalestudy.report.scores import MOST_CLASSES, score_tables
@@ -13,7 +13,7 @@ NAMES = ["background", "cell <b>"]
 def run(workers, seed, value, *, names=NAMES, matrix=((3, 1), (2, 4))):
     """One whose metrics are known; the second class's Dice is a quarter of its own."""
     values = {"loss": 0.5, "iou": value, "dice": value, "dice_background": value, "dice_cell_b": value / 4}
-    one = made.run(workers=workers, seed=seed, quality=value)
+    one = synthetic.run(workers=workers, seed=seed, quality=value)
     matrices = {"confusion_matrix": [list(row) for row in matrix]}
     known = {"validation": values, "class_names": list(names), "validation_matrices": matrices}
     return replace(one, result=one.result.model_copy(update=known))
@@ -53,11 +53,11 @@ def test_a_class_without_a_value_has_none():
 def test_of_many_classes_and_of_older_folders_only_the_metrics_are_shown():
     many = [f"c{number}" for number in range(MOST_CLASSES + 1)]
     assert len(score_tables(analyse("made", [run(1, 0, 0.8, names=many)]))) == 1
-    assert score_tables(analyse("made", [made.run()])) == []
+    assert score_tables(analyse("made", [synthetic.run()])) == []
 
 
 def test_they_are_folded_in_the_page_and_texts_are_escaped(findings):
     page = to_html(findings, [])
     assert '<details class="scores" id="metrics">' in page
     assert "cell &lt;b&gt;" in page and "cell <b>" not in page
-    assert '<details class="scores"' not in to_html(analyse("made", [made.run()]), [])
+    assert '<details class="scores"' not in to_html(analyse("made", [synthetic.run()]), [])

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-import made
+import synthetic
 from compiled import compiled, needs_tex
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.report.as_markdown import markdown
@@ -16,7 +16,7 @@ from scalestudy.report.write import write_report
 
 @pytest.fixture(scope="module")
 def findings() -> Findings:
-    return analyse("A_study & more", made.seeded((1, 2, 4)), made.unfinished())
+    return analyse("A_study & more", synthetic.seeded((1, 2, 4)), synthetic.unfinished())
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def document(findings):
 @pytest.fixture(scope="module")
 def written(findings, tmp_path_factory):
     """A report as it lies in a study's folder."""
-    folder = made.write(tmp_path_factory.mktemp("study") / "study", "study", [made.run("native")])
+    folder = synthetic.write(tmp_path_factory.mktemp("study") / "study", "study", [synthetic.run("native")])
     return write_report(folder, findings=findings)
 
 
@@ -63,13 +63,13 @@ def test_a_written_report_refers_to_the_pictures_beside_it(written, form, link):
 
 
 def test_a_file_of_its_own_brings_its_pictures(tmp_path):
-    format_of("markdown").write(analyse("small", made.seeded((1, 2), seeds=1)), tmp_path / "mine.md")
+    format_of("markdown").write(analyse("small", synthetic.seeded((1, 2), seeds=1)), tmp_path / "mine.md")
     for name in re.findall(r"\]\(([^)]+)\)", (tmp_path / "mine.md").read_text()):
         assert (tmp_path / name).is_file()
 
 
 def test_a_study_without_results_has_one_too():
-    empty = analyse("empty", [], made.unfinished())
+    empty = analyse("empty", [], synthetic.unfinished())
     for form in ("markdown", "latex"):
         assert "No run has finished" in format_of(form).render(empty, Medium())
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
-import made
+import synthetic
 import told
 from elsewhere import foreign
 from scalestudy.analysis.cores import NAME as CORES
@@ -22,7 +22,7 @@ def whole() -> Findings:
     runs = [
         told.on_gpus(run)
         for cores in (2, 4)
-        for run in made.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
+        for run in synthetic.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
     ]
     theirs = [
         foreign(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))

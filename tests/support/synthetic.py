@@ -1,4 +1,4 @@
-"""Made studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
+"""Synthetic studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
 
 import random
 from collections.abc import Sequence

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-import made
-import made_document
-import made_whole
+import synthetic
+import synthetic_document
+import synthetic_whole
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
@@ -38,7 +38,7 @@ def swept() -> list[Run]:
         run
         for size in (8, 16)
         for rate in (0.1, 0.2)
-        for run in made.seeded(
+        for run in synthetic.seeded(
             (1, 2, 4), ("mirrored", "horovod"), 1, {"train.batch_size": size, "train.learning_rate": rate}
         )
     ]
@@ -72,14 +72,14 @@ def _gallery() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "report": lambda: report(made.seeded((1, 2, 4), STRATEGIES), made.unfinished()),
+    "report": lambda: report(synthetic.seeded((1, 2, 4), STRATEGIES), synthetic.unfinished()),
     "report-swept": lambda: report(swept(), []),
-    "report-two-workers": lambda: report(made.seeded((1, 2), ("horovod",), seeds=1), []),
-    "report-nothing-yet": lambda: report([], made.unfinished()),
-    "report-whole": lambda: page(made_whole.whole()),
-    "statement": lambda: as_html.html(made_whole.statement_page()),
-    "compare": lambda: as_html.html(made_whole.comparison_page()),
-    "document": lambda: as_html.html(made_document.document()),
+    "report-two-workers": lambda: report(synthetic.seeded((1, 2), ("horovod",), seeds=1), []),
+    "report-nothing-yet": lambda: report([], synthetic.unfinished()),
+    "report-whole": lambda: page(synthetic_whole.whole()),
+    "statement": lambda: as_html.html(synthetic_whole.statement_page()),
+    "compare": lambda: as_html.html(synthetic_whole.comparison_page()),
+    "document": lambda: as_html.html(synthetic_document.document()),
     "data": _data,
     "gallery": _gallery,
 }
