@@ -17,7 +17,7 @@ from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
-from scalestudy.report.models_figures import time_figure
+from scalestudy.report.models_section import time_figure
 from scalestudy.report.write_document import write_document
 from scalestudy.study.store import StudyFolder
 

@@ -5,8 +5,7 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import phase_seconds
-from scalestudy.analysis.frames import runs_table, summary
-from scalestudy.analysis.table import columns, records, summarise
+from scalestudy.analysis.table import columns, records, runs_table, summarise
 
 CONTRACT = [
     *("strategy", "workers", "runs", "global_batch"),
@@ -58,15 +57,15 @@ def test_what_is_not_a_number_becomes_null():
 
 
 def test_frames_keep_their_types_whatever_was_measured():
-    lone, many = summary(synthetic.published()), summary(synthetic.seeded())
+    lone, many = synthetic.summary(synthetic.published()), synthetic.summary(synthetic.seeded())
     assert lone.schema == many.schema
-    assert summary([]).schema == many.schema
+    assert synthetic.summary([]).schema == many.schema
     assert lone["speedup_low"].dtype == pl.Float64
 
 
 def test_swept_values_of_mixed_kinds_become_text():
     runs = [synthetic.run("single", 1, swept={"train.xla": value}) for value in (True, "auto")]
-    assert summary(runs)["train.xla"].to_list() == ["True", "auto"]
+    assert synthetic.summary(runs)["train.xla"].to_list() == ["True", "auto"]
 
 
 def test_the_table_of_runs_has_a_row_a_run():
@@ -95,7 +94,10 @@ def test_the_direction_and_chance_of_a_quality_are_columns():
     assert (row["better"], row["constant_quality"]) == ("lower", pytest.approx(0.19))
     (row,) = records(summarise([synthetic.run(metric="badness")]))
     assert (row["better"], row["constant_quality"]) == (None, None)
-    assert summary(runs).schema["constant_quality"] == summary([synthetic.run()]).schema["constant_quality"]
+    assert (
+        synthetic.summary(runs).schema["constant_quality"]
+        == synthetic.summary([synthetic.run()]).schema["constant_quality"]
+    )
     assert runs_table(runs)["better"].to_list() == [None, None]  # as recorded, not as known by name
 
 

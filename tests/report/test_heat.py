@@ -1,5 +1,6 @@
 """Heat maps of two swept keys."""
 
+from functools import cache
 from itertools import product
 
 import synthetic
@@ -8,12 +9,17 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.report.heat import heat_maps, swept_axes
 
 
+@cache
+def maps():
+    return heat_maps(analyse("made", synthetic_pages.swept()))
+
+
 def cells(figure):
     return [row for rows in figure.spec["datasets"].values() for row in rows if "across" in row]
 
 
 def test_two_swept_keys_have_a_map_of_each_measure():
-    found = {figure.name: figure for figure in heat_maps(analyse("made", synthetic_pages.swept()))}
+    found = {figure.name: figure for figure in maps()}
     assert set(found) == {"heat-throughput", "heat-quality", "heat-efficiency", "heat-training-seconds"}
     assert {figure.group for figure in found.values()} == {"heat"}
     drawn = cells(found["heat-throughput"])
@@ -26,12 +32,12 @@ def test_two_swept_keys_have_a_map_of_each_measure():
 
 
 def test_numbers_stand_in_their_order():
-    figure = heat_maps(analyse("made", synthetic_pages.swept()))[0]
+    figure = maps()[0]
     assert figure.spec["spec"]["layer"][0]["encoding"]["x"]["sort"] == ["8", "16"]
 
 
 def test_numbers_on_light_tiles_are_dark():
-    drawn = cells(heat_maps(analyse("made", synthetic_pages.swept()))[0])
+    drawn = cells(maps()[0])
     largest, smallest = (pick(drawn, key=lambda cell: cell["value"]) for pick in (max, min))
     assert largest["light"] and not smallest["light"]
 

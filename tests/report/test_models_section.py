@@ -10,8 +10,7 @@ from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Document, Drawing, Folded, Paragraph, Table
 from scalestudy.report.images import draw
-from scalestudy.report.models_figures import efficiency_figure, time_figure
-from scalestudy.report.models_section import models_section
+from scalestudy.report.models_section import efficiency_figure, models_section, time_figure
 
 
 def section(runs):
@@ -87,7 +86,6 @@ def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
         assert sorted(set(marks)) == ["measured", "predicted"]
         assert set(filled) == {"measured"}
         assert len(filled) == marks.count("measured")
-    assert time_figure(analyse("made", synthetic.seeded((1, 2)))) is None
 
 
 def test_the_section_is_written_in_every_form(whole):

@@ -2,13 +2,16 @@ import csv
 import io
 import json
 import math
+from io import BytesIO
 
+import polars as pl
 import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.table import columns
-from scalestudy.report.tabular import to_csv, to_json
+from scalestudy.analysis.table import as_frame, columns, runs_table
+from scalestudy.report.formats import Medium
+from scalestudy.report.tabular import PARQUET, PARQUET_RUNS, to_csv, to_json
 
 
 def test_csv_holds_the_contract_and_nothing_else():
@@ -85,3 +88,18 @@ def test_json_holds_the_scaling_model_of_each_series_with_its_predictions():
 
 def test_two_counts_have_no_scaling_model_in_json():
     assert json.loads(to_json(analyse("made", synthetic.seeded((1, 2)))))["scaling"] == []
+
+
+def parquet(form, findings):
+    return pl.read_parquet(BytesIO(form.render(findings, Medium())))
+
+
+def test_tables_come_back_from_parquet_with_their_types():
+    runs = synthetic.seeded((1, 2), ("horovod",), seeds=2, swept={"train.batch_size": 8})
+    findings = analyse("made", runs)
+    table = parquet(PARQUET, findings)
+    assert table.equals(as_frame(findings.rows))
+    assert table.schema["workers"] == table.schema["train.batch_size"] == pl.Int64
+    assert parquet(PARQUET_RUNS, findings).equals(runs_table(findings.runs))
+    empty = parquet(PARQUET, analyse("made", []))
+    assert empty.height == 0 and "speedup" in empty.columns

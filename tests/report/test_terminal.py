@@ -80,16 +80,18 @@ def test_intervals_stand_beside_the_values_or_below_them_where_it_is_narrow():
 @pytest.mark.parametrize("verbose", [False, True])
 def test_where_the_table_is_too_wide_columns_are_left_out_that_no_decision_needs(verbose):
     shown = render_text(analyse("made", many(16)), 80, verbose=verbose)
-    head = shown.splitlines()[1].split()
+    head = next(line.split() for line in shown.splitlines() if line.startswith("strategy"))
     assert head[:4] == ["strategy", "n", "batch_size", "learning_rate"]
     assert "eff." in head and "IoU" in head and "batch" not in head
+    assert ("Columns that need more width: " in shown) == verbose
 
 
 def test_of_long_tables_the_first_rows_and_the_advised_one_are_printed(monkeypatch):
-    monkeypatch.setattr("scalestudy.report.terminal.MOST_ROWS", 1)
-    table = text(synthetic.seeded(), width=300).split("\n\n")[0]
-    assert table.count("mirrored") == 2
-    assert "0.88" in table  # the advised row, which is not the first
+    monkeypatch.setattr("scalestudy.report.as_terminal.MOST_ROWS", 1)
+    shown = text(synthetic.seeded(), width=300).partition("Results")[2].partition("Not settled")[0]
+    assert shown.count("mirrored ") == 2
+    assert "0.88" in shown  # the advised row, which is not the first
+    assert "6 more rows are not printed." in shown
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
@@ -100,25 +102,6 @@ def test_lines_fit_the_terminal(width):
         shown = render_text(findings, width, verbose=verbose)
         assert max(len(line) for line in shown.splitlines()) <= width
         assert "…" not in shown
-
-
-def test_relative_speed_ups_are_headed_by_what_they_are_against():
-    runs = synthetic.seeded((1, 2, 4), ("horovod",))
-    relative = text([run for run in runs if run.result.workers > 1], width=300)
-    assert relative.split("horovod")[0].count("against 2") == 4
-    assert "against" not in text(runs, width=300).split("horovod")[0]
-
-
-def test_where_a_run_used_nccl_each_row_says_what_it_used():
-    def shown(native: str) -> str:
-        runs = [
-            synthetic.run("native", 2, implementation="multiworker", communication=native),
-            synthetic.run("horovod", 2, communication="gloo"),
-        ]
-        return text(runs, width=300)
-
-    assert "native (multiworker, nccl)" in shown("nccl") and "horovod (gloo)" in shown("nccl")
-    assert "native (multiworker) " in shown("auto") and "gloo" not in shown("auto")
 
 
 def test_names_of_points_are_no_markup():
@@ -132,14 +115,3 @@ def test_a_study_without_results_names_what_is_open():
         shown = render_text(findings, verbose=verbose)
         assert findings.advice.headline in shown
         assert "horovod-w8-s2" in shown
-
-
-def test_a_quality_that_is_better_lower_says_so_and_shows_its_digits():
-    runs = [
-        synthetic.run("horovod", n, s, metric="mse", quality=4.1e-4 + 1e-6 * s)
-        for n in (1, 2)
-        for s in (0, 1)
-    ]
-    shown = text(runs, width=300)
-    assert "mse, lower is better" in shown
-    assert "0.0004105" in shown

@@ -12,10 +12,9 @@ from scalestudy.analysis.runs import Planned, Run
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import Inspection, SamplePicture
 from scalestudy.features.inspect.page import inspection_document
-from scalestudy.report import as_html, gallery
-from scalestudy.report.figures import figures
-from scalestudy.report.html import to_html
-from scalestudy.report.images import draw
+from scalestudy.report import as_html
+from scalestudy.report.details import gallery_document
+from scalestudy.report.study_document import report_document
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 
 STRATEGIES = ("mirrored", "multiworker", "horovod", "virtual")
@@ -29,7 +28,7 @@ def report(runs: list[Run], planned: list[Planned], name: str = "<script>alert(1
 
 def page(findings: Findings) -> str:
     """The report of what was found."""
-    return to_html(findings, [draw(figure) for figure in figures(findings)])
+    return as_html.html(report_document(findings))
 
 
 def swept() -> list[Run]:
@@ -68,7 +67,7 @@ def _gallery() -> str:
     }
     samples = [GallerySample.model_validate(sample)]
     record = GalleryRecord(kind="masks", metric="iou", better="higher", considered=8, of=20, samples=samples)
-    return gallery.to_page(record, "a & b")
+    return as_html.html(gallery_document(record, "a & b"))
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -6,11 +6,11 @@ from functools import cache
 import synthetic
 import told
 from elsewhere import foreign
-from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.features.proposal.page import compose
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.report.cores_section import NAME as CORES
 from scalestudy.report.document import Document
 
 READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from scalestudy.analysis.scales import Scale
-from scalestudy.analysis.statistics import NOTHING, Contrast, Estimate, student
+from scalestudy.analysis.statistics import NOTHING, Contrast, Estimate, Scale, student
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from typing import Any
 
 from scalestudy.analysis.epochs import Epochs, value_of
 from scalestudy.study.gallery_record import GalleryRecord
-from scalestudy.study.metrics import Better, Sense, known
+from scalestudy.study.metrics import Better, Sense, class_keys, known
 from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
 from scalestudy.study.state import State
 from scalestudy.study.strategies import position
@@ -128,11 +128,12 @@ def order(key: Key) -> tuple[Any, ...]:
 
     Numbers and sizes ("8 MiB") in the variant sort as numbers, before words.
     """
-    values = tuple((name, *_place(value)) for name, value in sorted(key.swept.items()))
+    values = tuple((name, *value_order(value)) for name, value in sorted(key.swept.items()))
     return values, position(key.strategy), key.strategy, key.workers
 
 
-def _place(value: Any) -> tuple[int, float, str]:
+def value_order(value: Any) -> tuple[int, float, str]:
+    """Sorts swept values: numbers and sizes ("8 MiB") as numbers, before words."""
     if isinstance(value, int | float):
         return 0, float(value), ""
     try:
@@ -225,3 +226,13 @@ def metric_label(name: str) -> str:
         "auroc": "AUROC", "object_ap": "object AP", "ece": "ECE", "brier": "Brier score",
     }  # fmt: skip
     return known.get(name, name.replace("_", " ")) or "quality"
+
+
+def whole_metrics(runs: Sequence[Run]) -> list[str]:
+    """Names of the values that are not of one class, as they were first recorded."""
+    names: dict[str, None] = {}
+    for run in runs:
+        values = run.result.validation
+        of_classes = {key for name in values for key in class_keys(name, run.result.class_names)}
+        names |= dict.fromkeys(name for name in values if name not in of_classes)
+    return list(names)

@@ -1,10 +1,11 @@
 """The figures of a study, as Vega-Lite specifications built with Altair."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.bars import phases
+from scalestudy.report.document import Drawing
 from scalestudy.report.figure import Figure
 from scalestudy.report.heat import heat_maps
 from scalestudy.report.losses import losses
@@ -21,3 +22,11 @@ def figures(findings: Findings) -> list[Figure]:
 
     with debug_mode(False):
         return [figure for make in MAKERS for figure in make(findings)]
+
+
+def places(made: Sequence[Figure]) -> list[Drawing]:
+    """The figures by their places, each with what else can be shown there."""
+    groups: dict[str, list[Figure]] = {}
+    for figure in made:
+        groups.setdefault(figure.group or figure.name, []).append(figure)
+    return [Drawing(first, tuple(others)) for first, *others in groups.values()]

@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scalestudy.analysis.scaling.estimates import product, student, within
 from scalestudy.analysis.scaling.terms import Term
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import Estimate, product, student, within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Literal
 
 from scalestudy.analysis.measures import Groups, Measures
-from scalestudy.analysis.scaling.estimates import geometric_means, inverse, product, within
 from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, Fit, fit
 from scalestudy.analysis.scaling.series import Series, series_of
 from scalestudy.analysis.scaling.terms import Term, terms_of
 from scalestudy.analysis.speedup import find_baseline
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate, geometric_means, inverse, product, within
 
 REACH = 4
 """How far predictions and limits go: times the largest count, or the largest speed-up measured."""
