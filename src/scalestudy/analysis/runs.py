@@ -128,11 +128,11 @@ def order(key: Key) -> tuple[Any, ...]:
 
     Numbers and sizes ("8 MiB") in the variant sort as numbers, before words.
     """
-    values = tuple((name, *value_order(value)) for name, value in sorted(key.swept.items()))
+    values = tuple((name, *_value_order(value)) for name, value in sorted(key.swept.items()))
     return values, position(key.strategy), key.strategy, key.workers
 
 
-def value_order(value: Any) -> tuple[int, float, str]:
+def _value_order(value: Any) -> tuple[int, float, str]:
     """Sorts swept values: numbers and sizes ("8 MiB") as numbers, before words."""
     if isinstance(value, int | float):
         return 0, float(value), ""

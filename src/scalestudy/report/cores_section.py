@@ -8,16 +8,16 @@ from typing import Any
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.table import Row
-from scalestudy.report.document import Drawing, Folded, Heading, Paragraph, Section, Table
+from scalestudy.report.document import Drawing, Heading, Paragraph, Section, Table
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
-from scalestudy.report.format import decimals, number, time_unit, with_interval
+from scalestudy.report.format import decimals, number, time_unit
 from scalestudy.report.style import COLOURS, ramp
 from scalestudy.study.strategies import is_timed
 
 NAME = "launch.cpus_per_worker"
 ABOUT = (
     "Cores read and prepare what a worker computes: with too few it waits for input, and beyond some"
-    " number more of them gain nothing. The best of each row of workers is marked (*)."
+    " number more of them gain nothing. The table of results has every number of cores."
 )
 FIRST = (
     Heading("Strategy", brief="strategy", numeric=False),
@@ -80,10 +80,6 @@ def best_speedups(sweeps: Sequence[CoreSweep]) -> list[float | None]:
     return speedups
 
 
-def _busy(row: Row) -> tuple[float | None, float | None]:
-    return row.costs.gpu_percent, row.costs.cpu_percent
-
-
 def _seconds(row: Row) -> float:
     return row.training_seconds.value or 0.0
 
@@ -98,33 +94,8 @@ def cores_section(findings: Findings) -> Section | None:
         Paragraph(ABOUT),
         _best_table(sweeps, unit, length),
         Drawing(_figure(sweeps, unit, length)),
-        Folded("Every number of cores", (_table(sweeps, unit, length),)),
     )
     return Section("Cores per worker", blocks, "cores")
-
-
-def _table(sweeps: Sequence[CoreSweep], unit: str, length: float) -> Table:
-    """Every number of cores; columns of what was not measured are left out."""
-    headings = (
-        *FIRST, Heading("Training time", unit, f"time {unit}"), Heading("Best", brief="best", numeric=False),
-        Heading("GPUs", "% busy", "GPU %"), Heading("CPUs", "% busy", "CPU %"),
-    )  # fmt: skip
-    digits = decimals([_seconds(row) / length for sweep in sweeps for _, row in sweep.rows])
-    lines = [
-        (
-            sweep.label, str(sweep.key.workers), str(cores),
-            with_interval(row.training_seconds.scaled(1 / length), digits),
-            "*" if cores == sweep.best[0] else "",
-            *("" if busy is None else number(busy, 0) for busy in _busy(row)),
-        )
-        for sweep in sweeps for cores, row in sweep.rows
-    ]  # fmt: skip
-    shown = [place for place in range(len(headings)) if any(line[place] for line in lines)]
-    return Table(
-        tuple(headings[place] for place in shown),
-        tuple(tuple(line[place] for place in shown) for line in lines),
-        "Training time and utilisation by cores per worker", name="cores",
-    )  # fmt: skip
 
 
 def _best_table(sweeps: Sequence[CoreSweep], unit: str, length: float) -> Table:

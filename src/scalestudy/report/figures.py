@@ -7,12 +7,11 @@ from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.bars import phases
 from scalestudy.report.document import Drawing
 from scalestudy.report.figure import Figure
-from scalestudy.report.heat import heat_maps
 from scalestudy.report.losses import losses
 from scalestudy.report.time_and_cost import time_and_cost
 
 MAKERS: tuple[Callable[[Findings], list[Figure]], ...] = (
-    time_and_cost, speedup, quality, efficiency, heat_maps, phases, losses,
+    time_and_cost, speedup, quality, efficiency, phases, losses,
 )  # fmt: skip
 
 

@@ -247,11 +247,13 @@ def _chart(findings: Findings, y: "alt.Y", shown: Callable[[Prediction], Estimat
         x, y, colour, detail="line:N", strokeDash=alt.StrokeDash("part:N", scale=dashes, legend=None)
     )
     drawn = alt.Chart(data(points)).encode(x, y, colour)
-    bars = drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")
+    bars = [drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")]
     ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
     tips = tooltip(strategy="Strategy", workers="Workers", kind="Is", text="Value")
     marks = drawn.mark_point(size=80, strokeWidth=2).encode(shape=shape, fill=ground, tooltip=tips)
-    return alt.layer(line, bars, marks).properties(width=WIDTH, height=HEIGHT)
+    return alt.layer(line, *(bars if any("low" in point for point in points) else []), marks).properties(
+        width=WIDTH, height=HEIGHT
+    )
 
 
 def _one_two_five(low: float, high: float) -> list[float]:

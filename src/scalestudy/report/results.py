@@ -7,9 +7,9 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
-from scalestudy.report.series import basis_of
 from scalestudy.report.document import Cell, Heading, Table
 from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
+from scalestudy.report.series import basis_of
 
 UNTIMED = "its time was not recorded"
 BAD_VERDICTS = ("worse", "diverged", "chance")

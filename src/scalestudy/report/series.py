@@ -137,10 +137,9 @@ def short(key: Key) -> str:
     return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
 
 
-def bar(key: Key, words: str | None = None) -> str:
-    """Label of a bar or panel: `horovod × 8`, with the other swept values unless other words are given."""
-    words = short(key) if words is None else words
-    return f"{key.strategy} × {key.workers}" + (f", {words}" if words else "")
+def bar(key: Key) -> str:
+    """Label of a bar: `horovod × 8`, with the other swept values."""
+    return f"{key.strategy} × {key.workers}" + (f", {short(key)}" if key.swept else "")
 
 
 def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:

@@ -17,12 +17,9 @@ function fitted(spec, width) {
   if (made.facet) {
     // Panels stand side by side where each has room to be read, evenly over the lines.
     const panels = new Set(rows(spec).map((row) => row[made.facet.field]).filter((value) => value !== undefined)).size;
-    const tiles = made.spec.layer?.[0].mark?.type === "rect";
-    const least = tiles ? made.spec.width + 70 : 300;
-    const most = Math.max(1, Math.min(tiles ? 6 : 3, Math.floor(width / least)));
+    const most = Math.max(1, Math.min(3, Math.floor(width / 300)));
     made.columns = Math.ceil(panels / Math.ceil(panels / most));
-    const room = Math.floor((width - 64 - 20 * (made.columns - 1)) / made.columns);
-    made.spec.width = tiles ? Math.min(made.spec.width, room) : room;
+    made.spec.width = Math.floor((width - 64 - 20 * (made.columns - 1)) / made.columns);
     return made;
   }
   made.width = "container";

@@ -19,7 +19,7 @@ function sortable(table) {
       const words = { none: "ascending", ascending: "descending", descending: "none" }[head.getAttribute("aria-sort")];
       for (const each of heads) each.setAttribute("aria-sort", each === head ? words : "none");
       const way = words === "ascending" ? 1 : -1;
-      const known = rows.filter((row) => words === "none" || !["", "n/a"].includes(valueOf(row, column)));
+      const known = rows.filter((row) => words === "none" || valueOf(row, column) !== "");
       if (words !== "none") known.sort((a, b) => way * compared(valueOf(a, column), valueOf(b, column)));
       table.tBodies[0].append(...known, ...rows.filter((row) => !known.includes(row)));
     });
