@@ -28,7 +28,7 @@ from scalestudy.analysis.statistics import (
     quality_scale,
 )
 from scalestudy.study.metrics import Sense, known
-from scalestudy.study.strategies import is_timed
+from scalestudy.study.strategies import is_timed, references
 
 Groups = Mapping[Key, Sequence[Run]]
 Basis = Literal["throughput", "epoch", "training"]
@@ -163,6 +163,31 @@ def measure(groups: Groups) -> Measures:
 def oversubscription(runs: Sequence[Run]) -> str | None:
     """Why the timing of these runs says nothing about speed-up, or None."""
     return next((run.result.oversubscribed for run in runs if run.result.oversubscribed), None)
+
+
+def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
+    """The row that `key` is held against.
+
+    Its own strategy's on one worker, else plain training's; where neither was run, its own strategy's with
+    the fewest workers, if it has several. Only rows of the same engine with the same other swept values
+    count, and where `timed`, none that was oversubscribed.
+    """
+    alike = groups.get(key) or next((groups[row] for row in groups if row.strategy == key.strategy), ())
+    engine = alike[0].result.engine if alike else None
+
+    def is_usable(row: Key) -> bool:
+        return not timed or not oversubscription(groups[row])
+
+    for strategy in (key.strategy, *references(engine)):
+        single = key.with_(strategy, 1)
+        if single in groups and groups[single][0].result.engine == engine and is_usable(single):
+            return single
+    own = [
+        row for row in groups if (row.strategy, row.variant) == (key.strategy, key.variant) and is_usable(row)
+    ]
+    if len(own) < 2 or key.with_(key.strategy, 1) in groups:
+        return None
+    return min(own, key=lambda row: row.workers)
 
 
 def is_virtual(runs: Sequence[Run]) -> bool:

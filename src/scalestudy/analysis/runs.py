@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from scalestudy.util.units import bytes_of
 
 
 @dataclass(frozen=True)
-class Source:
+class RunSource:
     """Where numbers that were taken elsewhere come from."""
 
     file: str
@@ -46,7 +46,7 @@ class Run:
     """What is wrong with its records of epochs, which are left out then."""
     gallery: GalleryRecord | None = None
     """A few validation samples with their prediction, if it has left them."""
-    source: Source | None = None
+    source: RunSource | None = None
     """Where the numbers come from; None for a run of ours."""
     epoch_seconds: float | None = None
     """Mean time of an epoch as the source says, where it does not list its epochs."""
@@ -148,17 +148,6 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     for run in runs:
         groups[key_of_run(run)].append(run)
     return {key: sorted(groups[key], key=_by_seed) for key in sorted(groups, key=order)}
-
-
-def engine_of_row(key: Key, groups: Mapping[Key, Sequence[Run]]) -> str | None:
-    """What computed a row, or rows of its strategy; None where nobody wrote it down."""
-    alike = groups.get(key) or next((groups[row] for row in groups if row.strategy == key.strategy), ())
-    return alike[0].result.engine if alike else None
-
-
-def same_engine(key: Key, engine: str | None, groups: Mapping[Key, Sequence[Run]]) -> bool:
-    """Whether there is such a row, computed by this engine: rows of different engines share no baseline."""
-    return key in groups and groups[key][0].result.engine == engine
 
 
 Seed = int | str

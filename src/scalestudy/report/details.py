@@ -15,9 +15,9 @@ from scalestudy.report.document import (
     Cell,
     Code,
     Document,
-    Facts,
     Folded,
     Heading,
+    KeyNumbers,
     Paragraph,
     Photo,
     Photos,
@@ -35,14 +35,14 @@ COLOURS_OF_MASKS = (
 )
 
 
-def key_numbers(findings: Findings) -> Facts:
+def key_numbers(findings: Findings) -> KeyNumbers:
     """Key numbers of the advised row, and how many runs are done."""
     choice, advice = findings.advice.choice, findings.advice
     done = sum(point.state == "done" for point in findings.planned)
     of = f"{done} of {len(findings.planned)} done" if findings.planned else ""
     runs = ("Runs", str(len(findings.runs)), of)
     if choice is None:
-        return Facts((runs,))
+        return KeyNumbers((runs,))
     price, verdict, decision = advice.price, advice.verdict, advice.decision
     assert price is not None
     reference = decision.reference
@@ -60,7 +60,7 @@ def key_numbers(findings: Findings) -> Facts:
         compared = first.cost.value if first else None
         remark = f"{units.cost(compared)} with {first.key.label}" if first and compared else ""
         facts.append((f"{price.bill.capitalize()} time a training", units.cost(price.cost.value), remark))
-    return Facts((*facts, runs))
+    return KeyNumbers((*facts, runs))
 
 
 def _span(speed: Estimate) -> str:

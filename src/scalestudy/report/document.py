@@ -99,7 +99,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Facts:
+class KeyNumbers:
     """Key numbers, each with its name and a remark."""
 
     facts: tuple[tuple[str, str, str], ...]
@@ -173,7 +173,7 @@ class Section:
     """Its look on a page: "advice", "open" or "figures"."""
 
 
-Block = Paragraph | Items | Table | Facts | Drawing | Photos | Code | Folded | Section
+Block = Paragraph | Items | Table | KeyNumbers | Drawing | Photos | Code | Folded | Section
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
 
 def on_paper(blocks: Sequence[Block]) -> list[Block]:
     """The blocks that forms other than a page show; key numbers as a table."""
-    shown = (block.table if isinstance(block, Facts) else block for block in blocks)
+    shown = (block.table if isinstance(block, KeyNumbers) else block for block in blocks)
     return [
         block
         for block in shown
