@@ -44,8 +44,7 @@ def of_others() -> None:
     """The published table, read as it stands in its file."""
     findings = import_findings([str(HERE / "published-unet.csv")])
     drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
-    predicted = time_figure(findings)
-    for figure in [*drawn, *([predicted] if predicted else [])]:
+    for figure in [*drawn, time_figure(findings)]:
         picture("published-unet", figure)
 
 
