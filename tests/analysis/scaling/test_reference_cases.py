@@ -10,6 +10,7 @@ import pytest
 
 from synthetic_series import model
 
+pytestmark = pytest.mark.slow
 STUDIES = 200
 EIGHT, SIXTEEN = (1, 2, 4, 8), (1, 2, 4, 8, 16)
 
