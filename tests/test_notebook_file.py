@@ -19,7 +19,7 @@ TEXT = 'task = "cnn"\n[sweep]\nstrategy = ["native", "horovod"]\nworkers = [1, 2
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a study whose runs were made, but for one that is missing."""
-    from made_result import result_of
+    from synthetic_result import result_of
 
     loaded = parse_study(TEXT, Path("study.toml"))
     points = expand(loaded, gpus=0, cores=8)

@@ -17,7 +17,7 @@ from scalestudy import UNKNOWN_VERSION
 
 PROJECT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "README.md", "LICENSE", ".git_archival.txt", ".gitattributes")
-TEMPLATES = ("report/templates/report.html.j2", "launch/queue/templates/job.sh.j2", "py.typed")
+TEMPLATES = ("report/templates/document.html.j2", "launch/queue/templates/job.sh.j2", "py.typed")
 NO_NETWORK = re.compile("NewConnectionError|NameResolutionError|ConnectTimeoutError|new connection")
 
 pytestmark = pytest.mark.package
@@ -184,9 +184,9 @@ def test_a_login_node_has_the_job_script_template_and_reports(
         "{% for line in launch %}" in run(installed / "scalestudy", "site", "template", cwd=tmp_path).stdout
     )
     monkeypatch.syspath_prepend(str(PROJECT / "tests" / "analysis"))
-    import made
+    import synthetic
 
-    made.write(tmp_path / "study", "study", made.seeded())
+    synthetic.write(tmp_path / "study", "study", synthetic.seeded())
     run(installed / "scalestudy", "report", "study", "--format", "html", "--out", "report.html", cwd=tmp_path)
     page = (tmp_path / "report.html").read_text()
     assert 'content="Scalestudy 9.8.7"' in page

@@ -111,10 +111,10 @@ def test_the_core_works_without_a_feature(feature, made_study, tmp_path):
 @pytest.fixture(scope="session")
 def made_study(tmp_path_factory):
     """The results folder of a small study."""
-    import made
+    import synthetic
 
     path = tmp_path_factory.mktemp("made") / "study"
-    made.write(path, "made", made.seeded((1, 2), ("horovod",), 2))
+    synthetic.write(path, "made", synthetic.seeded((1, 2), ("horovod",), 2))
     return path
 
 

@@ -17,7 +17,7 @@ from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
 from scalestudy.report.images import draw
-from scalestudy.report.models_figures import time_figure
+from scalestudy.report.models_section import time_figure
 from scalestudy.report.write_document import write_document
 from scalestudy.study.store import StudyFolder
 
@@ -44,8 +44,7 @@ def of_others() -> None:
     """The published table, read as it stands in its file."""
     findings = import_findings([str(HERE / "published-unet.csv")])
     drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
-    predicted = time_figure(findings)
-    for figure in [*drawn, *([predicted] if predicted else [])]:
+    for figure in [*drawn, time_figure(findings)]:
         picture("published-unet", figure)
 
 

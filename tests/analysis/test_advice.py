@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from synthetic_rows import NATIVE, series, several
 
@@ -25,7 +25,7 @@ def test_the_cost_sentence_tells_the_ratio_of_what_is_billed():
 
 
 def test_a_provisional_decision_says_so_first():
-    assert advise(made.published()).headline.startswith("Provisionally")
+    assert advise(synthetic.published()).headline.startswith("Provisionally")
     assert not advise(series("native", NATIVE)).headline.startswith("Provisionally")
 
 
@@ -35,23 +35,27 @@ def test_a_rate_that_followed_a_rule_stands_in_the_headline_where_the_batch_grew
 
 
 def test_what_is_missing_or_failed_is_named():
-    questions = " ".join(advise(made.seeded(), made.unfinished()).open_questions)
+    questions = " ".join(advise(synthetic.seeded(), synthetic.unfinished()).open_questions)
     for name in ("horovod-w8-s2", "horovod-w16-s0", "horovod-w16-s1"):
         assert name in questions
 
 
 def test_oversubscribed_points_are_left_open_with_their_reason():
     assert any(
-        "4 workers with 1 core each on 2 cores" in q for q in advise(made.oversubscribed()).open_questions
+        "4 workers with 1 core each on 2 cores" in q
+        for q in advise(synthetic.oversubscribed()).open_questions
     )
 
 
 def test_seeds_that_would_settle_the_decision_are_asked_for():
     found = advise(
         [
-            *(made.run("horovod", 1, s, throughput=t, samples=200_000) for s, t in enumerate((98, 100, 102))),
             *(
-                made.run("horovod", 8, s, throughput=t, samples=200_000)
+                synthetic.run("horovod", 1, s, throughput=t, samples=200_000)
+                for s, t in enumerate((98, 100, 102))
+            ),
+            *(
+                synthetic.run("horovod", 8, s, throughput=t, samples=200_000)
                 for s, t in enumerate((560, 600, 690))
             ),
         ]

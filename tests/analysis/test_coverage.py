@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scalestudy.analysis.measures import measured
-from scalestudy.analysis.scales import ARCSINE, LINEAR, LOGARITHM
+from scalestudy.analysis.statistics import ARCSINE, LINEAR, LOGARITHM
 
 STUDIES = 500
 LEAST, MOST = 0.93, 0.995

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import key_of
 from scalestudy.study.quality_margin import QualityMargin
@@ -17,7 +17,7 @@ def decide(runs, **options):
 def wild(strategy, workers, throughputs):
     """Runs that differ from seed to seed."""
     return [
-        made.run(strategy, workers, seed, throughput=value, samples=LONG)
+        synthetic.run(strategy, workers, seed, throughput=value, samples=LONG)
         for seed, value in enumerate(throughputs)
     ]
 
@@ -96,12 +96,12 @@ def test_where_sites_bill_nodes_costs_are_of_nodes():
     def on_nodes(workers):
         seconds = 600 + 36000 / workers
         for seed in range(3):
-            run = made.run("native", workers, seed, throughput=1e6 / seconds, training_seconds=seconds)
+            run = synthetic.run("native", workers, seed, throughput=1e6 / seconds, training_seconds=seconds)
             hosts = [{"rank": rank, "host": f"n{rank // 4}"} for rank in range(workers)]
             yield replace(
                 run,
                 result=run.result.model_copy(update={"wall_seconds": seconds}),
-                ranks=tuple(made.rank(workers).model_copy(update=host) for host in hosts),
+                ranks=tuple(synthetic.rank(workers).model_copy(update=host) for host in hosts),
             )
 
     runs = [run for workers in (1, 2, 4, 8) for run in on_nodes(workers)]
@@ -162,10 +162,10 @@ def test_without_one_worker_quality_and_cost_fall_back_to_the_fewest_workers_and
 
 
 def test_single_runs_are_provisional():
-    found = decide(made.published())
+    found = decide(synthetic.published())
     assert chosen(found) == ("horovod", 6)
     assert {"single-run", "quality-unclear"} <= set(found.provisional)
-    assert decide([made.run("native", 1), made.run("native", 2, throughput=101.0)]).provisional == (
+    assert decide([synthetic.run("native", 1), synthetic.run("native", 2, throughput=101.0)]).provisional == (
         "single-run",
     )
 
@@ -203,9 +203,9 @@ def test_nothing_is_advised_on_models_at_chance():
 
 
 def test_a_row_of_which_one_seed_in_seven_collapsed_is_not_chosen():
-    runs = [made.run("horovod", 1, seed, quality=0.95, samples=LONG) for seed in range(7)]
+    runs = [synthetic.run("horovod", 1, seed, quality=0.95, samples=LONG) for seed in range(7)]
     runs += [
-        made.run("horovod", 2, seed, throughput=199.0, quality=0.3 if seed == 4 else 0.95, samples=LONG)
+        synthetic.run("horovod", 2, seed, throughput=199.0, quality=0.3 if seed == 4 else 0.95, samples=LONG)
         for seed in range(7)
     ]
     found = analyse("made", runs)
@@ -235,10 +235,13 @@ def test_a_rival_that_the_runs_cannot_tell_apart_is_named():
     ("runs", "kind"),
     [
         ([], "no-runs"),
-        ([made.run("horovod", 1)], "only-smallest"),
-        ([made.run("virtual", n) for n in (1, 4)], "no-timing"),
-        ([made.run("horovod", 1), made.run("horovod", 4, oversubscribed="4 on 2 cores")], "no-timing"),
-        ([made.run("horovod", 1, quality=math.nan)], "nothing-learned"),
+        ([synthetic.run("horovod", 1)], "only-smallest"),
+        ([synthetic.run("virtual", n) for n in (1, 4)], "no-timing"),
+        (
+            [synthetic.run("horovod", 1), synthetic.run("horovod", 4, oversubscribed="4 on 2 cores")],
+            "no-timing",
+        ),
+        ([synthetic.run("horovod", 1, quality=math.nan)], "nothing-learned"),
     ],
 )
 def test_where_nothing_can_be_compared_the_kind_says_why(runs, kind):
@@ -261,8 +264,8 @@ def test_another_one_worker_row_that_may_be_slower_leaves_nothing_uncertain():
 
 
 def test_a_row_that_takes_exactly_as_long_on_more_workers_is_not_the_reference():
-    runs = [made.run("native", 2, seed, samples=LONG) for seed in range(2)]
-    runs += [made.run("horovod", 1, seed, samples=LONG) for seed in range(2)]
+    runs = [synthetic.run("native", 2, seed, samples=LONG) for seed in range(2)]
+    runs += [synthetic.run("horovod", 1, seed, samples=LONG) for seed in range(2)]
     alike = {"wall_seconds": 1000.0, "training_seconds": 900.0}
     found = decide([replace(run, result=run.result.model_copy(update=alike)) for run in runs])
     assert found.reference == key_of("horovod", 1, {})

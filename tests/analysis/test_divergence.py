@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.divergence import failures, scatter
 from scalestudy.analysis.runs import sense_of
 from scalestudy.study.metrics import Sense
@@ -15,8 +15,8 @@ def failed(*runs):
 
 
 def test_a_model_that_learned_has_not_failed():
-    assert failed(made.run(quality=0.9, chance=0.1)) == []
-    assert failed(made.run(quality=0.02, metric="mse", chance=0.09)) == []
+    assert failed(synthetic.run(quality=0.9, chance=0.1)) == []
+    assert failed(synthetic.run(quality=0.02, metric="mse", chance=0.09)) == []
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,14 @@ def test_a_model_that_learned_has_not_failed():
     ],
 )
 def test_no_better_than_one_answer_for_everything_is_chance(metric, quality, chance):
-    found = failed(*(made.run(seed=seed, metric=metric, quality=quality, chance=chance) for seed in range(2)))
+    found = failed(
+        *(synthetic.run(seed=seed, metric=metric, quality=quality, chance=chance) for seed in range(2))
+    )
     assert [(failed.seed, failed.kind) for failed in found] == [(0, "chance"), (1, "chance")]
 
 
 def test_a_few_correct_ones_of_a_thousand_classes_are_more_than_chance():
-    assert failed(made.run(metric="accuracy", quality=0.02, chance=0.001)) == []
+    assert failed(synthetic.run(metric="accuracy", quality=0.02, chance=0.001)) == []
 
 
 def test_the_scatter_of_labels_shrinks_with_their_number_and_never_leaves_the_range():
@@ -48,11 +50,11 @@ def test_the_scatter_of_labels_shrinks_with_their_number_and_never_leaves_the_ra
 
 
 def test_older_folders_that_do_not_know_their_chance_are_left_in_peace():
-    assert failed(made.run(quality=0.0)) == []
+    assert failed(synthetic.run(quality=0.0)) == []
 
 
 def test_a_metric_of_unknown_direction_has_no_chance():
-    assert failed(made.run(metric="badness", quality=0.1, chance=0.1)) == []
+    assert failed(synthetic.run(metric="badness", quality=0.1, chance=0.1)) == []
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def test_a_metric_of_unknown_direction_has_no_chance():
     ],
 )
 def test_a_loss_that_grew_or_is_no_number_is_divergence(losses, words):
-    found = failed(made.run(epochs=3, losses=losses), made.run(seed=1))
+    found = failed(synthetic.run(epochs=3, losses=losses), synthetic.run(seed=1))
     assert [(failed.seed, failed.kind, failed.sentence) for failed in found] == [
         (0, "diverged", f"diverged: {words}")
     ]
@@ -73,12 +75,12 @@ def test_a_loss_that_grew_or_is_no_number_is_divergence(losses, words):
 
 @pytest.mark.parametrize("losses", [(0.7, 9.0, 0.6), (0.020, 0.020, 0.021), (NAN, 0.7, 0.6)])
 def test_a_loss_that_came_back_or_scatters_is_none(losses):
-    assert failed(made.run(epochs=3, losses=losses)) == []
+    assert failed(synthetic.run(epochs=3, losses=losses)) == []
 
 
 def row(*qualities, **options):
     return failed(
-        *(made.run(seed=seed, quality=quality, **options) for seed, quality in enumerate(qualities))
+        *(synthetic.run(seed=seed, quality=quality, **options) for seed, quality in enumerate(qualities))
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import grouped, key_of
@@ -18,8 +18,11 @@ def computed_by(engine, run):
 def judged(engine):
     """Speed-up and quality of two workers of one engine, beside one worker of `engine`."""
     runs = [
-        *(computed_by(engine, made.run("single", 1, seed, throughput=100.0)) for seed in range(3)),
-        *(computed_by("tensorflow", made.run("horovod", 2, seed, throughput=180.0)) for seed in range(3)),
+        *(computed_by(engine, synthetic.run("single", 1, seed, throughput=100.0)) for seed in range(3)),
+        *(
+            computed_by("tensorflow", synthetic.run("horovod", 2, seed, throughput=180.0))
+            for seed in range(3)
+        ),
     ]
     key, measures = key_of("horovod", 2, {}), measure(grouped(runs))
     return speed_up(key, measures), judge(key, measures)

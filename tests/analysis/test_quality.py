@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.blocks import contrast
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
@@ -17,10 +17,10 @@ SHARE, ERROR = Sense("higher", bounded=True), Sense("lower", bounded=True)
 
 def verdict(reference, values, strategy="horovod", reference_strategy="horovod", **options):
     runs = [
-        made.run(reference_strategy, 1, seed, quality=value, **options)
+        synthetic.run(reference_strategy, 1, seed, quality=value, **options)
         for seed, value in enumerate(reference)
     ]
-    runs += [made.run(strategy, 4, seed, quality=value, **options) for seed, value in enumerate(values)]
+    runs += [synthetic.run(strategy, 4, seed, quality=value, **options) for seed, value in enumerate(values)]
     return judge(key_of(strategy, 4, {}), measure(grouped(runs)))
 
 
@@ -72,7 +72,7 @@ def test_a_reference_of_which_one_seed_failed_is_none():
 
 def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_relative():
     runs = [
-        made.run("native", workers, seed, quality=quality + 0.001 * seed)
+        synthetic.run("native", workers, seed, quality=quality + 0.001 * seed)
         for workers, quality in ((2, 0.9), (4, 0.5), (8, 0.2))
         for seed in range(3)
     ]
@@ -108,7 +108,7 @@ def test_plain_training_is_the_reference_where_the_strategy_has_none():
 
 
 def test_the_one_worker_row_is_the_reference():
-    runs = [made.run("horovod", 1, seed) for seed in range(2)]
+    runs = [synthetic.run("horovod", 1, seed) for seed in range(2)]
     assert judge(key_of("horovod", 1, {}), measure(grouped(runs))).kind == "reference"
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from made_result import result_of
 from scalestudy.analysis.remaining import remaining
 from scalestudy.launch.base import PointStatus
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 from scalestudy.study.records import Progress
+from synthetic_result import result_of
 
 
 def points(workers: list[int], seeds: int = 1) -> list[Point]:

@@ -1,6 +1,6 @@
 import pytest
 
-import made
+import synthetic
 from elsewhere import foreign
 from published import TABLES, column
 from scalestudy.analysis.measures import measure
@@ -15,8 +15,8 @@ def speed(runs, strategy, workers, swept=None):
 
 def test_speed_up_is_the_ratio_of_throughputs_and_of_training_times():
     runs = [
-        made.run("horovod", 1, throughput=100.0, training_seconds=60.0),
-        made.run("horovod", 4, throughput=360.0, training_seconds=20.0),
+        synthetic.run("horovod", 1, throughput=100.0, training_seconds=60.0),
+        synthetic.run("horovod", 4, throughput=360.0, training_seconds=20.0),
     ]
     found = speed(runs, "horovod", 4)
     assert found.steady.value == pytest.approx(3.6)
@@ -26,16 +26,16 @@ def test_speed_up_is_the_ratio_of_throughputs_and_of_training_times():
 
 
 def test_the_published_table_comes_out_as_published():
-    runs = made.published()
-    for workers, (_, s_native, _, _, s_horovod, _) in made.U_NET.items():
+    runs = synthetic.published()
+    for workers, (_, s_native, _, _, s_horovod, _) in synthetic.U_NET.items():
         assert speed(runs, "native", workers).steady.value == pytest.approx(s_native)
         assert speed(runs, "horovod", workers).steady.value == pytest.approx(s_horovod)
 
 
 def test_the_published_seconds_give_speed_ups_up_to_7_per_cent_below_those_published():
     """Those published take the second epoch; the seconds beside them do not."""
-    runs = made.published()
-    for workers, (_, s_native, _, _, s_horovod, _) in made.U_NET.items():
+    runs = synthetic.published()
+    for workers, (_, s_native, _, _, s_horovod, _) in synthetic.U_NET.items():
         for strategy, published in (("native", s_native), ("horovod", s_horovod)):
             found = speed(runs, strategy, workers).training.value
             assert 0.93 * published < found < published + 0.005
@@ -46,14 +46,14 @@ def test_the_published_mnist_efficiency_counts_samples_that_were_never_processed
     claimed = TABLES["mnist"]["printed_efficiency_percent"]
     assert 100 * printed[8] / (8 * printed[1]) == pytest.approx(claimed, abs=1)
     whole = TABLES["mnist"]["training_samples"]
-    runs = [made.run("horovod", n, throughput=printed[n] * processed[n] / whole) for n in (1, 8)]
+    runs = [synthetic.run("horovod", n, throughput=printed[n] * processed[n] / whole) for n in (1, 8)]
     corrected = summarise(runs)[1].efficiency.value
     assert 100 * corrected == pytest.approx(TABLES["mnist"]["corrected_efficiency_percent"][0], abs=0.5)
 
 
 @pytest.mark.parametrize("reference", ["single", "native"])
 def test_without_its_own_one_worker_point_a_strategy_is_held_against_plain_training(reference):
-    runs = [made.run(reference, 1), made.run("mirrored", 2, throughput=190.0)]
+    runs = [synthetic.run(reference, 1), synthetic.run("mirrored", 2, throughput=190.0)]
     found = speed(runs, "mirrored", 2)
     assert found.steady.value == pytest.approx(1.9)
     assert found.baseline.strategy == reference
@@ -61,10 +61,10 @@ def test_without_its_own_one_worker_point_a_strategy_is_held_against_plain_train
 
 def test_the_baseline_has_the_same_other_swept_values():
     runs = [
-        made.run("horovod", 1, swept={"train.batch_size": 8}, throughput=50.0),
-        made.run("horovod", 1, swept={"train.batch_size": 32}, throughput=100.0),
-        made.run("horovod", 2, swept={"train.batch_size": 32}, throughput=150.0),
-        made.run("horovod", 2, swept={"train.batch_size": 64}, throughput=150.0),
+        synthetic.run("horovod", 1, swept={"train.batch_size": 8}, throughput=50.0),
+        synthetic.run("horovod", 1, swept={"train.batch_size": 32}, throughput=100.0),
+        synthetic.run("horovod", 2, swept={"train.batch_size": 32}, throughput=150.0),
+        synthetic.run("horovod", 2, swept={"train.batch_size": 64}, throughput=150.0),
     ]
     assert speed(runs, "horovod", 2, {"train.batch_size": 32}).steady.value == pytest.approx(1.5)
     alone = speed(runs, "horovod", 2, {"train.batch_size": 64})
@@ -73,15 +73,15 @@ def test_the_baseline_has_the_same_other_swept_values():
 
 
 def test_another_strategys_one_worker_point_is_no_baseline():
-    found = speed([made.run("horovod", 1), made.run("mirrored", 2)], "mirrored", 2)
+    found = speed([synthetic.run("horovod", 1), synthetic.run("mirrored", 2)], "mirrored", 2)
     assert found.steady.value is None
     assert found.reason == "no finished one-worker run of mirrored, single or native to compare with"
 
 
 def test_without_one_worker_the_speed_up_is_relative_to_the_fewest_workers_and_says_so():
     runs = [
-        made.run("horovod", 4, throughput=400.0, training_seconds=60.0),
-        made.run("horovod", 8, throughput=720.0, training_seconds=32.0),
+        synthetic.run("horovod", 4, throughput=400.0, training_seconds=60.0),
+        synthetic.run("horovod", 8, throughput=720.0, training_seconds=32.0),
     ]
     found = speed(runs, "horovod", 8)
     assert found.steady.value == pytest.approx(1.8)
@@ -98,34 +98,38 @@ def test_without_one_worker_the_speed_up_is_relative_to_the_fewest_workers_and_s
 
 
 def test_one_worker_of_plain_training_goes_before_a_relative_speed_up():
-    runs = [made.run("native", 1), made.run("horovod", 4, throughput=390.0), made.run("horovod", 8)]
+    runs = [
+        synthetic.run("native", 1),
+        synthetic.run("horovod", 4, throughput=390.0),
+        synthetic.run("horovod", 8),
+    ]
     assert speed(runs, "horovod", 4).baseline.strategy == "native"
     assert speed(runs, "horovod", 4).note is None
 
 
 def test_a_row_alone_is_no_baseline_of_its_own():
-    assert speed([made.run("horovod", 4)], "horovod", 4).steady.value is None
+    assert speed([synthetic.run("horovod", 4)], "horovod", 4).steady.value is None
 
 
 def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
     runs = [
-        made.run("horovod", 1, oversubscribed="1 worker with 4 cores on 2 cores"),
-        made.run("horovod", 2, throughput=190.0),
-        made.run("horovod", 4, oversubscribed="4 workers on 2 cores"),
+        synthetic.run("horovod", 1, oversubscribed="1 worker with 4 cores on 2 cores"),
+        synthetic.run("horovod", 2, throughput=190.0),
+        synthetic.run("horovod", 4, oversubscribed="4 workers on 2 cores"),
     ]
     assert speed(runs, "horovod", 4).reason == "oversubscribed: 4 workers on 2 cores"
     assert "was oversubscribed" in speed(runs, "horovod", 2).reason
-    assert speed([*runs, made.run("single", 1)], "horovod", 2).baseline.strategy == "single"
+    assert speed([*runs, synthetic.run("single", 1)], "horovod", 2).baseline.strategy == "single"
 
 
 def test_virtual_workers_never_have_a_speed_up():
-    found = speed([made.run("single", 1), made.run("virtual", 4)], "virtual", 4)
+    found = speed([synthetic.run("single", 1), synthetic.run("virtual", 4)], "virtual", 4)
     assert found.steady.value is None
     assert "one after another" in found.reason
 
 
 def test_training_times_of_different_work_are_not_compared():
-    runs = [made.run("horovod", 1, epochs=6), made.run("horovod", 2, epochs=3, throughput=190.0)]
+    runs = [synthetic.run("horovod", 1, epochs=6), synthetic.run("horovod", 2, epochs=3, throughput=190.0)]
     found = speed(runs, "horovod", 2)
     assert found.steady.value == pytest.approx(1.9)
     assert found.training.value is None
@@ -133,7 +137,7 @@ def test_training_times_of_different_work_are_not_compared():
 
 
 def test_one_epoch_has_no_steady_throughput():
-    runs = [made.run("horovod", n, epochs=1, throughput=None, training_seconds=60 / n) for n in (1, 2)]
+    runs = [synthetic.run("horovod", n, epochs=1, throughput=None, training_seconds=60 / n) for n in (1, 2)]
     found = speed(runs, "horovod", 2)
     assert found.steady.value is None
     assert "one epoch" in found.reason
@@ -141,10 +145,10 @@ def test_one_epoch_has_no_steady_throughput():
 
 
 def test_the_baseline_itself_is_one_without_chance():
-    runs = made.seeded((1, 2), ("horovod",))
+    runs = synthetic.seeded((1, 2), ("horovod",))
     found = speed(runs, "horovod", 1).steady
     assert (found.low, found.value, found.high) == (1, 1, 1)
-    assert speed([made.run("horovod", 1)], "horovod", 1).steady.low is None
+    assert speed([synthetic.run("horovod", 1)], "horovod", 1).steady.low is None
 
 
 def test_numbers_of_others_from_sets_of_unlike_size_are_not_the_same_work():

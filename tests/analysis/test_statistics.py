@@ -1,7 +1,21 @@
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from scalestudy.analysis.statistics import Contrast, Estimate, holm
+from scalestudy.analysis.statistics import (
+    ARCSINE,
+    LINEAR,
+    LOGARITHM,
+    Contrast,
+    Estimate,
+    decimals,
+    geometric_mean,
+    holm,
+    quality_scale,
+)
 
 
 def test_an_estimate_contains_what_lies_strictly_inside_of_its_interval():
@@ -41,3 +55,49 @@ def test_the_number_of_pairs_that_is_said_to_settle_it_does():
 def test_corrected_p_values_are_those_of_holm():
     assert holm({"a": 0.01, "b": 0.04, "c": 0.03}) == pytest.approx({"a": 0.03, "b": 0.06, "c": 0.06})
     assert holm({"a": 0.9, "b": 0.8}) == {"a": 1.0, "b": 1.0}
+
+
+def test_what_is_not_known_to_lie_between_0_and_1_stays_on_its_own_scale_whatever_its_values():
+    assert quality_scale(None, [0.2, 0.9]) is LINEAR
+    assert quality_scale(False, [0.2, 0.9]) is LINEAR
+
+
+def test_values_beyond_the_bounds_belie_the_knowledge():
+    assert quality_scale(True, [97.5, 98.1]) is LINEAR
+    assert quality_scale(True, [0.975, 1.0, math.nan]) is ARCSINE
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "digits"),
+    [
+        (ARCSINE, [0.001, 0.002], 3),
+        (LINEAR, [0.0041, 0.0039], 6),
+        (LINEAR, [97.5, 98.1], 1),
+        (LINEAR, [-31.0, 29.0], 2),
+        (LINEAR, [12_000.0], 0),
+        (LINEAR, [0.0, math.nan], 3),
+    ],
+)
+def test_a_fiftieth_of_a_metric_can_be_told(scale, values, digits):
+    assert decimals(scale, values) == digits
+
+
+@given(st.floats(0, 1), st.floats(0, 100))
+def test_ends_of_a_bounded_metric_stay_within_its_bounds(centre, reach):
+    low, high = ARCSINE.ends(centre, reach)
+    assert 0 <= low <= centre <= high <= 1
+
+
+@given(st.floats(1e-6, 1e6), st.floats(0, 50))
+def test_ends_of_a_positive_quantity_stay_positive(centre, reach):
+    low, high = LOGARITHM.ends(centre, reach)
+    assert 0 < low <= centre <= high
+
+
+def test_without_reach_both_ends_are_the_centre_itself():
+    assert all(scale.ends(0.9, 0.0) == (0.9, 0.9) for scale in (LINEAR, LOGARITHM, ARCSINE))
+
+
+def test_the_geometric_mean_of_equal_values_is_that_value():
+    assert geometric_mean([140.0, 140.0, 140.0]) == 140.0
+    assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)

@@ -3,10 +3,9 @@ import math
 import polars as pl
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import phase_seconds
-from scalestudy.analysis.frames import runs_table, summary
-from scalestudy.analysis.table import columns, records, summarise
+from scalestudy.analysis.table import columns, records, runs_table, summarise
 
 CONTRACT = [
     *("strategy", "workers", "runs", "global_batch"),
@@ -16,7 +15,7 @@ CONTRACT = [
 
 
 def test_the_columns_that_scripts_rely_on_are_there_in_order():
-    names = list(records(summarise(made.seeded()))[0])
+    names = list(records(summarise(synthetic.seeded()))[0])
     assert [name for name in names if name in CONTRACT] == CONTRACT
     for column in CONTRACT[4:9]:
         assert {f"{column}_low", f"{column}_high"} < set(names)
@@ -25,7 +24,7 @@ def test_the_columns_that_scripts_rely_on_are_there_in_order():
 
 
 def test_a_row_is_a_point_without_its_seed():
-    rows = records(summarise(made.seeded((1, 2), ("mirrored",), seeds=3)))
+    rows = records(summarise(synthetic.seeded((1, 2), ("mirrored",), seeds=3)))
     assert [(row["strategy"], row["workers"], row["runs"]) for row in rows] == [
         ("mirrored", 1, 3),
         ("mirrored", 2, 3),
@@ -35,42 +34,42 @@ def test_a_row_is_a_point_without_its_seed():
 
 
 def test_one_run_leaves_every_interval_empty():
-    for row in records(summarise(made.published())):
+    for row in records(summarise(synthetic.published())):
         assert {value for name, value in row.items() if name.endswith(("_low", "_high"))} == {None}
 
 
 def test_other_swept_values_are_columns_and_rows_sort_by_their_size():
-    runs = [made.run("horovod", 1, swept={"train.batch_size": size}) for size in (32, 128, 8)]
+    runs = [synthetic.run("horovod", 1, swept={"train.batch_size": size}) for size in (32, 128, 8)]
     rows = records(summarise(runs))
     assert [row["train.batch_size"] for row in rows] == [8, 32, 128]
     assert columns(["train.batch_size"])[:3] == ["strategy", "workers", "train.batch_size"]
 
 
 def test_rows_keep_a_reading_order_of_strategies():
-    runs = [made.run(name, 1) for name in ("virtual", "horovod", "native", "single")]
+    runs = [synthetic.run(name, 1) for name in ("virtual", "horovod", "native", "single")]
     assert [row.strategy for row in summarise(runs)] == ["single", "native", "horovod", "virtual"]
 
 
 def test_what_is_not_a_number_becomes_null():
-    row = records(summarise([made.run(quality=math.nan), made.run(seed=1)]))[0]
+    row = records(summarise([synthetic.run(quality=math.nan), synthetic.run(seed=1)]))[0]
     assert row["quality"] is None
     assert row["quality_low"] is None
 
 
 def test_frames_keep_their_types_whatever_was_measured():
-    lone, many = summary(made.published()), summary(made.seeded())
+    lone, many = synthetic.summary(synthetic.published()), synthetic.summary(synthetic.seeded())
     assert lone.schema == many.schema
-    assert summary([]).schema == many.schema
+    assert synthetic.summary([]).schema == many.schema
     assert lone["speedup_low"].dtype == pl.Float64
 
 
 def test_swept_values_of_mixed_kinds_become_text():
-    runs = [made.run("single", 1, swept={"train.xla": value}) for value in (True, "auto")]
-    assert summary(runs)["train.xla"].to_list() == ["True", "auto"]
+    runs = [synthetic.run("single", 1, swept={"train.xla": value}) for value in (True, "auto")]
+    assert synthetic.summary(runs)["train.xla"].to_list() == ["True", "auto"]
 
 
 def test_the_table_of_runs_has_a_row_a_run():
-    runs = made.seeded((1, 2), ("horovod",), swept={"train.batch_size": 8})
+    runs = synthetic.seeded((1, 2), ("horovod",), swept={"train.batch_size": 8})
     frame = runs_table(runs)
     assert frame.height == 6
     assert frame["train.batch_size"].to_list() == [8] * 6
@@ -78,25 +77,34 @@ def test_the_table_of_runs_has_a_row_a_run():
 
 
 def test_phases_are_means_and_add_up_to_the_wall_time():
-    runs = made.seeded((2,), ("horovod",))
+    runs = synthetic.seeded((2,), ("horovod",))
     phases = phase_seconds(runs)
     assert list(phases)[:3] == ["start-up", "compile", "training"]
     assert sum(phases.values()) == pytest.approx(sum(run.result.wall_seconds for run in runs) / 3)
-    short = [made.Run(run.result.model_copy(update={"phases": {"training": 1.0}})) for run in runs]
+    short = [synthetic.Run(run.result.model_copy(update={"phases": {"training": 1.0}})) for run in runs]
     assert phase_seconds(short)["other"] > 0
     assert phase_seconds([]) == {}
 
 
 def test_the_direction_and_chance_of_a_quality_are_columns():
-    runs = [made.run(seed=seed, metric="mse", quality=0.02, chance=0.18 + 0.02 * seed) for seed in range(2)]
+    runs = [
+        synthetic.run(seed=seed, metric="mse", quality=0.02, chance=0.18 + 0.02 * seed) for seed in range(2)
+    ]
     (row,) = records(summarise(runs))
     assert (row["better"], row["constant_quality"]) == ("lower", pytest.approx(0.19))
-    (row,) = records(summarise([made.run(metric="badness")]))
+    (row,) = records(summarise([synthetic.run(metric="badness")]))
     assert (row["better"], row["constant_quality"]) == (None, None)
-    assert summary(runs).schema["constant_quality"] == summary([made.run()]).schema["constant_quality"]
+    assert (
+        synthetic.summary(runs).schema["constant_quality"]
+        == synthetic.summary([synthetic.run()]).schema["constant_quality"]
+    )
     assert runs_table(runs)["better"].to_list() == [None, None]  # as recorded, not as known by name
 
 
 def test_the_best_epoch_of_an_error_is_not_taken_from_folders_that_took_the_highest_for_it():
-    old, new, score = made.run(metric="mse"), made.run(seed=1, metric="mse", better="lower"), made.run(seed=2)
+    old, new, score = (
+        synthetic.run(metric="mse"),
+        synthetic.run(seed=1, metric="mse", better="lower"),
+        synthetic.run(seed=2),
+    )
     assert runs_table([old, new, score])["best_epoch"].to_list() == [None, 6, 6]

@@ -1,6 +1,6 @@
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import epoch_value
 
@@ -10,11 +10,11 @@ def rows(runs, **options):
 
 
 def curves(workers, throughput, seeds=3):
-    return [made.run("native", workers, seed, throughput=throughput, epochs=40) for seed in range(seeds)]
+    return [synthetic.run("native", workers, seed, throughput=throughput, epochs=40) for seed in range(seeds)]
 
 
 def test_the_time_counts_from_the_start_to_the_end_of_the_first_epoch_that_reached_the_target():
-    run = made.run("native", 1, epochs=40)
+    run = synthetic.run("native", 1, epochs=40)
     target = 0.75
     qualities = [epoch_value(run.epochs, place, "validation", "iou") for place in range(40)]
     reached = next(place for place, quality in enumerate(qualities) if quality >= target)
@@ -50,10 +50,10 @@ def test_the_default_target_is_the_best_one_worker_quality_less_the_margin():
 
 
 def test_of_an_error_the_target_is_reached_from_above():
-    runs = [made.run("native", 1, seed, quality=0.1, metric="mse") for seed in range(2)]
+    runs = [synthetic.run("native", 1, seed, quality=0.1, metric="mse") for seed in range(2)]
     assert rows(runs, target_quality=1e9)["native", 1].to_target.reached == 2
     assert rows(runs, target_quality=-1.0)["native", 1].to_target.reached == 0
 
 
 def test_virtual_workers_have_no_time():
-    assert rows([made.run("virtual", 4)])["virtual", 4].to_target is None
+    assert rows([synthetic.run("virtual", 4)])["virtual", 4].to_target is None

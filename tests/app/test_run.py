@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from made_result import result_of
 from scalestudy.app.listener import Listener
 from scalestudy.app.request import Request, request_of
 from scalestudy.app.run import Interrupted, run_study, submit_study
@@ -14,6 +13,7 @@ from scalestudy.launch.queue.base import JobView
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Progress
 from scalestudy.study.store import StudyFolder
+from synthetic_result import result_of
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from made_result import result_of
 from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, Progress
 from scalestudy.study.store import StudyFolder
+from synthetic_result import result_of
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
 

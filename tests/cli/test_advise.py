@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.read import read_study
 from scalestudy.cli import main
 from scalestudy.study.store import StudyFolder
@@ -10,8 +10,8 @@ from scalestudy.study.store import StudyFolder
 
 @pytest.fixture
 def folder(tmp_path):
-    runs = made.seeded((1, 2, 4), ("native",))
-    made.write(tmp_path / "made", "made", runs)
+    runs = synthetic.seeded((1, 2, 4), ("native",))
+    synthetic.write(tmp_path / "made", "made", runs)
     return tmp_path / "made"
 
 

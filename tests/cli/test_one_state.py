@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from made_result import result_of
 from scalestudy.analysis.open_questions import UNDONE
 from scalestudy.app.request import request_of
 from scalestudy.app.survey import survey
@@ -20,6 +19,7 @@ from scalestudy.study.parse import load_study
 from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
+from synthetic_result import result_of
 
 VARIES = "native-w2-s0"
 SITE = "cpus_per_node = 4\n"

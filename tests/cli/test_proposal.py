@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from made_result import result_of
 from scalestudy.study.store import StudyFolder
+from synthetic_result import result_of
 
 
 @pytest.fixture

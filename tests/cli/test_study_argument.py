@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.cli.study_argument import open_study
 from scalestudy.util.errors import UserError
 
@@ -15,7 +15,7 @@ def here(tmp_path, monkeypatch):
 
 
 def study(folder, age=0):
-    made.write(folder, folder.name, [made.run()])
+    synthetic.write(folder, folder.name, [synthetic.run()])
     os.utime(folder / "study.json", (1e9 - age, 1e9 - age))
     return folder
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_result import result_of
 from scalestudy.launch.base import launcher, queues
 from scalestudy.launch.queue.base import ENDED, RUNNING, UNKNOWN, WAITING, JobView
 from scalestudy.launch.slurm import SLURM
@@ -16,6 +15,7 @@ from scalestudy.study.records import STILL_SAVING, Failure, JobRecord, Progress
 from scalestudy.study.state import RunFiles
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
+from synthetic_result import result_of
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
 

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from made_document import document
 from scalestudy.report.as_html import html
 from scalestudy.report.document import Document, Heading, Section, Table
+from synthetic_document import document
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import re
 
-from made_document import HOSTILE, document
 from scalestudy.report.as_latex import escaped, latex
+from synthetic_document import HOSTILE, document
 
 
 def test_no_text_is_a_command():

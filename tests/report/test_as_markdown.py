@@ -1,7 +1,7 @@
 """A document as Markdown."""
 
-from made_document import document
 from scalestudy.report.as_markdown import escaped, markdown
+from synthetic_document import document
 
 
 def test_sections_nest_and_tables_have_a_line_for_each_row():

@@ -1,7 +1,7 @@
 """A document in a terminal."""
 
-from made_document import document
 from scalestudy.report.as_terminal import terminal
+from synthetic_document import document
 
 
 def test_words_lists_tables_and_folded_parts_are_shown():

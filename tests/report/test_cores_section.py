@@ -1,53 +1,76 @@
-"""The section on cores per worker, as a reader sees it."""
+"""The section on cores per worker, and the best over cores: the published Cassava study's own way."""
 
-import made
-from scalestudy.analysis.cores import NAME
+import pytest
+
+import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.cores_section import cores_section
-from scalestudy.report.document import Folded, Table, drawings
+from scalestudy.analysis.table import summarise
+from scalestudy.report.cores_section import NAME, best_speedups, core_sweeps, cores_section
+from scalestudy.report.document import Table, drawings
 
 
-def study(*tried):
-    return analyse(
-        "study",
-        [
-            made.run("mirrored", n, training_seconds=seconds, swept={NAME: cores})
-            for n, cores, seconds in tried
-        ],
-    )
+def run(workers, cores, seconds, **more):
+    swept = {NAME: cores, **more.pop("swept", {})}
+    return synthetic.run("mirrored", workers, training_seconds=seconds, swept=swept, **more)
 
 
-def every_row(section) -> Table:
-    (folded,) = (block for block in section.blocks if isinstance(block, Folded))
-    (table,) = folded.blocks
-    return table
+def sweeps(*runs):
+    return core_sweeps(summarise(runs))
+
+
+def cassava():
+    """The published best times, each at some number of cores, and longer ones beside them."""
+    return [
+        run(workers, cores, best * slower)
+        for workers, best in synthetic.CASSAVA.items()
+        for cores, slower in ((2, 2.0), (4 * workers, 1.0), (32, 1.1))
+    ]
+
+
+def test_the_best_over_cores_is_the_published_series():
+    found = sweeps(*cassava())
+    bests = [sweep.best for sweep in found]
+    assert {row.workers: row.training_seconds.value for _, row in bests} == pytest.approx(synthetic.CASSAVA)
+    assert [cores for cores, _ in bests] == [4, 8, 12, 16]
+    assert best_speedups(found) == pytest.approx([1, 562 / 332, 562 / 249, 562 / 214])
+
+
+def test_rows_that_differ_in_something_else_are_not_one_sweep():
+    other = {"train.batch_size": 8}
+    found = sweeps(*cassava(), run(1, 2, 9.0, swept=other), run(1, 4, 8.0, swept=other))
+    assert len(found) == 5
+    assert [[cores for cores, _ in each.rows] for each in found if each.key.swept == other] == [[2, 4]]
+
+
+def test_of_two_alike_the_fewer_cores_are_the_best():
+    (found,) = sweeps(run(1, 8, 50.0), run(1, 4, 50.0), run(1, 2, 60.0))
+    assert found.best[0] == 4
+
+
+def test_without_one_worker_or_with_other_work_there_is_no_speed_up():
+    assert best_speedups(sweeps(run(2, 4, 50.0), run(2, 8, 40.0))) == [None]
+    other = [run(1, 4, 50.0), run(1, 8, 60.0), run(2, 4, 50.0, samples=500), run(2, 8, 60.0, samples=500)]
+    assert best_speedups(sweeps(*other)) == [1, None]
+
+
+def test_times_that_say_nothing_about_cores_are_left_out():
+    disturbed = run(1, 8, 10.0, oversubscribed="cores shared with another study")
+    (found,) = sweeps(run(1, 2, 60.0), run(1, 4, 50.0), disturbed)
+    assert [cores for cores, _ in found.rows] == [2, 4]
+    assert sweeps(*(synthetic.run("virtual", 2, swept={NAME: cores}) for cores in (1, 2))) == []
+    assert sweeps(run(1, 4, 50.0), run(2, 8, 50.0)) == sweeps(*synthetic.seeded()) == []
 
 
 def test_the_best_of_each_number_of_workers_is_marked_in_table_and_figure():
-    section = cores_section(study((1, 2, 90.0), (1, 4, 60.0), (1, 8, 61.0), (2, 2, 50.0), (2, 8, 40.0)))
+    tried = ((1, 2, 90.0), (1, 4, 60.0), (1, 8, 61.0), (2, 2, 50.0), (2, 8, 40.0))
+    section = cores_section(analyse("study", [run(*each) for each in tried]))
     (best,) = (block for block in section.blocks if isinstance(block, Table))
-    every = every_row(section)
-    assert [(line[1], line[2], line[3]) for line in best.rows] == [("1", "4", "60.0"), ("2", "8", "40.0")]
-    assert [line[4:6] for line in best.rows] == [("1.00", "1.00"), ("1.50", "0.75")]
-    marks = [heading.brief for heading in every.headings].index("best")
-    assert [(line[1], line[2]) for line in every.rows if line[marks]] == [("1", "4"), ("2", "8")]
-    times, busy = drawings(section.blocks)
-    (records,) = (
-        times.spec["datasets"].values() if "datasets" in times.spec else [times.spec["data"]["values"]]
-    )
+    assert [line[1:6] for line in best.rows] == [
+        ("1", "4", "60.0", "1.00", "1.00"), ("2", "8", "40.0", "1.50", "0.75"),
+    ]  # fmt: skip
+    (times,) = drawings(section.blocks)
+    (records,) = times.figure.spec["datasets"].values()
     assert [(r["series"], r["cores"]) for r in records if r["best"]] == [
         ("mirrored, 1 worker", 4), ("mirrored, 2 workers", 8),
     ]  # fmt: skip
-    assert busy.name == "cores-busy" and "CPUs" in str(busy.spec) and "GPUs" not in str(busy.spec)
-
-
-def test_without_gpus_there_is_no_empty_column_of_theirs():
-    section = cores_section(study((1, 2, 90.0), (1, 4, 60.0)))
-    every = every_row(section)
-    assert "GPUs" not in [heading.name for heading in every.headings]
-    assert all(len(line) == len(every.headings) for line in every.rows)
-
-
-def test_a_study_that_swept_no_cores_has_no_section():
-    assert cores_section(analyse("study", made.seeded())) is None
-    assert cores_section(study((1, 4, 60.0), (2, 4, 40.0))) is None
+    assert cores_section(analyse("study", synthetic.seeded())) is None

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.costs_section import costs_section
@@ -11,7 +11,7 @@ from scalestudy.study.usage import NodeUse, ProcessUse
 
 
 def measured(workers, **changes):
-    found = made.run("horovod" if workers > 1 else "single", workers)
+    found = synthetic.run("horovod" if workers > 1 else "single", workers)
     told = {
         "processes": [ProcessUse(rank=r, read_bytes=3 * 2**20, written_bytes=0) for r in range(workers)],
         "nodes": [NodeUse(rank=0, sent_bytes=0, received_bytes=0, loopback_bytes=2**30, cpu_joules=5400.0)],
@@ -49,7 +49,7 @@ def test_what_nobody_has_told_has_no_column_and_a_blank_is_no_zero():
 
 def test_a_study_that_knows_nothing_of_its_costs_has_no_section():
     unknown = {"cpu_percent": [], "peak_memory_bytes": [], "wall_seconds": None}
-    foreign = replace(made.run(), result=made.run().result.model_copy(update=unknown))
+    foreign = replace(synthetic.run(), result=synthetic.run().result.model_copy(update=unknown))
     assert costs_section(analyse("study", [foreign])) is None
 
 

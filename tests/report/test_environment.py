@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-import made
+import synthetic
 from scalestudy.report.environment import environments
 
 
 def listed(*ids):
     """The facts of runs that were made in environments with these ids."""
     ranks = [
-        made.rank().model_copy(update={"environment_id": each, "environment_name": "/venvs/a"})
+        synthetic.rank().model_copy(update={"environment_id": each, "environment_name": "/venvs/a"})
         for each in ids
     ]
-    return dict(environments([replace(made.run(), ranks=(rank,)) for rank in ranks]))
+    return dict(environments([replace(synthetic.run(), ranks=(rank,)) for rank in ranks]))
 
 
 def test_an_environment_is_named_by_its_id_and_folder():
@@ -29,18 +29,18 @@ def test_records_that_hold_no_id_list_none():
 
 def test_a_variable_is_named_once_with_all_its_values():
     ranks = tuple(
-        made.rank().model_copy(update={"environment": {"HOROVOD_RANK": str(rank), "HOROVOD_SIZE": "2"}})
+        synthetic.rank().model_copy(update={"environment": {"HOROVOD_RANK": str(rank), "HOROVOD_SIZE": "2"}})
         for rank in range(2)
     )
-    facts = dict(environments([replace(made.run(), ranks=ranks)]))
+    facts = dict(environments([replace(synthetic.run(), ranks=ranks)]))
     assert facts["Variables"] == "HOROVOD_RANK=0 or 1, HOROVOD_SIZE=2"
 
 
 def test_a_build_is_told_in_words():
-    rank = made.rank().model_copy(
+    rank = synthetic.rank().model_copy(
         update={
             "build": {"horovod": {"gloo": True, "is_cuda_build": False, "mpi": False, "controller": "gloo"}}
         }
     )
-    facts = dict(environments([replace(made.run(), ranks=(rank,))]))
+    facts = dict(environments([replace(synthetic.run(), ranks=(rank,))]))
     assert facts["Build: horovod"] == "gloo, no cuda build, no mpi, controller gloo"

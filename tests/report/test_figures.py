@@ -1,279 +1,249 @@
+"""Figures as specifications; some are drawn in `test_images.py`."""
+
 import json
+from functools import cache
 
 import pytest
 
-import made
-import made_pages
+import synthetic
+import synthetic_pages
 from scalestudy.analysis.findings import analyse
+from scalestudy.report.against_workers import speedup
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
-from scalestudy.report.curves import losses
-from scalestudy.report.figure import first_of_groups
-from scalestudy.report.figures import figures
-from scalestudy.report.images import draw
-from scalestudy.report.series import phases
+from scalestudy.report.bars import phase_records
+from scalestudy.report.figures import figures, places
+from scalestudy.report.series import downsampled, quantities
 from scalestudy.report.style import config, ramp
 from scalestudy.study.strategies import traits
 from scalestudy.util import units
 
 EVERY = {"time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"}
 """What stands first in its place."""
+COUNTS = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64]
 
 
-def names(runs):
-    return {figure.name for figure in first_of_groups(figures(analyse("made", runs)))}
+def drawn(runs):
+    """All figures of runs by their names."""
+    return {figure.name: figure for figure in figures(analyse("made", runs))}
+
+
+@cache
+def pair():
+    """The figures of two strategies on four counts."""
+    return drawn(synthetic.seeded())
+
+
+@cache
+def two():
+    """The figures of one strategy on two counts."""
+    return drawn(synthetic.seeded((1, 2), ("horovod",)))
+
+
+def first(runs):
+    return {drawing.figure.name for drawing in places(figures(analyse("made", runs)))}
 
 
 def values(figure):
     return [row for rows in figure.spec["datasets"].values() for row in rows]
 
 
-def find(runs, name):
-    return next(figure for figure in figures(analyse("made", runs)) if figure.name == name)
-
-
-def test_a_study_with_several_worker_counts_has_every_figure():
-    assert names(made.published()) == EVERY
-
-
-def test_one_worker_count_has_no_speed_up_to_draw():
-    assert names(made.seeded((1,))) == EVERY - {"speedup", "efficiency"}
+def domain_of(figure):
+    return figure.spec["layer"][-1]["encoding"]["y"]["scale"]["domain"]
 
 
 def marks(figure):
     return {layer["mark"]["type"] for layer in figure.spec["layer"] if "series" in str(layer["encoding"])}
 
 
+def test_a_study_has_the_figures_that_its_runs_can_fill():
+    assert first(synthetic.published()) == EVERY
+    assert first(synthetic.seeded((1,))) == EVERY - {"speedup", "efficiency"}
+    assert first([]) == set()
+
+
 def test_two_counts_are_points_and_three_are_joined():
-    assert "line" not in marks(find(made.seeded((1, 2), ("horovod",)), "speedup"))
-    assert "line" in marks(find(made.seeded((1, 2, 4), ("horovod",)), "speedup"))
-    assert "not a curve" in find(made.seeded((1, 2), ("horovod",)), "speedup").caption
+    assert "line" not in marks(two()["speedup"]) and "not a curve" in two()["speedup"].caption
+    assert "line" in marks(pair()["speedup"])
 
 
-def test_the_asked_for_cost_efficiency_is_drawn_and_named_without_a_page_around_it():
-    figure = find(made.seeded((1, 2), ("horovod",)), "cost-efficiency")
-    assert "0.7" in figure.caption
-    assert "asked: 0.7" in json.dumps(figure.spec)
-    assert "asked" not in json.dumps(find(made.seeded((1, 2), ("horovod",)), "efficiency").spec)
+def test_the_asked_for_cost_efficiency_is_drawn_and_named():
+    assert "0.7" in two()["cost-efficiency"].caption
+    assert "asked: 0.7" in json.dumps(two()["cost-efficiency"].spec)
+    assert "asked" not in json.dumps(two()["efficiency"].spec)
 
 
 def test_beside_every_speed_up_stands_what_it_is_a_multiple_of():
-    runs = made.seeded((1, 2, 4), ("horovod",))
-    row = analyse("made", runs).rows[0]
-    seconds = units.duration(row.training_seconds.value)
+    runs = synthetic.seeded((1, 2, 4), ("horovod",))
+    row, found = analyse("made", runs).rows[0], drawn(runs)
+    throughput = f"1 worker: {row.throughput.value:.1f} samples/s (horovod)"
     absolute = {
-        "speedup": f"1 worker: {row.throughput.value:.1f} samples/s (horovod)",
-        "efficiency": f"1 worker: {row.throughput.value:.1f} samples/s (horovod)",
-        "speedup-training": f"1 worker: {seconds} (horovod)",
+        "speedup": throughput,
+        "efficiency": throughput,
+        "speedup-training": f"1 worker: {units.duration(row.training_seconds.value)} (horovod)",
         "speedup-wall": f"1 worker: {units.duration(row.wall_seconds.value)} (horovod)",
     }
     for name, words in absolute.items():
-        assert words in find(runs, name).caption
-    assert "2 workers: " in find([run for run in runs if run.result.workers > 1], "speedup").caption
+        assert words in found[name].caption
 
 
-def test_the_speed_up_of_wall_clock_can_be_chosen_beside_the_steady_one():
-    runs = made.seeded((1, 2, 4), ("horovod",))
-    places = [figure.name for figure in figures(analyse("made", runs)) if figure.group == "speedup"]
-    assert places == ["speedup", "speedup-training", "speedup-wall"]
-    rows = {row.workers: row.speed.wall.value for row in analyse("made", runs).rows}
-    records = values(find(runs, "speedup-wall"))
-    drawn = {each["workers"]: each["value"] for each in records if {"workers", "value"} <= each.keys()}
-    assert drawn == pytest.approx(rows, rel=1e-3)
+def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin():
+    runs = [synthetic.run("horovod", 4, throughput=400.0), synthetic.run("horovod", 8, throughput=720.0)]
+    figure = drawn(runs)["speedup"]
+    found = {row["workers"]: row["value"] for row in values(figure) if row.get("strategy") == "horovod"}
+    assert found == {4: 4.0, 8: 7.2}
+    assert "drawn n0 times as high" in figure.caption and "4 workers: " in figure.caption
+
+
+def test_figures_of_one_place_can_be_chosen():
+    chosen = {
+        d.figure.name: [figure.choice for figure in (d.figure, *d.choices)] for d in places(pair().values())
+    }
+    assert chosen["speedup"] == ["of throughput", "of training time", "from start to result"]
+    assert chosen["quality"][0] == "IoU"
+    assert {"Cost efficiency", "Throughput", "Training time", "CPU utilisation", "Peak memory"} < set(
+        chosen["efficiency"]
+    )
+    assert len(chosen["loss-by-epoch"]) == 4
 
 
 def time_and_cost(runs):
-    """Records of the figure of the decision: its points, those of the front, those with a ring."""
-    figure = find(runs, "time-and-cost")
+    figure = drawn(runs)["time-and-cost"]
     (records,) = figure.spec["datasets"].values()
-    points = [(each["strategy"], int(each["workers"])) for each in records]
-    front = {point for point, each in zip(points, records, strict=True) if each["front"]}
-    ringed = [point for point, each in zip(points, records, strict=True) if each["advised"]]
-    return figure, points, front, ringed
+    points = [(record["strategy"], int(record["workers"])) for record in records]
+    front = {point for point, record in zip(points, records, strict=True) if record["front"]}
+    ringed = [point for point, record in zip(points, records, strict=True) if record["advised"]]
+    return records, front, ringed
 
 
 def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice():
     throughputs = {"native": {1: 100, 2: 180, 4: 312, 8: 540}, "horovod": {1: 80, 2: 152, 4: 272, 8: 467}}
     runs = [
-        made.run(strategy, workers, seed, throughput=speed * (1 + 0.001 * seed), samples=200_000)
+        synthetic.run(strategy, workers, seed, throughput=speed * (1 + 0.001 * seed), samples=200_000)
         for strategy, series in throughputs.items()
         for workers, speed in series.items()
-        for seed in range(3)
+        for seed in range(2)
     ]
-    findings = analyse("made", runs)
-    figure, points, front, ringed = time_and_cost(runs)
-    assert sorted(points) == sorted((row.strategy, row.workers) for row in findings.rows)
+    records, front, ringed = time_and_cost(runs)
+    assert len(records) == 8
     assert front == {("native", workers) for workers in (1, 2, 4, 8)}
     assert ringed == [("native", 4)]
-    filters = [layer["transform"][0]["filter"] for layer in figure.spec["layer"] if "transform" in layer]
-    assert filters == ["datum.front", "datum.advised", "datum.label"]
 
 
 def test_a_row_that_is_worse_is_faded_and_on_no_front():
     runs = [
-        made.run("native", workers, seed, throughput=100.0 * workers, quality=quality + 0.001 * seed)
+        synthetic.run("native", workers, seed, throughput=100.0 * workers, quality=quality + 0.001 * seed)
         for workers, quality in ((1, 0.95), (2, 0.5))
         for seed in range(3)
     ]
-    figure, _, front, ringed = time_and_cost(runs)
-    (records,) = figure.spec["datasets"].values()
-    assert {int(each["workers"]): each["opacity"] < 1 for each in records} == {1: False, 2: True}
+    records, front, ringed = time_and_cost(runs)
+    assert {int(record["workers"]): record["opacity"] < 1 for record in records} == {1: False, 2: True}
     assert front == {("native", 1)} and ringed == [("native", 1)]
 
 
-def test_a_series_alone_has_no_legend():
-    assert '"legend": {' not in json.dumps(find(made.seeded((1, 2, 4), ("horovod",)), "speedup").spec)
-
-
-def test_series_are_named_where_they_end_in_places_apart():
-    rows = [row for row in values(find(made.seeded(), "quality")) if "place" in row and "value" not in row]
-    assert {row["series"] for row in rows} == {"mirrored", "horovod"}
-    low, high = domain_of(find(made.seeded(), "quality"))
-    one, other = sorted(row["place"] for row in rows)
-    assert (other - one) / (high - low) * 220 >= 14.9
+def test_a_series_alone_has_no_legend_and_a_strategy_its_own_look():
+    assert '"legend": {' not in json.dumps(two()["speedup"].spec)
+    for name in ("speedup", "quality", "efficiency"):
+        assert traits("horovod").colour in str(two()[name].spec)
+        assert "triangle-down" in str(two()[name].spec)
 
 
 def test_swept_values_of_several_strategies_have_panels_and_of_one_have_colours():
-    both = [run for size in (8, 32) for run in made.seeded(swept={"train.batch_size": size})]
-    figure = find(both, "speedup")
+    both = [run for size in (8, 32) for run in synthetic.seeded(swept={"train.batch_size": size})]
+    figure = speedup(analyse("made", both))[0]
     assert figure.spec["facet"]["field"] == "variant" and figure.wide
-    one = [run for run in both if run.result.strategy == "horovod"]
-    assert "facet" not in find(one, "speedup").spec
     # A layer with data of its own would show all of them in each panel: only lines to read by have.
     layers = figure.spec["spec"]["layer"]
     assert [layer["mark"].get("strokeDash") for layer in layers if "data" in layer] == [[5, 4]]
+    one = [run for run in both if run.result.strategy == "horovod"]
+    assert "facet" not in speedup(analyse("made", one))[0].spec
 
 
-def test_every_recorded_metric_and_measure_can_be_chosen():
-    found = figures(analyse("made", made.seeded((1, 2))))
-    assert [figure.choice for figure in found if figure.group == "quality"][:1] == ["IoU"]
-    assert {
-        "Scaling efficiency",
-        "Cost efficiency",
-        "Throughput",
-        "Training time",
-        "Time to train, from start to result",
-        "CPU utilisation",
-        "Peak memory",
-    } <= {figure.choice for figure in found if figure.group == "efficiency"}
-
-
+@pytest.mark.slow
 def test_every_specification_holds_against_vega_lites_schema():
     import altair
 
-    found = figures(analyse("made", made_pages.swept()))
-    for figure in first_of_groups(found):
-        altair.Chart.from_dict(figure.spec)
-
-
-def test_of_many_rows_some_bars_are_drawn():
-    runs = made.seeded(tuple(range(1, 41)), ("native", "horovod"), seeds=1)
-    figure = find(runs, "phases")
-    bars = {row["bar"] for row in values(figure)}
-    assert len(bars) <= 30 and {"native × 1", "horovod × 40"} <= bars
-    assert f"Of 80 rows, {len(bars)} are drawn." in figure.caption
-
-
-def test_nothing_finished_nothing_drawn():
-    assert names([]) == set()
+    for drawing in places(figures(analyse("made", synthetic_pages.swept()))):
+        altair.Chart.from_dict(drawing.figure.spec)
 
 
 def test_virtual_workers_are_in_quality_but_not_in_speed_up():
-    runs = made.seeded((1, 2), ("mirrored", "virtual"))
-    assert {"mirrored", "virtual"} <= {row.get("strategy") for row in values(find(runs, "quality"))}
-    assert "virtual" not in {row.get("strategy") for row in values(find(runs, "speedup"))}
-
-
-def test_a_strategy_keeps_its_colour_in_every_figure():
-    for name in ("speedup", "quality", "efficiency"):
-        text = str(find(made.seeded((1, 2), ("horovod",)), name).spec)
-        assert traits("horovod").colour in text
-        assert "triangle-down" in text
+    found = drawn(synthetic.seeded((1, 2), ("mirrored", "virtual")))
+    strategies = {
+        name: {row.get("strategy") for row in values(found[name])} for name in ("quality", "speedup")
+    }
+    assert {"mirrored", "virtual"} <= strategies["quality"] and "virtual" not in strategies["speedup"]
 
 
 def test_one_run_draws_no_error_bars():
-    assert not any("low" in row for row in values(find(made.published(), "quality")))
-    assert any("low" in row for row in values(find(made.seeded(), "quality")))
+    assert not any("low" in row for row in values(drawn(synthetic.published(epochs=1))["quality"]))
+    assert any("low" in row for row in values(pair()["quality"]))
 
 
-def domain_of(figure):
-    return figure.spec["layer"][-1]["encoding"]["y"]["scale"]["domain"]
-
-
-def test_one_value_alone_has_a_scale_from_zero_and_one_row_no_figure_of_quality():
-    alike = [made.run("horovod", n, quality=0.9) for n in (1, 2)]
-    assert domain_of(find(alike, "quality"))[0] == 0
-    assert domain_of(find(made.seeded((1, 2), ("horovod",)), "quality"))[0] > 0
-    assert "quality" not in names(made.seeded((1,), ("single",)))
-
-
-def test_differences_of_quality_below_the_margin_do_not_fill_the_figure():
-    runs = [made.run("horovod", n, quality=0.9 + n / 10_000) for n in (1, 2)]
-    low, high = domain_of(find(runs, "quality"))
-    assert low < 0.9 * 0.98 and high > 0.9 * 1.02
-
-
-@pytest.mark.parametrize(("name", "most"), [("speedup", 3.0), ("efficiency", 1.5)])
-def test_an_interval_that_tells_nothing_hides_no_curve(name, most):
-    runs = [
-        made.run("horovod", workers, seed, throughput=throughput)
-        for workers, pair in ((1, (100.0, 101.0)), (2, (50.0, 190.0)))
-        for seed, throughput in enumerate(pair)
-    ]
-    figure = find(runs, name)
-    assert max(row["high"] for row in values(figure) if "high" in row) == most
-    assert f"cut at 0 and {most:.3g}" in figure.caption
-    assert "cut" not in find(made.seeded(), name).caption
-
-
-def test_long_trainings_are_thinned_but_keep_their_last_epoch():
-    records, unit, _ = losses(analyse("made", [made.run(epochs=200, training_seconds=7535.0)]))
-    assert len(records) < 2 * 65
-    assert max(record["epoch"] for record in records) == 200
-    assert unit == "min"
-
-
-def test_losses_that_are_no_numbers_are_left_out():
-    run = made.run(epochs=2)
-    broken = run.epochs[1].model_copy(update={"loss": float("nan"), "validation": {}})
-    records, *_ = losses(analyse("made", [made.Run(run.result, (run.epochs[0], broken))]))
-    assert [(record["epoch"], record["set"]) for record in records] == [(1, "training"), (1, "validation")]
-
-
-def test_many_small_phases_are_put_together():
-    run = made.run()
-    many = {f"phase {index}": 10.0 - index for index in range(10)}
-    result = run.result.model_copy(update={"phases": many, "wall_seconds": sum(many.values())})
-    records, shown, _ = phases(analyse("made", [made.Run(result)]))
-    assert len(shown) == 7
-    assert shown[-1] == "other"
-    assert sum(record["time"] for record in records) == pytest.approx(sum(many.values()))
+def test_the_axis_of_quality_holds_the_margin_and_zero_where_there_is_one_value():
+    low, high = domain_of(
+        drawn([synthetic.run("horovod", n, quality=0.9 + n / 1e4) for n in (1, 2)])["quality"]
+    )
+    assert 0 < low < 0.9 * 0.98 and high > 0.9 * 1.02
+    assert domain_of(drawn([synthetic.run("horovod", n, quality=0.9) for n in (1, 2)])["quality"])[0] == 0
 
 
 @pytest.mark.parametrize(
-    "runs",
+    ("options", "title", "words"),
     [
-        made.seeded((1,), ("single",), seeds=1),
-        made.seeded((1, 2)),
-        made.published(epochs=1),
-        made.seeded((1, 4, 64, 256), ("single", "native", "mirrored", "multiworker", "horovod", "virtual")),
-        made.seeded(swept={"train.batch_size": 8}) + made.seeded(swept={"train.batch_size": 32}),
+        ({"metric": "mse"}, "mse (validation set), lower is better", "rising means"),
+        ({"metric": "badness"}, "badness (validation set)", "a change to the bad means"),
+        ({"metric": "accuracy"}, "accuracy (validation set), higher is better", "falling means"),
     ],
-    ids=["one count", "two counts", "one epoch", "six strategies", "swept"],
 )
-def test_every_figure_is_drawn_as_png_and_svg(runs):
-    for figure in figures(analyse("made", runs)):
-        picture = draw(figure)
-        assert picture.png.startswith(b"\x89PNG")
-        assert picture.svg.startswith("<svg")
-        assert figure.title in picture.svg
-        assert "NaN" not in picture.svg
+def test_the_axis_of_quality_says_which_way_is_better(options, title, words):
+    figure = drawn([synthetic.run("horovod", n, quality=0.4, **options) for n in (1, 2)])["quality"]
+    assert title in {layer["encoding"].get("y", {}).get("title") for layer in figure.spec["layer"]}
+    assert words in figure.caption
+
+
+@pytest.mark.parametrize(("metric", "cut"), [("mse", False), ("accuracy", True)])
+def test_only_bars_of_what_is_known_to_lie_between_0_and_1_are_cut_there(metric, cut):
+    runs = [
+        synthetic.run("horovod", n, s, metric=metric, quality=q)
+        for n in (1, 2)
+        for s, q in ((0, 0.2), (1, 0.6))
+    ]
+    lows = [row["low"] for row in values(drawn(runs)["quality"]) if "low" in row]
+    assert (min(lows) >= 0) == cut
+
+
+def test_an_interval_that_tells_nothing_hides_no_curve():
+    runs = [
+        synthetic.run("horovod", workers, seed, throughput=throughput)
+        for workers, throughputs in ((1, (100.0, 101.0)), (2, (50.0, 190.0)))
+        for seed, throughput in enumerate(throughputs)
+    ]
+    found = drawn(runs)
+    for name, most in (("speedup", 3.0), ("efficiency", 1.5)):
+        assert max(row["high"] for row in values(found[name]) if "high" in row) == most
+        assert f"cut at 0 and {most:.3g}" in found[name].caption
+        assert "cut" not in pair()[name].caption
+
+
+def test_of_many_rows_some_bars_are_drawn():
+    findings = analyse("made", synthetic.seeded(tuple(range(1, 41)), ("native", "horovod"), seeds=1))
+    records, *_ = phase_records(findings)
+    bars = {record["bar"] for record in records}
+    assert len(bars) <= 30 and {"native × 1", "horovod × 40"} <= bars
+
+
+def test_many_small_phases_are_put_together():
+    run = synthetic.run()
+    many = {f"phase {index}": 10.0 - index for index in range(10)}
+    result = run.result.model_copy(update={"phases": many, "wall_seconds": sum(many.values())})
+    records, shown, _ = phase_records(analyse("made", [synthetic.Run(result)]))
+    assert len(shown) == 7 and shown[-1] == "other"
+    assert sum(record["time"] for record in records) == pytest.approx(sum(many.values()))
 
 
 def test_ticks_are_worker_counts_that_do_not_crowd():
     assert ticks([1, 2, 4, 6, 8, 10, 12, 14]) == [1, 2, 4, 6, 8, 10, 12, 14]
-    assert ticks([1]) == [1]
-    assert ticks(list(range(1, 31)))[-1] == 30
-    assert len(ticks(list(range(1, 31)))) <= 16
+    assert ticks(list(range(1, 31)))[-1] == 30 and len(ticks(list(range(1, 31)))) <= 16
     assert ticks([1, 2, 4, 8, 64, 512]) == [1, 2, 4, 8, 64, 512]
 
 
@@ -283,8 +253,26 @@ def test_the_axis_holds_every_point_even_where_set_apart():
         shift, factor = dodge(counts, 5, 6)
         assert low < min(counts) * (2 - factor) - shift
         assert max(counts) * factor + shift < high
-    assert is_logarithmic([1, 32])
-    assert not is_logarithmic([1, 14])
+    assert is_logarithmic([1, 32]) and not is_logarithmic([1, 14])
+
+
+def test_of_many_counts_the_ends_and_what_must_be_kept_are_kept():
+    assert downsampled([4, 1, 2, 2], 3) == [1, 2, 4]
+    kept = downsampled(COUNTS, 6, {12, 99})
+    assert len(kept) == 6 and {1, 12, 64} <= set(kept)
+
+
+def test_quantities_have_units_in_which_they_read_well_and_intervals():
+    runs = [synthetic.run("horovod", n, s, training_seconds=7200.0 / n + s) for n in (1, 2) for s in (0, 1)]
+    rows = analyse("made", runs).rows
+    found = {quantity.name: quantity for quantity in quantities(rows)}
+    assert {"throughput", "wall_seconds", "cpu_percent"} < set(found) and "gpu_percent" not in found
+    training = found["training_seconds"]
+    assert (training.unit, training.of(rows[1]).value) == ("min", pytest.approx(60.0, rel=1e-3))
+    assert training.of(rows[1]).low < 60 < training.of(rows[1]).high
+    memory = found["peak_memory_bytes"]
+    assert (memory.label, memory.of(rows[0]).value) == ("Peak memory (GiB)", 900_000_000 / 2**30)
+    assert quantities([]) == []
 
 
 def test_dark_and_light_differ_in_ink_only():
@@ -292,44 +280,3 @@ def test_dark_and_light_differ_in_ink_only():
     assert light.keys() == dark.keys()
     assert light["axis"]["labelColor"] != dark["axis"]["labelColor"]
     assert len(set(ramp(14))) == 14
-
-
-def titles(figure):
-    layers = figure.spec["layer"]
-    return {layer["encoding"]["y"]["title"] for layer in layers if "title" in layer["encoding"].get("y", {})}
-
-
-@pytest.mark.parametrize(
-    ("options", "title", "words"),
-    [
-        ({"metric": "mse"}, "mse (validation set), lower is better", "rising means"),
-        ({"metric": "accuracy"}, "accuracy (validation set), higher is better", "falling means"),
-        ({"metric": "badness"}, "badness (validation set)", "a change to the bad means"),
-        (
-            {"metric": "badness", "better": "lower"},
-            "badness (validation set), lower is better",
-            "rising means",
-        ),
-    ],
-)
-def test_the_axis_of_quality_says_which_way_is_better(options, title, words):
-    figure = find([made.run("horovod", n, quality=0.4, **options) for n in (1, 2)], "quality")
-    assert title in titles(figure)
-    assert words in figure.caption
-
-
-@pytest.mark.parametrize(("metric", "cut"), [("mse", False), ("accuracy", True)])
-def test_only_bars_of_what_is_known_to_lie_between_0_and_1_are_cut_there(metric, cut):
-    runs = [
-        made.run("horovod", n, s, metric=metric, quality=q) for n in (1, 2) for s, q in ((0, 0.2), (1, 0.6))
-    ]
-    lows = [row["low"] for row in values(find(runs, "quality")) if "low" in row]
-    assert (min(lows) >= 0) == cut
-
-
-def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin():
-    runs = [made.run("horovod", 4, throughput=400.0), made.run("horovod", 8, throughput=720.0)]
-    drawn = find(runs, "speedup")
-    found = {row["workers"]: row["value"] for row in values(drawn) if row.get("strategy") == "horovod"}
-    assert found == {4: 4.0, 8: 7.2}
-    assert "drawn n0 times as high" in drawn.caption

@@ -3,12 +3,12 @@
 import pytest
 
 from compiled import compiled, needs_tex
-from made_document import HOSTILE, document
 from scalestudy.report.as_latex import latex
 from scalestudy.report.document import Code, Document, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.write_document import write_document
+from synthetic_document import HOSTILE, document
 
-pytestmark = [pytest.mark.tex, needs_tex]
+pytestmark = [pytest.mark.tex, pytest.mark.slow, needs_tex]
 SIGNS = "".join(map(chr, range(0x20, 0x250))) + "κλμσ 中文 🙂 \u200d\u202e e\u0301 \x07 ﬁ Ⅷ “„”"
 
 

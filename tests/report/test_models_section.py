@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.report.as_latex import latex
@@ -10,8 +10,7 @@ from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Document, Drawing, Folded, Paragraph, Table
 from scalestudy.report.images import draw
-from scalestudy.report.models_figures import efficiency_figure, time_figure
-from scalestudy.report.models_section import models_section
+from scalestudy.report.models_section import efficiency_figure, models_section, time_figure
 
 
 def section(runs):
@@ -27,13 +26,13 @@ def table(found, name):
 def on_nodes(run, per_node):
     size = run.result.workers
     ranks = tuple(
-        made.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
+        synthetic.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
         for rank in range(size)
     )
     return Run(run.result, run.epochs, run.folder, ranks)
 
 
-STUDY = made.seeded((1, 2, 4, 8, 16))
+STUDY = synthetic.seeded((1, 2, 4, 8, 16))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def whole():
 
 
 def test_two_counts_have_no_scaling_model():
-    assert section(made.seeded((1, 2))) is None
+    assert section(synthetic.seeded((1, 2))) is None
 
 
 def test_values_beyond_what_was_measured_are_marked_as_predicted(whole):
@@ -73,7 +72,7 @@ def test_where_nodes_are_not_known_there_is_no_table_of_them():
 
 
 def test_a_strategy_without_a_scaling_model_says_why():
-    runs = [*made.seeded((1, 2, 4), ("horovod",)), *made.seeded((1, 2), ("mirrored",))]
+    runs = [*synthetic.seeded((1, 2, 4), ("horovod",)), *synthetic.seeded((1, 2), ("mirrored",))]
     text = terminal(Document("made", (section(runs),)), 200)
     assert "No scaling model of mirrored: a scaling model takes 3 different numbers" in text
 
@@ -87,7 +86,6 @@ def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
         assert sorted(set(marks)) == ["measured", "predicted"]
         assert set(filled) == {"measured"}
         assert len(filled) == marks.count("measured")
-    assert time_figure(analyse("made", made.seeded((1, 2)))) is None
 
 
 def test_the_section_is_written_in_every_form(whole):
@@ -107,7 +105,7 @@ def test_of_very_many_series_some_are_told_of_and_the_others_counted():
     runs = [
         run
         for batch in range(7)
-        for run in made.seeded((1, 2, 4), seeds=1, swept={"train.batch_size": batch})
+        for run in synthetic.seeded((1, 2, 4), seeds=1, swept={"train.batch_size": batch})
     ]
     found = section(runs)
     drawn = next(block for block in found.blocks if isinstance(block, Drawing)).figure

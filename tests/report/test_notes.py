@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.notes import notes
 from scalestudy.study.records import RankRecord
 
 
 def test_the_method_of_the_intervals_has_its_sources():
-    (method,) = [note for note in notes(analyse("made", made.seeded())) if note.startswith("Intervals")]
+    (method,) = [note for note in notes(analyse("made", synthetic.seeded())) if note.startswith("Intervals")]
     for source in ("Hoefler and Belli, SC15", "Fisher 1935", "Montgomery, chapter 4", "Anscombe 1948"):
         assert source in method
 
@@ -18,16 +18,18 @@ def test_the_method_of_the_intervals_has_its_sources():
 def test_when_where_and_in_which_order_runs_were_taken_is_there(order):
     runs = [
         replace(run, result=run.result.model_copy(update={"order": order, "hosts": ["node07", "node08"]}))
-        for run in made.seeded((1, 2))
+        for run in synthetic.seeded((1, 2))
     ]
     (note,) = [note for note in notes(analyse("made", runs)) if "node07, node08" in note]
     assert f'"{order}"' in note and "2026-01-02" in note
-    assert not any(f'"{order}"' in note for note in notes(analyse("made", made.seeded((1, 2)))))
+    assert not any(f'"{order}"' in note for note in notes(analyse("made", synthetic.seeded((1, 2)))))
 
 
 def test_the_margin_the_direction_and_chance_are_told():
     runs = [
-        made.run("horovod", n, s, metric="mse", quality=0.02, chance=0.19) for n in (1, 2) for s in (0, 1)
+        synthetic.run("horovod", n, s, metric="mse", quality=0.02, chance=0.19)
+        for n in (1, 2)
+        for s in (0, 1)
     ]
     told = notes(analyse("made", runs))
     (quality,) = [note for note in told if note.startswith("Quality is")]
@@ -40,7 +42,7 @@ def test_the_margin_the_direction_and_chance_are_told():
 
 
 def weights_of(*recorded):
-    runs = [made.run("horovod", 1, seed) for seed in range(len(recorded))]
+    runs = [synthetic.run("horovod", 1, seed) for seed in range(len(recorded))]
     updated = [
         replace(run, result=run.result.model_copy(update={"weights": weights, "input_scaling": scaling}))
         for run, (weights, scaling) in zip(runs, recorded, strict=True)
@@ -65,7 +67,7 @@ def test_weights_and_an_input_that_they_were_not_trained_on_are_told():
 
 def arithmetic_of(*recorded):
     """Notes on runs of which each recorded this precision and determinism."""
-    runs = [made.run("horovod", 1, seed) for seed in range(len(recorded))]
+    runs = [synthetic.run("horovod", 1, seed) for seed in range(len(recorded))]
     updated = [
         replace(run, result=run.result.model_copy(update={"precision": precision, "deterministic": known}))
         for run, (precision, known) in zip(runs, recorded, strict=True)
@@ -92,7 +94,7 @@ def test_runs_that_differ_in_determinism_are_told_apart():
 
 
 def test_chance_is_not_spoken_of_where_no_run_recorded_it():
-    assert not any("One answer" in note for note in notes(analyse("made", made.seeded())))
+    assert not any("One answer" in note for note in notes(analyse("made", synthetic.seeded())))
 
 
 def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
@@ -100,7 +102,7 @@ def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
         rank=0, size=1, local_rank=0, host="n1", pid=1, placement_source="slurm", cpus=[0], threads=1,
         devices=[], versions={},
     )  # fmt: skip
-    runs = made.seeded()
+    runs = synthetic.seeded()
 
     def about(shared):
         with_rank = [
@@ -120,7 +122,7 @@ def about_gpus(*devices, uuids=("GPU-a",)):
             rank=0, size=1, local_rank=0, host="n1", pid=1, placement_source="alone", cpus=[0], threads=1,
             devices=names, device_uuids=list(uuids), versions={},
         ),))
-        for run, names in zip(made.seeded(), devices, strict=False)
+        for run, names in zip(synthetic.seeded(), devices, strict=False)
     ]  # fmt: skip
     return [note for note in notes(analyse("made", runs)) if "unlike GPUs" in note]
 
@@ -134,7 +136,7 @@ def test_runs_on_gpus_of_several_kinds_are_told():
 
 
 def test_a_run_without_its_model_is_named_with_the_reason():
-    whole, lost = made.seeded()[:2]
+    whole, lost = synthetic.seeded()[:2]
     lost = replace(lost, result=lost.result.model_copy(update={"model_missing": "OSError: No space left"}))
     (note,) = [note for note in notes(analyse("made", [whole, lost])) if "model is missing" in note]
     assert f"{lost.result.name} (OSError: No space left)" in note
@@ -149,7 +151,7 @@ def test_a_run_without_its_model_is_named_with_the_reason():
     ],
 )  # fmt: skip
 def test_float32_on_gpus_with_tf32_is_noted_since_it_flatters_efficiency(precision, device, noted):
-    run = made.run("horovod")
+    run = synthetic.run("horovod")
     gpu = {"devices": [device], "device_uuids": ["GPU-0"]}
     ranks = tuple(rank.model_copy(update=gpu) for rank in run.ranks)
     result = run.result.model_copy(update={"precision": precision})

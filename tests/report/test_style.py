@@ -1,4 +1,4 @@
-"""Colours that every reader tells apart, and shapes and dashes beside them.
+"""Colours that every reader tells apart, and shapes beside them.
 
 Colour vision deficiencies as Machado, Oliveira and Fernandes, "A physiologically-based model for simulation
 of color vision deficiency" (IEEE TVCG 15, 2009), simulate them, at full severity on linear RGB; differences
@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from scalestudy.report.style import COLOURS, DASHES, ramp, series_dashes, series_style
+from scalestudy.report.style import COLOURS, ramp, series_style
 from scalestudy.study.strategies import REGISTRY, traits
 
 VISIONS = {
@@ -72,12 +72,6 @@ def test_neighbours_on_the_ramp_of_counts_are_told_apart(vision):
     assert min(distance(a, b, vision) for a, b in pairwise(colours)) > CLEAR
 
 
-def test_strategies_differ_in_shape_and_dash_too():
+def test_strategies_differ_in_shape_too():
     names = REGISTRY.built_in()
     assert len(set(series_style(names, names, by_strategy=True)[1])) == len(names)
-    assert len(set(series_dashes(names, by_strategy=True))) == len(names)
-    assert series_dashes(["native", "horovod"], True) == series_dashes(["horovod", "native"], True)[::-1]
-
-
-def test_a_series_alone_is_a_plain_line():
-    assert series_dashes(["horovod"], by_strategy=True) == [DASHES[0]] == [(1, 0)]

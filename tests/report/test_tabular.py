@@ -2,17 +2,20 @@ import csv
 import io
 import json
 import math
+from io import BytesIO
 
+import polars as pl
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.table import columns
-from scalestudy.report.tabular import to_csv, to_json
+from scalestudy.analysis.table import as_frame, columns, runs_table
+from scalestudy.report.formats import Medium
+from scalestudy.report.tabular import PARQUET, PARQUET_RUNS, to_csv, to_json
 
 
 def test_csv_holds_the_contract_and_nothing_else():
-    findings = analyse("made", made.oversubscribed())
+    findings = analyse("made", synthetic.oversubscribed())
     rows = list(csv.DictReader(io.StringIO(to_csv(findings.rows))))
     assert list(rows[0]) == columns()
     assert [row["workers"] for row in rows] == ["1", "2", "4"]
@@ -26,14 +29,14 @@ def test_csv_of_nothing_is_its_header():
 
 
 def test_csv_keeps_awkward_values_whole():
-    runs = [made.run(swept={"train.note": 'a,"b"\nc', "train.xla": True})]
+    runs = [synthetic.run(swept={"train.note": 'a,"b"\nc', "train.xla": True})]
     (row,) = csv.DictReader(io.StringIO(to_csv(analyse("made", runs).rows)))
     assert row["train.note"] == 'a,"b"\nc'
     assert row["train.xla"] == "true"
 
 
 def test_json_has_a_version_notes_advice_and_states():
-    document = json.loads(to_json(analyse("made", made.seeded(), made.unfinished())))
+    document = json.loads(to_json(analyse("made", synthetic.seeded(), synthetic.unfinished())))
     assert document["schema_version"] == 1
     assert document["rows"][0]["seeds"] == [0, 1, 2]
     advice = document["advice"]
@@ -49,14 +52,16 @@ def test_json_has_a_version_notes_advice_and_states():
 
 
 def test_json_is_strict_even_for_diverged_runs():
-    runs = [made.run(quality=math.nan), made.run("horovod", 2, quality=math.inf, throughput=0.0)]
+    runs = [synthetic.run(quality=math.nan), synthetic.run("horovod", 2, quality=math.inf, throughput=0.0)]
     document = json.loads(to_json(analyse("made", runs)), parse_constant=lambda name: 1 / 0)
     assert [row["quality"] for row in document["rows"]] == [None, None]
 
 
 def test_json_tells_what_each_verdict_is_and_which_way_is_better():
     runs = [
-        made.run("horovod", n, s, metric="mse", quality=0.1 * n + 0.001 * s) for n in (1, 2) for s in (0, 1)
+        synthetic.run("horovod", n, s, metric="mse", quality=0.1 * n + 0.001 * s)
+        for n in (1, 2)
+        for s in (0, 1)
     ]
     document = json.loads(to_json(analyse("made", runs)))
     assert [found["verdict"] for found in document["quality"]] == ["reference", "worse"]
@@ -66,13 +71,13 @@ def test_json_tells_what_each_verdict_is_and_which_way_is_better():
 
 @pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+cmd", "-1+cmd", "@SUM(A1)", "\t=1"])
 def test_a_text_is_no_formula_in_a_spreadsheet(text):
-    runs = [made.run(swept={"train.note": text})]
+    runs = [synthetic.run(swept={"train.note": text})]
     (row,) = csv.DictReader(io.StringIO(to_csv(analyse("made", runs).rows)))
     assert row["train.note"] == f"'{text}"
 
 
 def test_json_holds_the_scaling_model_of_each_series_with_its_predictions():
-    document = json.loads(to_json(analyse("made", made.seeded((1, 2, 4, 8, 16), ("horovod",)))))
+    document = json.loads(to_json(analyse("made", synthetic.seeded((1, 2, 4, 8, 16), ("horovod",)))))
     (model,) = document["scaling"]
     assert model["terms"].keys() == {"compute", "fixed"}
     assert (model["work"], model["update"], model["lack_of_fit"]) == ("strong", "growing", False)
@@ -82,4 +87,19 @@ def test_json_holds_the_scaling_model_of_each_series_with_its_predictions():
 
 
 def test_two_counts_have_no_scaling_model_in_json():
-    assert json.loads(to_json(analyse("made", made.seeded((1, 2)))))["scaling"] == []
+    assert json.loads(to_json(analyse("made", synthetic.seeded((1, 2)))))["scaling"] == []
+
+
+def parquet(form, findings):
+    return pl.read_parquet(BytesIO(form.render(findings, Medium())))
+
+
+def test_tables_come_back_from_parquet_with_their_types():
+    runs = synthetic.seeded((1, 2), ("horovod",), seeds=2, swept={"train.batch_size": 8})
+    findings = analyse("made", runs)
+    table = parquet(PARQUET, findings)
+    assert table.equals(as_frame(findings.rows))
+    assert table.schema["workers"] == table.schema["train.batch_size"] == pl.Int64
+    assert parquet(PARQUET_RUNS, findings).equals(runs_table(findings.runs))
+    empty = parquet(PARQUET, analyse("made", []))
+    assert empty.height == 0 and "speedup" in empty.columns

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-import made
+import synthetic
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.write import render, write_report
 from scalestudy.util.errors import UserError
@@ -10,7 +10,9 @@ from scalestudy.util.errors import UserError
 
 @pytest.fixture
 def folder(tmp_path):
-    return made.write(tmp_path / "study", "made", made.seeded((1, 2), ("horovod",)), made.unfinished())
+    return synthetic.write(
+        tmp_path / "study", "made", synthetic.seeded((1, 2), ("horovod",)), synthetic.unfinished()
+    )
 
 
 def test_a_report_is_a_page_two_tables_and_its_figures(folder, tmp_path):
@@ -38,8 +40,8 @@ def test_a_report_is_replaced_when_written_again(folder):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    runs = made.seeded((1, 2, 4, 6, 8), ("horovod",), seeds=1)
-    return made.write(tmp_path_factory.mktemp("many") / "study", "made", runs)
+    runs = synthetic.seeded((1, 2, 4, 6, 8), ("horovod",), seeds=1)
+    return synthetic.write(tmp_path_factory.mktemp("many") / "study", "made", runs)
 
 
 @pytest.mark.parametrize("name", FORMATS.built_in())

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from made_document import document
 from scalestudy.report.write_document import write_document
+from synthetic_document import document
 
 
 @pytest.mark.parametrize(("form", "name", "start"), [

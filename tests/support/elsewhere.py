@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scalestudy.analysis.runs import Run, Source
+from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.study.records import EpochOutcome, Outcome
 
 
@@ -21,7 +21,7 @@ def foreign(
         workers=workers, **known,
     )  # fmt: skip
     records = tuple(EpochOutcome(epoch=i, train_seconds=seconds) for i, seconds in enumerate(epochs, start=1))
-    return Run(outcome, records, source=Source(file, (line, line)))
+    return Run(outcome, records, source=RunSource(file, (line, line)))
 
 
 def cassava() -> list[Run]:

@@ -1,6 +1,6 @@
 """Larger runs of synthetic studies, as they are expected from one worker."""
 
-import made
+import synthetic
 from scalestudy.analysis.runs import Run
 from scalestudy.features.advise.larger_runs import LargerRuns, larger_runs
 from scalestudy.features.advise.network import KnownNetwork, StatedLink
@@ -16,14 +16,14 @@ FAST = KnownNetwork(
 def on_gpu(run: Run) -> Run:
     """The same run, on a GPU."""
     ranks = tuple(rank.model_copy(update={"devices": ["/device:GPU:0"]}) for rank in run.ranks)
-    return made.Run(run.result, run.epochs, run.folder, ranks)
+    return synthetic.Run(run.result, run.epochs, run.folder, ranks)
 
 
 def evenly(run: Run) -> Run:
     """The same run, whose epochs took the same time."""
     spent = {"train_seconds": run.result.training_seconds / len(run.epochs), "input_seconds": 0.0}
     epochs = tuple(epoch.model_copy(update=spent) for epoch in run.epochs)
-    return made.Run(run.result, epochs, run.folder, run.ranks)
+    return synthetic.Run(run.result, epochs, run.folder, run.ranks)
 
 
 def point(strategy: str, workers: int = 2, **train: object) -> Point:
@@ -40,5 +40,5 @@ def point(strategy: str, workers: int = 2, **train: object) -> Point:
 def unet(most: int = 14, network: KnownNetwork = FAST) -> list[LargerRuns]:
     """The published U-Net study, expected from its runs of one worker; 8 epochs that took the same time."""
     # Runs of several workers say which counts were measured, and nothing else.
-    runs = [on_gpu(evenly(run)) for run in made.published()]
+    runs = [on_gpu(evenly(run)) for run in synthetic.published()]
     return larger_runs([point("native"), point("horovod")], runs, network, most=most)[0]

@@ -1,13 +1,13 @@
 """Runs of one worker whose epochs took a given time."""
 
-import made
+import synthetic
 from scalestudy.features.advise.one_worker import one_worker
 from scalestudy.study.records import EpochRecord
 
 
 def timed(seconds, *, batch=16, samples=160, seed=0, waited=0.0, resumed=()):
     """A run whose epochs took so long."""
-    run = made.run("horovod", 1, seed, epochs=len(seconds), samples=samples)
+    run = synthetic.run("horovod", 1, seed, epochs=len(seconds), samples=samples)
     records = tuple(
         EpochRecord(
             epoch=number, steps=-(-samples // batch), samples=samples, learning_rate=0.1, loss=1.0,
@@ -17,7 +17,7 @@ def timed(seconds, *, batch=16, samples=160, seed=0, waited=0.0, resumed=()):
         for number, spent in enumerate(seconds, start=1)
     )  # fmt: skip
     result = run.result.model_copy(update={"per_worker_batch": batch, "global_batch": batch})
-    return made.Run(result, records)
+    return synthetic.Run(result, records)
 
 
 def one(runs, epochs=10, steps=None):

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side
 
@@ -14,7 +14,7 @@ def side(name, speeds, *, base=100.0, seeds=3, noise=0.01, quality=0.95, asked=N
     # What a seed shares is the same on every side.
     shared = [random.Random(number).gauss(0, 0.02) for number in range(seeds)]
     runs = [
-        made.run(
+        synthetic.run(
             strategy,
             workers,
             number,
@@ -34,7 +34,7 @@ def side(name, speeds, *, base=100.0, seeds=3, noise=0.01, quality=0.95, asked=N
 def two_counts(name: str, factor: float = 1.0, seeds: int = 3, **asked: Any) -> Side:
     """Horovod on one worker and on two, `factor` times as fast as others."""
     runs = [
-        made.run(
+        synthetic.run(
             "horovod",
             n,
             seed,

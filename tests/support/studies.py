@@ -10,13 +10,14 @@ from typing import Any
 import paths
 from clusters import Cluster
 from scalestudy.analysis.costs import COLUMNS
-from scalestudy.analysis.table import PAID
+from scalestudy.analysis.table import columns
 
 TIMES = (
     "throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training",
     "wall_seconds", "speedup_wall",
 )  # fmt: skip
 """Columns of the report that are measured times, or follow from them."""
+PAID = columns()[columns().index("cost") : columns().index("worst_quality")]
 ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *COLUMNS, *PAID} - {
     "flops_per_sample"
 }

@@ -1,6 +1,6 @@
 """Rows of a study, each of three seeds that hardly differ."""
 
-import made
+import synthetic
 
 LONG = 200_000
 """Samples of an epoch with which start-up does not count."""
@@ -9,7 +9,7 @@ LONG = 200_000
 def several(strategy, workers, throughput, quality=0.95, swept=None, samples=LONG, **options):
     """Three seeds that hardly differ."""
     return [
-        made.run(
+        synthetic.run(
             strategy,
             workers,
             seed,

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-import made
+import synthetic
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.features.proposal.attempts import Work
@@ -29,7 +29,7 @@ def on_gpus(run: Run) -> Run:
         "usage_of": "run", "flops_per_sample": 1.25e9,
     }  # fmt: skip
     ranks = tuple(
-        made.rank(count).model_copy(
+        synthetic.rank(count).model_copy(
             update={
                 "rank": rank, "host": f"node{rank // ON_A_NODE:02}", "devices": ["NVIDIA A100-SXM4-40GB"],
                 "device_uuids": [f"GPU-{rank}"], "driver": "550.1",
@@ -43,26 +43,26 @@ def on_gpus(run: Run) -> Run:
 @cache
 def full() -> Findings:
     """Two strategies, four counts over two nodes, three seeds, both ways to count a batch."""
-    growing = made.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
+    growing = synthetic.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
     fixed = [
         Run(run.result.model_copy(update={"global_batch": 16, "per_worker_batch": 16 // run.result.workers}))
-        for run in made.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "global"}, serial=0.06)
+        for run in synthetic.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "global"}, serial=0.06)
     ]
     runs = [on_gpus(run) for run in [*growing, *fixed]]
-    return analyse("full study", runs, made.plan(runs))
+    return analyse("full study", runs, synthetic.plan(runs))
 
 
 @cache
 def small() -> Findings:
     """One strategy on one worker and on two, one seed."""
-    runs = [made.run("native", workers, throughput=90.0 * workers) for workers in (1, 2)]
-    return analyse("small", runs, made.plan(runs))
+    runs = [synthetic.run("native", workers, throughput=90.0 * workers) for workers in (1, 2)]
+    return analyse("small", runs, synthetic.plan(runs))
 
 
 @cache
 def nothing() -> Findings:
     """No run has finished."""
-    return analyse("nothing", [], made.unfinished())
+    return analyse("nothing", [], synthetic.unfinished())
 
 
 def subject(findings: Findings, options: RequestOptions | None = None, work: Work = WORK) -> ProposalSubject:

@@ -1,17 +1,11 @@
-"""Means and differences of rows whose runs come in randomised blocks.
+"""Means and differences of rows whose runs come in randomised blocks: row + block + error.
 
-A block is what all rows share in one round of the study: its seed (split, initial weights) and its hour
-(heat, other users, the network). Runs are modelled as row + block + error, a randomised block design (Fisher,
-"The design of experiments", 1935; Montgomery, "Design and analysis of experiments", chapter 4), so two rows
-are compared within blocks: drift and seeds cancel, and the order inside of a block is random.
-
-Two or three blocks tell little about the spread of one pair of rows: Student's factor is 12.7 or 4.3. The
-residual of the whole design has (rows - 1)(blocks - 1) degrees of freedom, so it is what counts, unless the
-pair's own variance is larger. A row whose residual the others' do not explain (an F test at 1 %, by
-Bonferroni; Cochran 1941) leaves the design and keeps its own variance. `tests/analysis/test_coverage.py`
-simulates drift, shared hours, heavy tails and rows of unequal spread, and says how often intervals hold: on
-the whole as claimed, and less often of a row that spreads some three times as far as the others, which few
-blocks cannot show.
+Runs of one seed (split, initial weights, hour) are a block, so rows are compared within blocks: drift and
+seeds cancel (Fisher, "The design of experiments", 1935; Montgomery, "Design and analysis of experiments",
+chapter 4). The residual of the whole design counts, with (rows - 1)(blocks - 1) degrees of freedom, unless
+the pair's own variance is larger. A row whose residual the others' do not explain (an F test at 1 %, by
+Bonferroni; Cochran 1941) leaves the design. `tests/analysis/test_coverage.py` simulates how often intervals
+hold.
 """
 
 import math
@@ -20,8 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from scalestudy.analysis.scales import Scale
-from scalestudy.analysis.statistics import NOTHING, Contrast, Estimate, student
+from scalestudy.analysis.statistics import NOTHING, Contrast, Estimate, Scale, student
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,20 +1,28 @@
 """What a row cost: utilisation, memory, energy, hours, bytes moved, and the share of its devices' peak.
 
 Each is a mean over the row's runs, and blank as soon as one of them has not told it.
+
+The largest per-worker batch that would still fit is estimated from runs of several batch sizes. What a batch
+holds (its activations) grows with it, the rest (weights, optimizer, the framework) does not: memory is a line
+in the batch size, fitted by least squares, and ends where the device's memory does. On GPUs it is what the
+framework had given to tensors, on CPUs a process's resident memory, against its share of the node's.
 """
 
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from math import floor
+from statistics import fmean
+from typing import Literal
 
-from scalestudy.analysis.gpus import energy_of, gpu_memory_of, gpu_percent_of, whole
-from scalestudy.analysis.means import largest_of, mean_of, sum_of
 from scalestudy.analysis.peaks import Peak, peak_of
-from scalestudy.analysis.runs import Run, sense_of
+from scalestudy.analysis.runs import Key, Run, sense_of
 from scalestudy.study.strategies import is_timed
 
 JOULES = 3600.0
 """Of a watt-hour."""
+BATCH_SIZE = "train.batch_size"
 
 
 @dataclass(frozen=True)
@@ -66,42 +74,37 @@ class Costs:
 
 
 COLUMNS = tuple(field.name for field in fields(Costs))
-WORDS = ("energy_of", "unmeasured")
-"""Columns that are texts."""
-
-
-def record_of(costs: Costs) -> dict[str, Any]:
-    """Its values by column."""
-    return {name: getattr(costs, name) for name in COLUMNS}
 
 
 def costs_of(runs: Sequence[Run], largest_batch: int | None = None) -> Costs:
     """What the runs of a row cost, in the mean; `largest_batch` is known from other rows too."""
     results = [run.result for run in runs]
-    gpu, cpu = energy_of(runs), _node_mean(runs, "cpu_joules")
-    watt_hours = sum(known) / JOULES if (known := [each for each in (gpu, cpu) if each is not None]) else None
-    names = [name for name, value in (("gpus", gpu), ("cpus", cpu)) if value is not None]
+    gpus = [use for result in results for use in result.gpus]
+    energies = {"gpus": _total(runs, "gpus", "joules"), "cpus": _total(runs, "nodes", "cpu_joules")}
+    counted = {name: joules for name, joules in energies.items() if joules is not None}
+    watt_hours = sum(counted.values()) / JOULES if counted else None
     flops, peak = mean_of(result.flops_per_sample for result in results), peak_of(runs)
-    rate = mean_of(result.throughput for result in results) if is_timed(results[0].implementation) else None
+    timed = is_timed(results[0].implementation)
+    rate = mean_of(result.throughput for result in results) if timed else None
     reached = None if flops is None or rate is None else flops * rate
-    devices = _devices(runs)
+    devices = results[0].workers if timed else 1  # all virtual workers are computed on one in turn
     return Costs(
-        gpu_percent=gpu_percent_of(runs),
-        gpu_joules=gpu,
+        gpu_percent=mean_of(use.percent for use in gpus),
+        gpu_joules=energies["gpus"],
         cpu_percent=mean_of(mean_of(result.cpu_percent) for result in results),
         peak_memory_bytes=largest_of(largest_of(result.peak_memory_bytes) for result in results),
-        gpu_memory_bytes=gpu_memory_of(runs),
-        cpu_joules=cpu,
+        gpu_memory_bytes=largest_of(use.allocated_bytes for use in gpus),
+        cpu_joules=energies["cpus"],
         watt_hours=watt_hours,
-        energy_of=" + ".join(names) or None,
+        energy_of=" + ".join(counted) or None,
         watt_hours_per_quality=_per_quality(runs, watt_hours),
         node_hours=mean_of(_hours(run, len(run.result.nodes) or None) for run in runs),
         device_hours=mean_of(_hours(run, devices) for run in runs),
-        network_sent_bytes=_node_mean(runs, "sent_bytes"),
-        network_received_bytes=_node_mean(runs, "received_bytes"),
-        loopback_bytes=_node_mean(runs, "loopback_bytes"),
-        read_bytes=_process_mean(runs, "read_bytes"),
-        written_bytes=_process_mean(runs, "written_bytes"),
+        network_sent_bytes=_total(runs, "nodes", "sent_bytes"),
+        network_received_bytes=_total(runs, "nodes", "received_bytes"),
+        loopback_bytes=_total(runs, "nodes", "loopback_bytes"),
+        read_bytes=_total(runs, "processes", "read_bytes"),
+        written_bytes=_total(runs, "processes", "written_bytes"),
         flops_per_sample=flops,
         flops_per_second=reached,
         peak_flops_per_second=peak.value,
@@ -111,27 +114,44 @@ def costs_of(runs: Sequence[Run], largest_batch: int | None = None) -> Costs:
     )
 
 
-def _devices(runs: Sequence[Run]) -> int:
-    """Devices that computed: one a worker, save where all workers are computed on one in turn."""
-    result = runs[0].result
-    return result.workers if is_timed(result.implementation) else 1
+def _known(values: Iterable[float | None]) -> list[float]:
+    """The values; none if one of them is unknown."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return known if len(known) == len(every) else []
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Their mean; None if there are none, or if one of them is unknown."""
+    known = _known(values)
+    return fmean(known) if known else None
+
+
+def largest_of(values: Iterable[float | None]) -> float | None:
+    """The largest; None likewise."""
+    return max(_known(values), default=None)
+
+
+def _total(runs: Sequence[Run], of: Literal["gpus", "nodes", "processes"], name: str) -> float | None:
+    """Mean over runs of the sum over their devices, nodes or processes.
+
+    Blank for a resumed run that knows its last process only.
+    """
+    sums = []
+    for run in runs:
+        known = _known(getattr(use, name) for use in getattr(run.result, of))
+        sums.append(sum(known) if known and _is_whole(run) else None)
+    return mean_of(sums)
+
+
+def _is_whole(run: Run) -> bool:
+    """Whether what a run says it used is of all of its processes, those before a restart included."""
+    return not run.result.restarts or run.result.usage_of == "run"
 
 
 def _hours(run: Run, count: int | None) -> float | None:
     wall = run.result.wall_seconds
     return None if count is None or wall is None else count * wall / 3600
-
-
-def _node_mean(runs: Sequence[Run], name: str) -> float | None:
-    return mean_of(
-        sum_of(getattr(node, name) for node in run.result.nodes) if whole(run) else None for run in runs
-    )
-
-
-def _process_mean(runs: Sequence[Run], name: str) -> float | None:
-    return mean_of(
-        sum_of(getattr(use, name) for use in run.result.processes) if whole(run) else None for run in runs
-    )
 
 
 def _per_quality(runs: Sequence[Run], watt_hours: float | None) -> float | None:
@@ -148,7 +168,7 @@ def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
     reasons = {
         f"{name}: {why}": None for run in runs for rank in run.ranks for name, why in rank.unmeasured.items()
     }
-    if not all(map(whole, runs)):
+    if not all(map(_is_whole, runs)):
         reasons["energy and bytes: of a resumed run only the last process is known"] = None
     uncounted = sorted({name for run in runs for name in run.result.flops_uncounted})
     if uncounted:
@@ -156,3 +176,48 @@ def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
     if flops is not None and peak.reason:
         reasons[f"mfu: {peak.reason}"] = None
     return "; ".join(reasons) or None
+
+
+def largest_batches(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, int]:
+    """Of each row that differs from others in nothing but its batch size; others have none."""
+    alike: dict[Key, list[Key]] = {}
+    for key in groups:
+        swept = {name: value for name, value in key.swept.items() if name != BATCH_SIZE}
+        rest = Key(key.strategy, key.workers, json.dumps(swept, sort_keys=True, default=str))
+        alike.setdefault(rest, []).append(key)
+    batches: dict[Key, int] = {}
+    for keys in alike.values():
+        if (batch := largest_batch([run for key in keys for run in groups[key]])) is not None:
+            batches |= dict.fromkeys(keys, batch)
+    return batches
+
+
+def largest_batch(runs: Sequence[Run]) -> int | None:
+    """The same of some runs; None with fewer than two batch sizes, or where memory grows with none."""
+    known = [
+        (batch, used, limit)
+        for batch, (used, limit) in ((run.result.per_worker_batch, _memory(run)) for run in runs)
+        if batch and used and limit
+    ]
+    if len(known) < len(runs) or len({batch for batch, _, _ in known}) < 2:
+        return None
+    mean_batch, mean_used = fmean(batch for batch, _, _ in known), fmean(used for _, used, _ in known)
+    spread = sum((batch - mean_batch) ** 2 for batch, _, _ in known)
+    slope = sum((batch - mean_batch) * (used - mean_used) for batch, used, _ in known) / spread
+    fixed = mean_used - slope * mean_batch
+    limit = min(limit for _, _, limit in known)
+    if slope <= 0 or fixed >= limit:
+        return None
+    return max(floor((limit - fixed) / slope), *(batch for batch, used, _ in known if used <= limit))
+
+
+def _memory(run: Run) -> tuple[float | None, float | None]:
+    """Bytes used, and bytes there are, where they are scarcest."""
+    if gpus := run.result.gpus:
+        limits = _known(use.memory_total_bytes for use in gpus)
+        return largest_of(use.allocated_bytes for use in gpus), min(limits, default=None)
+    limits = _known(rank.memory_limit_bytes for rank in run.ranks)
+    if not limits:
+        return None, None
+    processes = max(Counter(rank.host for rank in run.ranks).values())
+    return largest_of(run.result.peak_memory_bytes), min(limits) / processes

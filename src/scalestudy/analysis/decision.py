@@ -1,11 +1,9 @@
 """What a training on each row takes and costs, and which row to ask for.
 
-Rows are compared by what people pay, never by a strategy's own yardstick (Hoefler and Belli, SC15, 2015,
-rule 1): the time from the start of one training to its result, and that time multiplied by the units that the
-site bills. The reference is the cheapest one-worker row of the whole study whose model is as good as that of
-the best one. *Cost efficiency* is the reference's cost divided by a row's. The decision is the fastest row
-whose cost efficiency is at least the target, and whose quality does not seem worse. It is provisional as long
-as an interval leaves it open.
+Rows are compared by what people pay: time from start to result, and that time multiplied by the units
+billed (Hoefler and Belli, SC15, 2015, rule 1). The reference is the cheapest one-worker row whose model is
+as good as the best one's. *Cost efficiency* is the reference's cost divided by a row's. The decision is the
+fastest row whose cost efficiency is at least the target and whose quality does not seem worse.
 """
 
 from collections.abc import Mapping, Sequence

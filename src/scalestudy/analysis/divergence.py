@@ -27,7 +27,7 @@ COLLAPSED = 0.5
 FailureKind = Literal["diverged", "chance", "collapsed"]
 
 
-class Failure(NamedTuple):
+class FailedRun(NamedTuple):
     """How one run failed to learn, in words without a full stop."""
 
     seed: Seed
@@ -35,7 +35,7 @@ class Failure(NamedTuple):
     sentence: str
 
 
-def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[Failure]:
+def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
     """The runs of a row that failed to learn.
 
     Args:
@@ -52,7 +52,7 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[Failure]:
     for run in runs:
         failed = _failure(run, chance, floor, middle, sense, digits)
         if failed:
-            found.append(Failure(seed_of(run), *failed))
+            found.append(FailedRun(seed_of(run), *failed))
     return found
 
 

@@ -10,16 +10,32 @@ on what else the machine did.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from statistics import fmean
+from typing import Literal
 
 from scalestudy.analysis.blocks import Pooled, Values, contrast, mean, pooled
-from scalestudy.analysis.rates import Basis, rates
-from scalestudy.analysis.runs import Key, Run, sense_of, values_of
-from scalestudy.analysis.scales import LINEAR, LOGARITHM, Scale, decimals, exponential, quality_scale
-from scalestudy.analysis.statistics import NOTHING, Contrast, Estimate
-from scalestudy.study.metrics import Sense
-from scalestudy.study.strategies import is_timed
+from scalestudy.analysis.runs import Key, Run, Seed, sense_of, values_of
+from scalestudy.analysis.statistics import (
+    LINEAR,
+    LOGARITHM,
+    NOTHING,
+    Contrast,
+    Estimate,
+    Scale,
+    decimals,
+    exponential,
+    quality_scale,
+)
+from scalestudy.study.metrics import Sense, known
+from scalestudy.study.strategies import is_timed, references
 
 Groups = Mapping[Key, Sequence[Run]]
+Basis = Literal["throughput", "epoch", "training"]
+BASES: tuple[Basis, ...] = ("throughput", "epoch", "training")
+"""What speed-up is the ratio of: throughput in samples really processed. Numbers taken elsewhere may have
+none: then the mean time of an epoch, all but the first, or that of the whole training stands for it, on the
+assumption that all did the same work. One basis holds for all rows of a variant."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +141,7 @@ def measure(groups: Groups) -> Measures:
     """Measure every quantity over the rows of a study."""
     senses = {key: sense_of(runs) for key, runs in groups.items()}
     quality = _qualities(groups, senses)
-    found = rates(groups)
+    found = throughputs(groups)
     bases = {key: basis for key, (basis, _) in found.items()}
     throughput = _timed(groups, lambda run: run.result.throughput)
     of_throughput = all(basis == "throughput" for basis in bases.values())
@@ -147,6 +163,31 @@ def measure(groups: Groups) -> Measures:
 def oversubscription(runs: Sequence[Run]) -> str | None:
     """Why the timing of these runs says nothing about speed-up, or None."""
     return next((run.result.oversubscribed for run in runs if run.result.oversubscribed), None)
+
+
+def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
+    """The row that `key` is held against.
+
+    Its own strategy's on one worker, else plain training's; where neither was run, its own strategy's with
+    the fewest workers, if it has several. Only rows of the same engine with the same other swept values
+    count, and where `timed`, none that was oversubscribed.
+    """
+    alike = groups.get(key) or next((groups[row] for row in groups if row.strategy == key.strategy), ())
+    engine = alike[0].result.engine if alike else None
+
+    def is_usable(row: Key) -> bool:
+        return not timed or not oversubscription(groups[row])
+
+    for strategy in (key.strategy, *references(engine)):
+        single = key.with_(strategy, 1)
+        if single in groups and groups[single][0].result.engine == engine and is_usable(single):
+            return single
+    own = [
+        row for row in groups if (row.strategy, row.variant) == (key.strategy, key.variant) and is_usable(row)
+    ]
+    if len(own) < 2 or key.with_(key.strategy, 1) in groups:
+        return None
+    return min(own, key=lambda row: row.workers)
 
 
 def is_virtual(runs: Sequence[Run]) -> bool:
@@ -190,3 +231,53 @@ def _digits(groups: Groups, quality: Measure) -> dict[Key, int]:
         values = [value for key in keys for value in quality.values[key].values()]
         digits |= dict.fromkeys(keys, decimals(quality.scales[keys[0]], values))
     return digits
+
+
+def metric_of(runs: Sequence[Run], name: str) -> Estimate:
+    """Mean of a metric over a row's runs, its interval from their own spread; nothing where one lacks it."""
+    values = [run.result.validation.get(name) for run in runs]
+    found = [value for value in values if value is not None and isfinite(value)]
+    if len(found) < len(values) or not found:
+        return NOTHING
+    return mean(found, quality_scale(known(name).bounded, found))
+
+
+def throughputs(groups: Groups) -> dict[Key, tuple[Basis, dict[Seed, float]]]:
+    """Basis and values by seed of each row; no values where it is not known, or not finite and positive."""
+    variants: dict[str, dict[Key, Sequence[Run]]] = {}
+    for key, runs in groups.items():
+        variants.setdefault(key.variant, {})[key] = runs
+    found: dict[Key, tuple[Basis, dict[Seed, float]]] = {}
+    for members in variants.values():
+        basis = _basis(members)
+        found |= {key: (basis, _values(runs, basis)) for key, runs in members.items()}
+    return {key: found[key] for key in groups}
+
+
+def epoch_seconds(run: Run) -> float | None:
+    """Mean time of an epoch, all but the first, in seconds; None where one of them is not known."""
+    if run.epoch_seconds is not None:
+        return run.epoch_seconds
+    times = [epoch.train_seconds for epoch in run.epochs[1:]]
+    known = [time for time in times if time is not None]
+    return fmean(known) if known and len(known) == len(times) else None
+
+
+def _basis(members: Mapping[Key, Sequence[Run]]) -> Basis:
+    foreign = [runs for runs in members.values() if all(run.foreign for run in runs)]
+    if len(foreign) < len(members):  # ours are held to throughput, or to nothing
+        return "throughput"
+    known = {basis: sum(bool(_values(runs, basis)) for runs in foreign) for basis in BASES}
+    return max(BASES, key=lambda basis: known[basis])  # the first of equals
+
+
+def _values(runs: Sequence[Run], basis: Basis) -> dict[Seed, float]:
+    if basis == "throughput":
+        return values_of(runs, lambda run: run.result.throughput)
+    if basis == "epoch":
+        return values_of(runs, lambda run: _inverse(epoch_seconds(run)))
+    return values_of(runs, lambda run: _inverse(run.result.training_seconds))
+
+
+def _inverse(seconds: float | None) -> float | None:
+    return 1 / seconds if seconds else None

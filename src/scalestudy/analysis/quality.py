@@ -1,25 +1,21 @@
 """Does the model still learn as well? Quality held against the one-worker runs, by a margin.
 
-The question is one of non-inferiority: not whether there is any difference, which enough runs always show,
-but whether it is smaller than what one accepts. The 95 % interval of the difference, paired by seed, decides:
-wholly on the good side of the margin, no worse; wholly beyond it, worse; else it is not settled. Sources:
-Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1;
-ICH E9, "Statistical principles for clinical trials" (1998), section 3.3.2. `tests/analysis/test_quality.py`
-simulates how often each verdict errs.
+The 95 % interval of the difference, paired by seed, decides: wholly on the good side of the margin, no
+worse; wholly beyond it, worse; else it is not settled. Piaggio et al., "Reporting of noninferiority and
+equivalence randomized trials", JAMA 308 (2012), figure 1. `tests/analysis/test_quality.py` simulates how
+often each errs.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis.divergence import FailureKind, failures
-from scalestudy.analysis.measures import Measures
-from scalestudy.analysis.runs import Key, Run, engine_of_row, same_engine
+from scalestudy.analysis.measures import Measures, find_baseline
+from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.metrics import Better, Sense, gain
 from scalestudy.study.quality_margin import QualityMargin
-from scalestudy.study.strategies import references
 
 VerdictKind = Literal[
     "reference", "no-worse", "worse", "unclear", "no-reference", "no-direction",
@@ -78,23 +74,10 @@ def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) 
     return MARGIN * abs(reference)
 
 
-def find_reference(key: Key, groups: Mapping[Key, Sequence[Run]]) -> Key | None:
-    """The one-worker row of the same engine with the same other swept values.
-
-    Its timing does not matter here. Where there is none: the same strategy's with the fewest workers.
-    """
-    engine = engine_of_row(key, groups)
-    for strategy in (key.strategy, *references(engine)):
-        if same_engine(key.with_(strategy, 1), engine, groups):
-            return key.with_(strategy, 1)
-    alike = [other for other in groups if (other.strategy, other.variant) == (key.strategy, key.variant)]
-    return min(alike, key=lambda other: other.workers) if len(alike) > 1 else None
-
-
 def judge(
     key: Key, measures: Measures, margin: QualityMargin | None = None, reference: Key | None = None
 ) -> Verdict:
-    """Verdict on a row against `reference`, by default that of `find_reference`."""
+    """Verdict on a row against `reference`, by default that of `find_baseline`."""
     sense, digits = measures.senses[key], measures.digits[key]
     better = sense.better
     failed = _failed(key, measures)
@@ -102,7 +85,7 @@ def judge(
         return Verdict(*failed, seems_worse=True, digits=digits)
     if not measures.quality.values[key]:
         return Verdict("unknown", "not known", digits=digits)
-    reference = reference or find_reference(key, measures.groups)
+    reference = reference or find_baseline(key, measures.groups)
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
     unfit = _unfit(reference, measures)

@@ -2,13 +2,13 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scalestudy.analysis.epochs import Epochs, value_of
 from scalestudy.study.gallery_record import GalleryRecord
-from scalestudy.study.metrics import Better, Sense, known
+from scalestudy.study.metrics import Better, Sense, class_keys, known
 from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
 from scalestudy.study.state import State
 from scalestudy.study.strategies import position
@@ -16,7 +16,7 @@ from scalestudy.util.units import bytes_of
 
 
 @dataclass(frozen=True)
-class Source:
+class RunSource:
     """Where numbers that were taken elsewhere come from."""
 
     file: str
@@ -46,7 +46,7 @@ class Run:
     """What is wrong with its records of epochs, which are left out then."""
     gallery: GalleryRecord | None = None
     """A few validation samples with their prediction, if it has left them."""
-    source: Source | None = None
+    source: RunSource | None = None
     """Where the numbers come from; None for a run of ours."""
     epoch_seconds: float | None = None
     """Mean time of an epoch as the source says, where it does not list its epochs."""
@@ -128,11 +128,12 @@ def order(key: Key) -> tuple[Any, ...]:
 
     Numbers and sizes ("8 MiB") in the variant sort as numbers, before words.
     """
-    values = tuple((name, *_place(value)) for name, value in sorted(key.swept.items()))
+    values = tuple((name, *_value_order(value)) for name, value in sorted(key.swept.items()))
     return values, position(key.strategy), key.strategy, key.workers
 
 
-def _place(value: Any) -> tuple[int, float, str]:
+def _value_order(value: Any) -> tuple[int, float, str]:
+    """Sorts swept values: numbers and sizes ("8 MiB") as numbers, before words."""
     if isinstance(value, int | float):
         return 0, float(value), ""
     try:
@@ -147,17 +148,6 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     for run in runs:
         groups[key_of_run(run)].append(run)
     return {key: sorted(groups[key], key=_by_seed) for key in sorted(groups, key=order)}
-
-
-def engine_of_row(key: Key, groups: Mapping[Key, Sequence[Run]]) -> str | None:
-    """What computed a row, or rows of its strategy; None where nobody wrote it down."""
-    alike = groups.get(key) or next((groups[row] for row in groups if row.strategy == key.strategy), ())
-    return alike[0].result.engine if alike else None
-
-
-def same_engine(key: Key, engine: str | None, groups: Mapping[Key, Sequence[Run]]) -> bool:
-    """Whether there is such a row, computed by this engine: rows of different engines share no baseline."""
-    return key in groups and groups[key][0].result.engine == engine
 
 
 Seed = int | str
@@ -225,3 +215,13 @@ def metric_label(name: str) -> str:
         "auroc": "AUROC", "object_ap": "object AP", "ece": "ECE", "brier": "Brier score",
     }  # fmt: skip
     return known.get(name, name.replace("_", " ")) or "quality"
+
+
+def whole_metrics(runs: Sequence[Run]) -> list[str]:
+    """Names of the values that are not of one class, as they were first recorded."""
+    names: dict[str, None] = {}
+    for run in runs:
+        values = run.result.validation
+        of_classes = {key for name in values for key in class_keys(name, run.result.class_names)}
+        names |= dict.fromkeys(name for name in values if name not in of_classes)
+    return list(names)

@@ -6,10 +6,16 @@ T(n0) / T(n) and n0 T(n0) / (n T(n)).
 
 from dataclasses import dataclass
 
-from scalestudy.analysis.measures import Groups, Measure, Measures, is_virtual, oversubscription
-from scalestudy.analysis.runs import Key, engine_of_row, same_engine
+from scalestudy.analysis.measures import (
+    Groups,
+    Measure,
+    Measures,
+    find_baseline,
+    is_virtual,
+    oversubscription,
+)
+from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.study.strategies import references
 
 
 @dataclass(frozen=True)
@@ -41,25 +47,6 @@ class SpeedUp:
         return f"relative: against {self.baseline.label}, since there is no one-worker run to compare with"
 
 
-def find_baseline(key: Key, groups: Groups) -> Key | None:
-    """The row that `key` is held against.
-
-    Its own strategy's on one worker, else plain training's; where neither was run, its own strategy's with
-    the fewest workers, if it has several. Only rows of the same engine with the same other swept values
-    count, and none that was oversubscribed.
-    """
-    engine = engine_of_row(key, groups)
-    for strategy in (key.strategy, *references(engine)):
-        candidate = key.with_(strategy, 1)
-        if same_engine(candidate, engine, groups) and not oversubscription(groups[candidate]):
-            return candidate
-    own = [other for other in groups if (other.strategy, other.variant) == (key.strategy, key.variant)]
-    timed = [other for other in own if not oversubscription(groups[other])]
-    if len(timed) < 2 or key.with_(key.strategy, 1) in groups:
-        return None
-    return min(timed, key=lambda other: other.workers)
-
-
 def speed_up(key: Key, measures: Measures) -> SpeedUp:
     """Speed-up of a row over its baseline, from steady throughput and from total training time."""
     groups = measures.groups
@@ -69,7 +56,7 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     excluded = oversubscription(runs)
     if excluded:
         return _without(f"oversubscribed: {excluded}")
-    baseline = find_baseline(key, groups)
+    baseline = find_baseline(key, groups, timed=True)
     if baseline is None:
         return _without(_no_baseline(key, groups))
     if baseline == key:

@@ -1,44 +1,33 @@
 """The table of a study: one row a point without its seed, all of its runs summed up."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
-from scalestudy.analysis import costs
+from scalestudy.analysis.costs import COLUMNS as COSTS
+from scalestudy.analysis.costs import Costs, costs_of, largest_batches
 from scalestudy.analysis.divergence import chance_of, failures
-from scalestudy.analysis.largest_batch import largest_batches
-from scalestudy.analysis.measures import Measures, measure, oversubscription
+from scalestudy.analysis.measures import Basis, Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
-from scalestudy.analysis.rates import Basis
-from scalestudy.analysis.runs import Key, Run, grouped, sources
+from scalestudy.analysis.runs import Key, Run, grouped, sense_of, sources, swept_names
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.quality_margin import QualityMargin
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from scalestudy.analysis.decision import Price
     from scalestudy.analysis.time_to_target import ToTarget
 
 MEASURED = (
-    "throughput",
-    "training_seconds",
-    "speedup",
-    "efficiency",
-    "quality",
-    "speedup_training",
-    "efficiency_training",
-    "wall_seconds",
-    "speedup_wall",
-)
-"""Columns that come with `_low` and `_high`, in the table's order."""
-PAID = (
-    "cost", "cost_unit", "cost_efficiency", "cost_efficiency_low", "cost_efficiency_high", "pareto",
-    "marginal_efficiency", "runs_to_settle", "target_quality", "target_reached", "target_seconds",
-    "target_seconds_low", "target_seconds_high", "target_cost",
+    "throughput", "training_seconds", "speedup", "efficiency", "quality",
+    "speedup_training", "efficiency_training", "wall_seconds", "speedup_wall",
 )  # fmt: skip
-"""Columns of what a training takes and costs, and of the quality asked for."""
+"""Columns that come with `_low` and `_high`, in the table's order."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,7 @@ class Row:
     """Quality of one answer for everything: chance. None where it was not recorded."""
     verdict: Verdict
     oversubscribed: str | None
-    costs: costs.Costs
+    costs: Costs
     """Utilisation, memory, energy, hours, bytes and the share of the devices' peak."""
     rate: Estimate = NOTHING
     """What its speed-up is the ratio of: throughput, or what stands for it where that is not known."""
@@ -166,7 +155,7 @@ def _row(key: Key, measures: Measures, largest_batch: int | None, margin: Qualit
         constant_quality=chance_of(runs),
         verdict=judge(key, measures, margin),
         oversubscribed=oversubscription(runs),
-        costs=costs.costs_of(runs, largest_batch),
+        costs=costs_of(runs, largest_batch),
         rate=measures.rate.mean(key),
         basis=measures.bases[key],
         same_work=alike,
@@ -185,93 +174,143 @@ def _worst(runs: Sequence[Run], sense: Sense) -> float | None:
     return min(known, key=lambda quality: gain(quality, better))
 
 
+Kind = Literal["text", "whole", "float", "flag"]
+_Column = tuple[Kind, Callable[[Row], Any]]
+
+
+def _intervals(names: Sequence[str]) -> dict[str, _Column]:
+    ends = {"": "value", "_low": "low", "_high": "high"}
+    return {
+        f"{name}{ending}": ("float", partial(_end, name, end))
+        for name in names
+        for ending, end in ends.items()
+    }
+
+
+def _end(name: str, end: str, row: "Row") -> Any:
+    return getattr(row.measured(name), end)
+
+
+def _cost(name: str) -> _Column:
+    kinds: dict[str, Kind] = {"energy_of": "text", "unmeasured": "text", "largest_batch": "whole"}
+    return kinds.get(name, "float"), lambda row: getattr(row.costs, name)
+
+
+def _priced(get: "Callable[[Price], Any]", kind: Kind = "float") -> _Column:
+    return kind, lambda row: get(row.price) if row.price else None
+
+
+def _target(get: "Callable[[ToTarget], Any]", kind: Kind = "float") -> _Column:
+    return kind, lambda row: get(row.to_target) if row.to_target else None
+
+
+_COLUMNS: dict[str, _Column] = {
+    "strategy": ("text", lambda row: row.strategy),
+    "workers": ("whole", lambda row: row.workers),
+    "runs": ("whole", lambda row: row.runs),
+    "global_batch": ("whole", lambda row: row.global_batch),
+    **_intervals(MEASURED[:5]),
+    "metric": ("text", lambda row: row.metric),
+    **_intervals(MEASURED[5:]),
+    "oversubscribed": ("text", lambda row: row.oversubscribed),
+    "baseline": ("text", lambda row: row.speed.baseline.label if row.speed.baseline else None),
+    "implementation": ("text", lambda row: row.implementation),
+    "speedup_note": ("text", lambda row: row.speed.reason or row.speed.note),
+    "quality_note": ("text", lambda row: row.verdict.sentence),
+    "better": ("text", lambda row: row.sense.better),
+    "constant_quality": ("float", lambda row: row.constant_quality),
+    "communication": ("text", lambda row: row.communication),
+    **{name: _cost(name) for name in COSTS},
+    "cost": _priced(lambda price: price.cost.value),
+    "cost_unit": _priced(lambda price: f"{price.bill}-hours", "text"),
+    "cost_efficiency": _priced(lambda price: price.efficiency.value),
+    "cost_efficiency_low": _priced(lambda price: price.efficiency.low),
+    "cost_efficiency_high": _priced(lambda price: price.efficiency.high),
+    "pareto": _priced(lambda price: price.on_front, "flag"),
+    "marginal_efficiency": _priced(lambda price: price.marginal),
+    "runs_to_settle": _priced(lambda price: price.seeds, "whole"),
+    "target_quality": _target(lambda target: target.quality),
+    "target_reached": _target(lambda target: target.reached, "whole"),
+    "target_seconds": _target(lambda target: target.seconds.value),
+    "target_seconds_low": _target(lambda target: target.seconds.low),
+    "target_seconds_high": _target(lambda target: target.seconds.high),
+    "target_cost": _target(lambda target: target.cost.value),
+    "worst_quality": ("float", lambda row: row.worst_quality),
+    "failed_runs": ("whole", lambda row: row.failed_runs),
+    "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
+    "taken_from": ("text", lambda row: row.source),
+}
+"""Names that scripts rely on, in order; other swept names stand after the workers."""
+
+
 def columns(swept: Sequence[str] = ()) -> list[str]:
-    """Column names that scripts rely on, in order; `swept` are the other swept names."""
-    measured = [[column, f"{column}_low", f"{column}_high"] for column in MEASURED]
-    first = [name for group in measured[:5] for name in group]
-    last = [name for group in measured[5:] for name in group]
-    names = ["strategy", "workers", *swept, "runs", "global_batch", *first, "metric", *last]
-    return [
-        *names,
-        "oversubscribed",
-        "baseline",
-        "implementation",
-        "speedup_note",
-        "quality_note",
-        "better",
-        "constant_quality",
-        "communication",
-        *costs.COLUMNS,
-        *PAID,
-        "worst_quality",
-        "failed_runs",
-        "speedup_basis",
-        "taken_from",
-    ]
+    """Column names in order; `swept` are the other swept names."""
+    first, rest = list(_COLUMNS)[:2], list(_COLUMNS)[2:]
+    return [*first, *swept, *rest]
 
 
 def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Rows under the names of `columns`; numbers that are not finite become None."""
     names = sorted({name for row in rows for name in row.key.swept})
-    return [_record(row, names) for row in rows]
-
-
-def _record(row: Row, names: Sequence[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "strategy": row.strategy,
-        "workers": row.workers,
-        "runs": row.runs,
-        "global_batch": row.global_batch,
-        "metric": row.metric,
-        "oversubscribed": row.oversubscribed,
-        "baseline": None if row.speed.baseline is None else row.speed.baseline.label,
-        "implementation": row.implementation,
-        "communication": row.communication,
-        "speedup_note": row.speed.reason or row.speed.note,
-        "quality_note": row.verdict.sentence,
-        "better": row.sense.better,
-        "constant_quality": _finite(row.constant_quality),
-        **costs.record_of(row.costs),
-        "speedup_basis": None if row.speed.steady.value is None else row.basis,
-        "taken_from": row.source,
-        "worst_quality": row.worst_quality,
-        "failed_runs": row.failed_runs,
-        **_paid(row),
-    }
-    values |= {name: row.key.swept.get(name) for name in names}
-    for column in MEASURED:
-        found = row.measured(column)
-        values[column] = _finite(found.value)
-        values[f"{column}_low"] = _finite(found.low)
-        values[f"{column}_high"] = _finite(found.high)
-    return {name: values[name] for name in columns(names)}
-
-
-def _paid(row: Row) -> dict[str, Any]:
-    values: dict[str, Any] = dict.fromkeys(PAID)
-    price, target = row.price, row.to_target
-    if price is not None:
-        values |= {
-            "cost": price.cost.value,
-            "cost_unit": f"{price.bill}-hours",
-            "cost_efficiency": price.efficiency.value,
-            "cost_efficiency_low": price.efficiency.low,
-            "cost_efficiency_high": price.efficiency.high,
-            "pareto": price.on_front,
-            "marginal_efficiency": price.marginal,
-            "runs_to_settle": price.seeds,
+    return [
+        {
+            name: _finite(_COLUMNS[name][1](row)) if name in _COLUMNS else row.key.swept.get(name)
+            for name in columns(names)
         }
-    if target is not None:
-        values |= {
-            "target_quality": target.quality,
-            "target_reached": target.reached,
-            "target_seconds": target.seconds.value,
-            "target_seconds_low": target.seconds.low,
-            "target_seconds_high": target.seconds.high,
-            "target_cost": target.cost.value,
-        }
-    return {name: _finite(value) if isinstance(value, float) else value for name, value in values.items()}
+        for row in rows
+    ]
 
 
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+RUN_FIELDS = (
+    "name", "strategy", "workers", "seed", "implementation", "communication", "per_worker_batch",
+    "global_batch", "epochs", "updates", "samples_processed", "throughput", "training_seconds",
+    "wall_seconds", "metric", "better", "quality", "constant_quality", "best_quality", "best_epoch",
+    "oversubscribed", "began", "finished", "order", "place", "hosts",
+)  # fmt: skip
+
+
+def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
+    """Rows as a frame whose column types do not depend on what was measured."""
+    import polars as pl
+
+    types = {"text": pl.String, "whole": pl.Int64, "float": pl.Float64, "flag": pl.Boolean}
+    names, found = sorted({name for row in rows for name in row.key.swept}), records(rows)
+    series = []
+    for name in columns(names):
+        values = [record[name] for record in found]
+        known = name in _COLUMNS
+        series.append(pl.Series(name, values, types[_COLUMNS[name][0]]) if known else _swept(name, values))
+    return pl.DataFrame(series)
+
+
+def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
+    """One row a run: what was asked for and what was measured."""
+    import polars as pl
+
+    series = [pl.Series(field, [_value(run, field) for run in runs], strict=False) for field in RUN_FIELDS]
+    swept = [_swept(name, [run.result.swept.get(name) for run in runs]) for name in swept_names(runs)]
+    return pl.DataFrame([*series, *swept, pl.Series("folder", [run.folder for run in runs], pl.String)])
+
+
+def _value(run: Run, field: str) -> Any:
+    if field == "hosts":
+        return " ".join(run.result.hosts)
+    # Before the direction was recorded, the best was the highest.
+    unknown = run.result.better is None and sense_of([run]).better != "higher"
+    return None if unknown and field.startswith("best_") else getattr(run.result, field)
+
+
+def _swept(name: str, values: list[Any]) -> "pl.Series":
+    """Swept values in their own type where they share one; otherwise as text."""
+    import polars as pl
+
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return pl.Series(name, [None if value is None else float(value) for value in values], pl.Float64)
+    if len(kinds) == 1 and kinds <= {bool, int, float, str}:
+        return pl.Series(name, values)
+    return pl.Series(name, [None if value is None else str(value) for value in values], pl.String)

@@ -13,8 +13,7 @@ from scalestudy.analysis.decision import Bill, units_of
 from scalestudy.analysis.measures import Measures, is_virtual, measured, oversubscription
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
-from scalestudy.analysis.scales import LOGARITHM
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import LOGARITHM, NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.study.metrics import gain
 from scalestudy.study.quality_margin import QualityMargin

@@ -89,14 +89,14 @@ class StudyResult:
     @cached_property
     def table(self) -> "pl.DataFrame":
         """A row for each point without its seed, under the column names of the CSV report."""
-        from scalestudy.analysis.frames import as_frame
+        from scalestudy.analysis.table import as_frame
 
         return as_frame(self.findings.rows)
 
     @cached_property
     def runs(self) -> "pl.DataFrame":
         """A row for each finished run: what was asked for, and what was measured."""
-        from scalestudy.analysis.frames import runs_table
+        from scalestudy.analysis.table import runs_table
 
         return runs_table(self.findings.runs)
 

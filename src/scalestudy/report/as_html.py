@@ -1,79 +1,78 @@
-"""A document as an HTML page that holds all it shows, and as a part of other pages."""
+"""A document as an HTML page that holds all it shows and needs no network."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from scalestudy.report.document import (
-    Block,
-    Code,
-    Document,
-    Drawing,
-    Folded,
-    Items,
-    Paragraph,
-    Photos,
-    Section,
-    Table,
-    anchor,
-    drawings,
-    pieces,
-)
-from scalestudy.report.gallery import environment
-from scalestudy.report.images import still
+from scalestudy.report.document import Block, Document, Folded, Section, anchor, drawings, pieces
+from scalestudy.report.images import Picture, data_uri, still
+from scalestudy.report.style import config
 
 if TYPE_CHECKING:
+    import jinja2
     from markupsafe import Markup
 
-KINDS = {Paragraph: "paragraph", Items: "items", Table: "table", Drawing: "drawing", Photos: "photos",
-         Code: "code", Folded: "folded", Section: "section"}  # fmt: skip
+MOST_ROWS = 1000
+"""Rows of a table that a page shows; the forms for programs have all."""
 
 
-def html(document: Document) -> str:
-    """The document as a page that needs no network, for screens, phones and paper."""
-    from scalestudy import __version__
-
-    template = environment().get_template("document.html.j2")
-    return template.render(document=document, body=html_blocks(document.blocks), version=__version__) + "\n"
-
-
-def html_blocks(blocks: Sequence[Block], level: int = 2) -> "Markup":
-    """Blocks as HTML, to stand in a page whose style has that of documents (`document_style.css`).
+def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
+    """The document as a page for screens, phones and paper.
 
     Args:
-        blocks: What to write.
-        level: Of the headings of its sections.
+        document: What to write.
+        pictures: Its figures on white by their names, where they are drawn already.
     """
-    from markupsafe import Markup
+    from scalestudy import __version__
 
-    pictures = {figure.name: (still(figure), still(figure, dark=True)) for figure in drawings(blocks)}
-    template = environment().get_template("document_blocks.html.j2")
-    name, label = _once("{}-{}"), _once("{} ({})")
+    shown = list(drawings(document.blocks))
+    light = {drawing.figure.name: still(drawing.figure) for drawing in shown} | dict(pictures or {})
+    dark = {} if document.live else {d.figure.name: still(d.figure, dark=True) for d in shown}
+    scripts = document.live and bool(shown)
+    page = (
+        _templates()
+        .get_template("document.html.j2")
+        .render(
+            document=document, version=__version__, light=light, dark=dark, most=MOST_ROWS,
+            contents=[block for block in document.blocks if isinstance(block, Section | Folded)],
+            bundle=_vega() if scripts else "",
+            charts=script_json(_charts(document)) if scripts else "",
+            name=_once("{}-{}"), label=_once("{} ({})"),
+        )
+    )  # fmt: skip
+    return page + "\n"
 
-    def inner(blocks: Sequence[Block], level: int) -> Markup:
-        return Markup(
-            template.render(
-                blocks=blocks, level=level, pictures=pictures, kind_of=_kind, marked=_marked, anchor=anchor,
-                inner=inner, name=name, label=label,
-            )
-        )  # fmt: skip
 
-    return inner(blocks, level)
+@cache
+def _templates() -> "jinja2.Environment":
+    import jinja2
+
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("scalestudy.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    templates.filters |= {"data_uri": data_uri, "marked": _marked, "anchor": anchor, "kind": _kind}
+    return templates
 
 
 def _once(form: str) -> Callable[[str], str]:
     """What tells apart names that come again: the second and later ones get their number by `form`."""
     seen: Counter[str] = Counter()
 
-    def told(name: str) -> str:
+    def numbered(name: str) -> str:
         count = seen[name.casefold()] = seen[name.casefold()] + 1
         return name if count == 1 else form.format(name, count)
 
-    return told
+    return numbered
 
 
 def _kind(block: Block) -> str:
-    return KINDS[type(block)]
+    return type(block).__name__
 
 
 def _marked(text: str) -> "Markup":
@@ -83,3 +82,38 @@ def _marked(text: str) -> "Markup":
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if code else escape(part) for part, code in pieces(text)
     )
+
+
+def _charts(document: Document) -> dict[str, Any]:
+    """What the scripts draw from: themes, specifications with their words, and data, each kept once."""
+    datasets: dict[str, Any] = {}
+    figures = {}
+    for drawing in drawings(document.blocks):
+        for figure in (drawing.figure, *drawing.choices):
+            spec = {key: value for key, value in figure.spec.items() if key != "title"}
+            datasets |= spec.get("datasets", {})
+            spec["datasets"] = list(spec.get("datasets", {}))
+            figures[figure.name] = {"title": figure.title, "caption": figure.caption, "spec": spec}
+    light = config() | {"background": "transparent"}
+    return {"light": light, "dark": config(dark=True), "figures": figures, "datasets": datasets}
+
+
+def script_json(value: Any) -> str:
+    """JSON that is safe inside a `<script>` element, whatever text it holds."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script that is safe inside a `<script>` element."""
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    # The snippet is optional; the type stubs say otherwise.
+    script: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+    # Inside a script's strings "<\/script" means the same and does not end the element.
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

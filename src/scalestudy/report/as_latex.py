@@ -1,5 +1,11 @@
-"""A document as LaTeX: an article that Debian's texlive-latex-base and texlive-latex-recommended compile."""
+r"""A document as LaTeX: an article that Debian's texlive-latex-base and texlive-latex-recommended compile.
 
+Every sign that is a command is escaped. Signs outside of the encodings OT1 and T1 are written by a sign of
+mathematics, by the letter they are made of, or as a question mark, so that any text compiles.
+"""
+
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 from scalestudy.report.document import (
@@ -10,13 +16,11 @@ from scalestudy.report.document import (
     Folded,
     Items,
     Paragraph,
-    Photos,
     Section,
     Table,
+    on_paper,
+    pieces,
 )
-from scalestudy.report.figure import Figure
-from scalestudy.report.latex_table import FIT, table_lines
-from scalestudy.report.latex_text import code_line, escaped, plain
 
 PREAMBLE = r"""\documentclass[a4paper]{article}
 \usepackage[utf8]{inputenc}
@@ -34,8 +38,44 @@ PREAMBLE = r"""\documentclass[a4paper]{article}
 \setlength{\parindent}{0pt}\setlength{\parskip}{6pt}\setlength{\tabcolsep}{4pt}
 \setlength{\LTleft}{0pt}\setlength{\LTpre}{2pt}\setlength{\LTpost}{6pt}
 \renewcommand{\labelitemi}{$\bullet$}
-\sloppy\hbadness=10000\clubpenalty=10000\widowpenalty=10000"""
+\sloppy\hbadness=10000\clubpenalty=10000\widowpenalty=10000
+% Makes a table smaller that is wider than the page.
+\newsavebox{\tablebox}
+\newcommand{\fitting}[1]{\sbox{\tablebox}{#1}\ifdim\wd\tablebox>\linewidth
+  \resizebox{\linewidth}{!}{\usebox{\tablebox}}\else\usebox{\tablebox}\fi}"""
 HEADINGS = ("section", "subsection", "subsubsection", "paragraph")
+SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\char36{}", "&": r"\&", "#": r"\#", "%": r"\%",
+    "_": r"\_", "^": r"{\ttfamily\char94}", "~": r"{\ttfamily\char126}", "<": r"\textless{}",
+    "§": r"$\mathsection$", ">": r"\textgreater{}", "|": r"\textbar{}", '"': "''", "`": "`{}", "'": "'{}",
+    "−": "$-$", "–": "--", "—": "---", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "≥": r"$\geq$",
+    "≤": r"$\leq$", "≈": r"$\approx$", "→": r"$\rightarrow$", "←": r"$\leftarrow$", "…": r"\dots{}",
+    "“": "``", "”": "''", "‘": "`", "’": "'", "„": "''", "√": r"$\surd$", "∞": r"$\infty$", "÷": r"$\div$",
+    "°": r"$^\circ$", "µ": r"$\mu$", "¹": "$^1$", "²": "$^2$", "³": "$^3$", "ª": "$^a$", "º": "$^o$",
+    "¬": r"$\neg$", "¼": "1/4", "½": "1/2", "¾": "3/4", "€": "EUR", "¢": "c", "¤": "?", "¥": "JPY",
+    "¦": r"\textbar{}", "¨": "?", "¯": "?", "´": "'{}", "¸": ",", "®": "(R)", "©": "(C)", "™": "(TM)",
+    "¶": r"$\mathparagraph$", "£": r"$\mathsterling$", "\u00a0": "~", "\u2009": r"\,",
+    "\u202f": r"\,", "\u00ad": r"\-", "•": r"$\bullet$",
+    "κ": r"$\kappa$", "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$",
+    "ε": r"$\epsilon$", "λ": r"$\lambda$", "μ": r"$\mu$", "π": r"$\pi$", "ρ": r"$\rho$", "σ": r"$\sigma$",
+    "τ": r"$\tau$", "φ": r"$\phi$", "χ": r"$\chi$", "ω": r"$\omega$", "θ": r"$\theta$", "η": r"$\eta$",
+    "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "Ω": r"$\Omega$", "Π": r"$\Pi$",
+}  # fmt: skip
+CODE = SPECIAL | {"<": "<", ">": ">", "|": "|", '"': r"\char34{}", "'": r"\char39{}"}
+"""The same in a typewriter's letters, which have signs that others lack."""
+LETTERS = {"ŉ": "'n", "Ŧ": "T", "ŧ": "t", "Ħ": "H", "ħ": "h", "Ŀ": "L", "ŀ": "l", "ĸ": "k", "ſ": "s"}
+"""Letters within Latin Extended-A that LaTeX's UTF-8 does not know."""
+LONG_WORD, RUN = 18, 12
+"""Letters of a word that gets places to break after its signs, or after so many letters without a sign."""
+LINE = 96
+"""Letters of a table on a line of the page, in small type."""
+WRAPPED = 30
+"""Letters of a text from which its column has lines of its own."""
+LONG_TABLE = 40
+"""Rows of a table that stays on one page."""
+LEAST = 0.62
+"""To which share of its size a table is made smaller; what is wider lies across the page."""
+SIZES = ((1.0, r"\small"), (1.13, r"\footnotesize"), (1.3, r"\scriptsize"))
 
 
 def latex(document: Document, pictures: Mapping[str, str] | None = None) -> str:
@@ -49,63 +89,160 @@ def latex(document: Document, pictures: Mapping[str, str] | None = None) -> str:
     return "\n".join(
         [
             PREAMBLE,
-            FIT,
-            rf"\pdfinfo{{/Title ({plain(document.title)})}}",
+            rf"\pdfinfo{{/Title ({re.sub(r'[^A-Za-z0-9 .,:-]', '', document.title)})}}",
             r"\begin{document}",
             rf"{{\LARGE\bfseries\raggedright {escaped(document.title)}\par}}",
             *subtitle,
-            *latex_blocks(document.blocks, pictures or {}),
+            *_blocks(document.blocks, pictures or {}, 0),
             r"\end{document}",
             "",
         ]
     )
 
 
-def latex_blocks(blocks: Sequence[Block], pictures: Mapping[str, str], level: int = 0) -> list[str]:
-    """Blocks as lines, to stand in a document."""
-    return [line for block in blocks for line in ("", *_block(block, pictures, level))]
+def _blocks(blocks: Sequence[Block], pictures: Mapping[str, str], level: int) -> list[str]:
+    return [line for block in on_paper(blocks) for line in ("", *_block(block, pictures, level))]
 
 
 def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
     match block:
         case Folded(title, inner) | Section(title, inner):
             command = HEADINGS[min(level, len(HEADINGS) - 1)]
-            return [rf"\{command}*{{{escaped(title)}}}", *latex_blocks(inner, pictures, level + 1)]
+            return [rf"\{command}*{{{escaped(title)}}}", *_blocks(inner, pictures, level + 1)]
         case Drawing(figure):
-            return _figure(figure, pictures.get(figure.name))
-        case Photos():
-            return []
-        case _:
-            return _words(block)
+            path = pictures.get(figure.name)
+            caption = rf"{{\small \textbf{{{escaped(figure.title)}.}} {escaped(figure.caption)}}}\par"
+            size = r"width=\linewidth,height=0.38\textheight,keepaspectratio"
+            drawn = [r"{\centering", rf"\includegraphics[{size}]{{{path}}}\par", r"}\nopagebreak[4]"]
+            return [*drawn, caption] if path else [caption]
+        case Table():
+            return _table(block) if block.headings else []
+    return _words(block)
 
 
-def _words(block: Paragraph | Items | Code | Table) -> list[str]:
+def _words(block: Block) -> list[str]:
     match block:
         case Paragraph(text):
             return [escaped(text), ""]
-        case Items(items, ordered):
+        case Items(items, ordered) if items:
             kind = "enumerate" if ordered else "itemize"
             # A brace keeps \item from taking "[" for its own.
             listed = [rf"\item {{}}{escaped(item)}" for item in items]
-            return (
-                [rf"\begin{{{kind}}}\setlength{{\itemsep}}{{0pt}}", *listed, rf"\end{{{kind}}}"]
-                if items
-                else []
-            )
+            return [rf"\begin{{{kind}}}\setlength{{\itemsep}}{{0pt}}", *listed, rf"\end{{{kind}}}"]
         case Code(text):
-            lines = (code_line(line.rstrip()) or "~" for line in text.expandtabs(4).splitlines())
-            return [
-                r"{\parskip=0pt\leftskip=1em\ttfamily\small\raggedright",
-                *(rf"{line}\par" for line in lines), "}",
-            ]  # fmt: skip
-        case Table():
-            return table_lines(block) if block.headings else []
+            lines = (_code(line.rstrip()) or "~" for line in text.expandtabs(4).splitlines())
+            head = r"{\parskip=0pt\leftskip=1em\ttfamily\small\raggedright"
+            return [head, *(rf"{line}\par" for line in lines), "}"]
+    return []
 
 
-def _figure(figure: Figure, path: str | None) -> list[str]:
-    drawn = rf"\includegraphics[width=\linewidth,height=0.38\textheight,keepaspectratio]{{{path}}}\par"
-    title = rf"\textbf{{{escaped(figure.title)}.}} " if figure.title else ""
-    caption = rf"{{\small {title}{escaped(figure.caption)}}}\par"
-    if not path:
-        return [caption]
-    return [r"{\centering", drawn, r"}\nopagebreak[4]", caption]
+def escaped(text: str) -> str:
+    """The text so that LaTeX prints it as it stands, code as code."""
+    return "".join(
+        rf"\texttt{{{_code(part)}}}" if is_code else _line(part, SPECIAL)
+        for part, is_code in pieces(" ".join(text.split()))
+    )
+
+
+def _code(text: str) -> str:
+    """A line of code, where the letters are a typewriter's already."""
+    indent = len(text) - len(text.lstrip(" "))
+    return "~" * indent + _line(text[indent:], CODE).replace(" ", r"\ ")
+
+
+def _line(text: str, signs: Mapping[str, str]) -> str:
+    return " ".join(_word(word, signs) for word in text.split(" "))
+
+
+def _word(word: str, signs: Mapping[str, str]) -> str:
+    """A word, with places to break where it is long."""
+    long, run, made = len(word) >= LONG_WORD, 0, []
+    for place, sign in enumerate(word):
+        made.append(_sign(sign, signs, word[place - 1] if place else ""))
+        if long and place < len(word) - 1:
+            run = run + 1 if sign.isalnum() else 0
+            if (not sign.isalnum() and sign not in "([{<") or run >= RUN:
+                made.append(r"\allowbreak{}")
+                run = 0
+    return "".join(made)
+
+
+def _sign(sign: str, signs: Mapping[str, str], before: str) -> str:
+    known = signs.get(sign) or LETTERS.get(sign)
+    if known:
+        return known
+    if sign in "-,<>?!" and sign == before:
+        return "{}" + sign  # two of them would become one other sign
+    if sign.isprintable() and ord(sign) < 0x180:
+        return sign
+    parts = [part for part in unicodedata.normalize("NFKD", sign) if part.isprintable() and ord(part) < 0x7F]
+    nearest = "".join(signs.get(part, part) for part in parts)
+    return nearest or ("" if unicodedata.combining(sign) else "?")
+
+
+def _table(table: Table) -> list[str]:
+    """A table ruled by booktabs, as wide as the page at most, over several pages where it is long."""
+    rows = [[str(cell) for cell in row] for row in table.rows]
+    if table.chosen is not None:
+        rows[table.chosen][0] += " ←"
+    letters = [
+        max([len(row[place]) for row in rows] + [len(heading.name), round(0.9 * len(heading.unit))])
+        for place, heading in enumerate(table.headings)
+    ]
+    across = sum(_widths(letters, table, LINE)) * LEAST > LINE
+    line = LINE * 1.5 if across else float(LINE)
+    widths = _widths(letters, table, line)
+    columns = _columns(letters, widths, table, line)
+    head = [rf"{' & '.join(escaped(heading.name) for heading in table.headings)} \\"]
+    if any(heading.unit for heading in table.headings):
+        units = (
+            rf"{{\footnotesize {escaped(heading.unit)}}}" if heading.unit else ""
+            for heading in table.headings
+        )
+        head.append(rf"{' & '.join(units)} \\")
+    body = [rf"{' & '.join(map(_cell, row))} \\" for row in rows]
+    if len(rows) > LONG_TABLE:
+        share = sum(widths) / line
+        size = next((name for limit, name in SIZES if share <= limit), r"\tiny")
+        inner = [rf"{{{size}\begin{{longtable}}{{{columns}}}", r"\toprule", *head, r"\midrule\endhead", *body,
+                 r"\bottomrule", r"\end{longtable}}"]  # fmt: skip
+    else:
+        inner = [rf"\fitting{{\small\begin{{tabular}}{{{columns}}}", r"\toprule", *head, r"\midrule", *body,
+                 r"\bottomrule", r"\end{tabular}}\par"]  # fmt: skip
+    caption = (
+        [rf"{{\small {escaped(table.caption)}\par}}\nopagebreak[4]\vspace{{-2pt}}"] if table.caption else []
+    )
+    notes = [
+        rf"{{\footnotesize [{n}] {escaped(note)}\par}}" for n, note in enumerate(table.footnotes, start=1)
+    ]
+    lines = [*caption, *inner, *notes]
+    return [r"\begin{landscape}", *lines, r"\end{landscape}"] if across else lines
+
+
+def _cell(text: str) -> str:
+    # A cell that begins with a bracket would be taken for the space that \\ may ask for.
+    return f"{{{escaped(text)}}}" if text.startswith("[") else escaped(text)
+
+
+def _widths(letters: Sequence[int], table: Table, line: float) -> list[int]:
+    """Letters of each column with the space between two, texts wrapped where the line is too short."""
+    if sum(letters) + 2 * len(letters) <= line:
+        return [count + 2 for count in letters]
+    return [
+        (count if heading.numeric else min(count, WRAPPED)) + 2
+        for count, heading in zip(letters, table.headings, strict=True)
+    ]
+
+
+def _columns(letters: Sequence[int], widths: Sequence[int], table: Table, line: float) -> str:
+    """Kinds of columns: numbers to the right, words to the left, texts on lines within what is left."""
+    wrapped = [count + 2 > width for count, width in zip(letters, widths, strict=True)]
+    wanted = [min(count, 3 * WRAPPED) if wraps else 0 for count, wraps in zip(letters, wrapped, strict=True)]
+    fixed = sum(width for width, wraps in zip(widths, wrapped, strict=True) if not wraps)
+    left = max(line - fixed - 2 * sum(wrapped), 0.2 * line)
+    kinds = []
+    for heading, want in zip(table.headings, wanted, strict=True):
+        share = max(left * want / sum(wanted) / line, 0.12) if want else 0.0
+        column = rf">{{\raggedright\arraybackslash}}p{{{share:.2f}\linewidth}}"
+        kinds.append(column if want else "r" if heading.numeric else "l")
+    return f"@{{}}{''.join(kinds)}@{{}}"

@@ -10,12 +10,11 @@ from scalestudy.report.document import (
     Document,
     Drawing,
     Folded,
-    Heading,
     Items,
     Paragraph,
-    Photos,
     Section,
     Table,
+    on_paper,
     pieces,
 )
 
@@ -40,47 +39,21 @@ def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> s
 def escaped(text: str) -> str:
     """The text so that Markdown shows it as it stands, code as code."""
     return "".join(
-        _code(part) if code else SPECIAL.sub(lambda found: found[1] or f"\\{found[2]}", part)
-        for part, code in pieces(_flat(text))
+        f"`{part}`" if code else SPECIAL.sub(lambda match: match[1] or f"\\{match[2]}", part)
+        for part, code in pieces(" ".join(text.split()))
     )
 
 
-def _code(text: str) -> str:
-    return f"`{text}`"
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def _blocks(blocks: Sequence[Block], pictures: Mapping[str, str], level: int) -> list[str]:
-    lines: list[str] = []
-    for block in blocks:
-        found = _block(block, pictures, level)
-        if found:
-            lines += ["", *found]
-    return lines
+    return [
+        line
+        for block in on_paper(blocks)
+        if (lines := _block(block, pictures, level))
+        for line in ("", *lines)
+    ]
 
 
 def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
-    match block:
-        case Folded(title, inner):
-            head = ["<details>", f"<summary>{escape(title)}</summary>"]
-            return [*head, *_blocks(inner, pictures, level), "", "</details>"]
-        case Section(title, inner):
-            return [f"{'#' * min(level, 6)} {escaped(title)}", *_blocks(inner, pictures, level + 1)]
-        case Drawing(figure):
-            address = pictures.get(figure.name)
-            shown = [f"![{escaped(figure.title or figure.name)}]({address})", ""] if address else []
-            title = f"**{escaped(figure.title)}.** " if figure.title else ""
-            return [*shown, f"{title}{escaped(figure.caption)}"]
-        case Photos():
-            return []
-        case _:
-            return _words(block)
-
-
-def _words(block: Paragraph | Items | Code | Table) -> list[str]:
     match block:
         case Paragraph(text):
             return [escaped(text)]
@@ -92,19 +65,36 @@ def _words(block: Paragraph | Items | Code | Table) -> list[str]:
             return [f"{fence}{language}", *text.splitlines(), fence]
         case Table():
             return _table(block)
+        case _:
+            return _container(block, pictures, level)
+
+
+def _container(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
+    match block:
+        case Folded(title, inner):
+            head = ["<details>", f"<summary>{escape(title)}</summary>"]
+            return [*head, *_blocks(inner, pictures, level), "", "</details>"]
+        case Section(title, inner):
+            return [f"{'#' * min(level, 6)} {escaped(title)}", *_blocks(inner, pictures, level + 1)]
+        case Drawing(figure):
+            address, title = pictures.get(figure.name), escaped(figure.title)
+            shown = [f"![{title}]({address})", ""] if address else []
+            return [*shown, f"**{title}.** {escaped(figure.caption)}"]
+    return []
 
 
 def _table(table: Table) -> list[str]:
+    names = [
+        f"{heading.name} ({heading.unit})" if heading.unit else heading.name for heading in table.headings
+    ]
     lines = [escaped(table.caption), ""] if table.caption else []
-    lines.append(_line([_heading(heading) for heading in table.headings]))
+    lines.append(_line([escaped(name) for name in names]))
     lines.append(_line(["---:" if heading.numeric else "---" for heading in table.headings]))
-    lines += [_line([escaped(cell) for cell in row]) for row in table.rows]
+    for index, row in enumerate(table.rows):
+        cells = [escaped(str(cell)) for cell in row]
+        lines.append(_line([f"{cells[0]} ←", *cells[1:]] if index == table.chosen else cells))
     notes = [f"[{number}] {escaped(note)}" for number, note in enumerate(table.footnotes, start=1)]
     return lines + (["", "  \n".join(notes)] if notes else [])
-
-
-def _heading(heading: Heading) -> str:
-    return escaped(f"{heading.name} ({heading.unit})" if heading.unit else heading.name)
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""A document as text, for a terminal. Figures are named, not drawn."""
+"""A document as text, for a terminal. Figures are not shown."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING, Literal
 
 from scalestudy.report.document import (
     Block,
+    Cell,
     Code,
     Document,
-    Drawing,
     Folded,
     Items,
     Paragraph,
-    Photos,
     Section,
     Table,
+    on_paper,
 )
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
+    from rich.text import Text
+
+MOST_ROWS = 100
+"""Rows of a table that are printed: what is longer nobody reads there, and laying it out takes seconds."""
 
 
 def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
@@ -34,10 +38,7 @@ def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
     """
     from rich.text import Text
 
-    from scalestudy.report.console import PlainConsole
-
-    stream = StringIO()
-    console = PlainConsole(file=stream, width=width, force_terminal=colour, no_color=not colour)
+    console, stream = console_of(width, colour)
     console.print(Text(document.title, style="bold"))
     if document.subtitle:
         console.print(Text(document.subtitle))
@@ -45,66 +46,104 @@ def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
     return stream.getvalue()
 
 
-MOST_ROWS = 100
-"""Rows of a table that are printed: what is longer nobody reads there, and laying it out takes seconds."""
+def console_of(width: int, colour: bool) -> "tuple[Console, StringIO]":
+    """A console that writes into a string."""
+    from scalestudy.report.console import PlainConsole
+
+    stream = StringIO()
+    return PlainConsole(file=stream, width=width, force_terminal=colour, no_color=not colour), stream
 
 
 def print_blocks(blocks: Sequence[Block], console: "Console") -> None:
     """Print blocks below each other, with an empty line between them."""
     from rich.text import Text
 
-    for block in blocks:
-        if isinstance(block, Drawing | Photos):
-            continue
-        console.print()
+    for block in on_paper(blocks):
         match block:
             case Paragraph(text):
-                console.print(Text(_wrapped(text, console.width)))
+                console.print("", wrapped(text, console), sep="\n")
             case Items(items, ordered):
+                console.print()
                 for number, item in enumerate(items, start=1):
                     mark = f"{number}. " if ordered else "- "
-                    console.print(Text(_wrapped(mark + item, console.width, " " * len(mark))))
+                    console.print(wrapped(mark + item, console, " " * len(mark)))
             case Table():
+                console.print()
                 _print_table(block, console)
             case Code(text):
+                console.print()
                 console.print(Text(indent(text, "  ")), soft_wrap=True)
             case Folded(title, inner) | Section(title, inner):
-                console.print(Text(title, style="bold"))
+                console.print("", Text(title, style="bold"), sep="\n")
                 print_blocks(inner, console)
 
 
 def _print_table(table: Table, console: "Console") -> None:
-    from rich.text import Text
-
     if table.caption:
-        console.print(Text(_wrapped(table.caption, console.width)))
-    every, table = len(table.rows), replace(table, rows=table.rows[:MOST_ROWS])
-    wide = _table(table, brief=False)
-    unbounded = console.options.update(width=10_000)
-    narrow = console.measure(wide, options=unbounded).maximum > console.width
-    console.print(_table(table, brief=True) if narrow else wide)
-    if left := every - len(table.rows):
-        console.print(Text(f"{left:,} more rows are not printed."))
+        console.print(wrapped(table.caption, console))
+    shown = table.first(MOST_ROWS)
+    laid, dropped = laid_table(shown, console)
+    console.print(laid)
+    if dropped:
+        console.print(wrapped(f"Columns that need more width: {', '.join(dropped)}.", console))
+    if left := len(table.rows) - len(shown.rows):
+        console.print(wrapped(f"{left:,} more rows are not printed.", console))
     for number, note in enumerate(table.footnotes, start=1):
-        console.print(Text(_wrapped(f"[{number}] {note}", console.width)))
+        console.print(wrapped(f"[{number}] {note}", console))
 
 
-def _table(table: Table, brief: bool) -> "RichTable":
+def laid_table(table: Table, console: "Console", *, brief: bool = False) -> "tuple[RichTable, list[str]]":
+    """A table as wide as the terminal, and its columns that have no room.
+
+    Where it is too wide, or with `brief`, headings are short; where it is too wide still, intervals stand
+    below their values, and the last columns are left out that are not essential.
+    """
+    unbounded = console.options.update(max_width=10_000)  # else the measure is the console's width at most
+
+    def fits(laid: "RichTable") -> bool:
+        return console.measure(laid, options=unbounded).maximum <= console.width
+
+    laid = _rich(table, short=brief, below=False)
+    if fits(laid):
+        return laid, []
+    dropped: list[str] = []
+    laid = _rich(table, short=True, below=True)
+    while not fits(laid) and 0 < table.essential < len(table.headings):
+        dropped.insert(0, table.headings[-1].brief or table.headings[-1].name)
+        table = replace(table, headings=table.headings[:-1], rows=tuple(row[:-1] for row in table.rows))
+        laid = _rich(table, short=True, below=True)
+    return laid, dropped
+
+
+def _rich(table: Table, *, short: bool, below: bool) -> "RichTable":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
     laid = RichTable(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in table.headings:
-        name = heading.brief if brief and heading.brief else f"{heading.name}\n{heading.unit}".strip()
+        unit = heading.unit.replace(", ", ",\n")
+        name = heading.brief if short and heading.brief else f"{heading.name}\n{unit}".strip()
         justify: Literal["right", "left"] = "right" if heading.numeric else "left"
         laid.add_column(Text(name), justify=justify, overflow="fold")
-    for row in table.rows:
-        laid.add_row(*(Text(cell) for cell in row))
+    for index, row in enumerate(table.rows):
+        cells = (Text(_written(cell, below)) for cell in row)
+        laid.add_row(*cells, style="bold green" if index == table.chosen else "")
     return laid
 
 
-def _wrapped(text: str, width: int, hanging: str = "") -> str:
-    return fill(
-        text, max(20, width), subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
-    )
+def _written(cell: str | Cell, below: bool) -> str:
+    if isinstance(cell, Cell) and below and cell.sort:
+        return str(cell).replace(" ± ", "\n±").replace(" (", "\n(")
+    return str(cell)
+
+
+def wrapped(text: str, console: "Console", hanging: str = "", style: str = "") -> "Text":
+    """A text in lines as wide as the terminal, whose words are never broken."""
+    from rich.text import Text
+
+    lines = fill(
+        text, max(20, console.width), subsequent_indent=hanging,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return Text(lines, style=style)

@@ -1,20 +1,28 @@
 """The figure of where the time goes."""
 
+from collections.abc import Iterable
+
 from scalestudy.analysis.findings import Findings
-from scalestudy.report import series
-from scalestudy.report.figure import WIDTH, Figure, data, figure
+from scalestudy.analysis.runs import Key
+from scalestudy.report.figure import WIDTH, Figure, data, figure, tooltip
+from scalestudy.report.format import time_unit
+from scalestudy.report.series import Records, bar, downsampled, rounded
 from scalestudy.report.style import COLOURS
+
+MOST_ROWS = 30
+MOST_PHASES = 7
+"""Phases shown by a colour of their own."""
 
 
 def phases(findings: Findings) -> list[Figure]:
     """Wall time by phase, one bar a row of the table; of many rows some, and none without results."""
     import altair as alt
 
-    records, names, unit = series.phases(findings)
+    records, names, unit = phase_records(findings)
     if not records:
         return []
     bars = list(dict.fromkeys(record["bar"] for record in records))
-    colours = [COLOURS[index % len(COLOURS)] for index in range(len(names))]
+    colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     picked = alt.selection_point(name="picked", fields=["phase"], bind="legend")
     chart = (
         alt.Chart(data(records))
@@ -22,27 +30,61 @@ def phases(findings: Findings) -> list[Figure]:
         .encode(
             alt.X("time:Q", title=f"Wall time ({unit})", axis=alt.Axis(grid=True, tickCount=6)),
             alt.Y("bar:N", title=None, sort=bars, axis=alt.Axis(labelLimit=260)),
-            alt.Color("phase:N", title="Phase", scale=alt.Scale(domain=names, range=colours)),
+            alt.Color("phase:N", title="Phase", scale=colours),
             order="order:Q",
             opacity=alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.15)),
-            tooltip=[
-                alt.Tooltip("bar:N", title="Point"),
-                alt.Tooltip("phase:N", title="Phase"),
-                alt.Tooltip("time:Q", title=f"Time ({unit})", format=",.3~f"),
-                alt.Tooltip("share:Q", title="Share", format=".1%"),
-            ],
+            tooltip=tooltip(bar="Point", phase="Phase", time=f"Time ({unit})|,.3~f", share="Share|.1%"),
         )
         .add_params(picked)
         .properties(width=WIDTH, height=len(bars) * (26 if len(bars) <= 24 else 18))
     )
-    few = (
-        f" Of {len(findings.phases)} rows, {len(bars)} are drawn." if len(bars) < len(findings.phases) else ""
-    )
-    drawn = figure(
-        "phases",
-        "Where the time goes",
-        chart,
+    rows = len(findings.phases)
+    caption = (
         "Wall time of a run by phase, from the start of its processes to its result, mean over seeds."
-        f" What is not training shrinks little with more workers.{few}",
+        " What is not training shrinks little with more workers."
+        + (f" Of {rows} rows, {len(bars)} are drawn." if len(bars) < rows else "")
     )
-    return [drawn]
+    return [figure("phases", "Where the time goes", chart, caption)]
+
+
+def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
+    """Mean seconds by phase, the phases in order, and the unit of time."""
+    shown = _largest(findings.phases.values())
+    unit, length = time_unit([sum(seconds.values()) for seconds in findings.phases.values()])
+    records: Records = []
+    for key in _some_rows(findings):
+        by_phase = findings.phases[key]
+        total = sum(by_phase.values()) or 1.0
+        for order, (name, members) in enumerate(shown.items()):
+            seconds = sum(by_phase.get(member, 0.0) for member in members)
+            if seconds > 0:
+                records.append(
+                    {"bar": bar(key), "phase": name, "order": order, "time": rounded(seconds / length)}
+                    | {"share": rounded(seconds / total)}
+                )
+    return records, list(shown), unit
+
+
+def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
+    """The phases to show, each with those it stands for: the smallest of many are put together."""
+    totals: dict[str, float] = {}
+    for seconds in rows:
+        for name, value in seconds.items():
+            totals[name] = totals.get(name, 0.0) + value
+    order = [name for name in totals if name != "other"]
+    kept = sorted(order, key=lambda name: -totals[name])
+    if len(totals) > MOST_PHASES:
+        kept = kept[: MOST_PHASES - 1]
+    rest = [name for name in totals if name not in kept]
+    return {name: [name] for name in order if name in kept} | ({"other": rest} if rest else {})
+
+
+def _some_rows(findings: Findings) -> list[Key]:
+    """All rows, or of many worker counts some."""
+    keys = list(findings.phases)
+    if len(keys) <= MOST_ROWS:
+        return keys
+    series = len({(key.strategy, key.variant) for key in keys})
+    advised = {findings.advice.choice.workers} if findings.advice.choice else set()
+    counts = downsampled([key.workers for key in keys], max(2, MOST_ROWS // series), advised)
+    return [key for key in keys if key.workers in counts][:MOST_ROWS]

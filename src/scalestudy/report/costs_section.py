@@ -3,25 +3,25 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.costs import Costs
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Block, Folded, Heading, Items, Section, Table
 from scalestudy.report.format import number
+from scalestudy.report.results import identity_headings
 from scalestudy.util import units
 
 
 @dataclass(frozen=True)
-class Column:
+class CostColumn:
     """A quantity: its heading, its column in the table, and how it is written."""
 
     heading: Heading
     name: str
     written: Callable[[float], str]
 
-    def value(self, costs: Costs) -> float | None:
+    def value(self, row: Row) -> float | None:
         """What a row has."""
-        value: float | None = getattr(costs, self.name)
+        value: float | None = getattr(row.costs, self.name)
         return value
 
 
@@ -38,27 +38,31 @@ def _watt_hours(value: float) -> str:
 
 
 HOURS = (
-    Column(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
-    Column(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
-    Column(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
-    Column(Heading("Energy", "per quality", "per quality"), "watt_hours_per_quality", _watt_hours),
+    CostColumn(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
+    CostColumn(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
+    CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
+    CostColumn(Heading("Energy", "per quality", "per quality"), "watt_hours_per_quality", _watt_hours),
 )
 BUSY = (
-    Column(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
-    Column(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
-    Column(Heading("GPU memory", "most", "GPU mem"), "gpu_memory_bytes", units.size),
-    Column(Heading("Host memory", "most, a process", "memory"), "peak_memory_bytes", units.size),
-    Column(Heading("Largest batch", "a worker", "batch ≤"), "largest_batch", lambda v: f"≈ {number(v, 0)}"),
-    Column(Heading("FLOP", "a sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
-    Column(Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")),
-    Column(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
+    CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
+    CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
+    CostColumn(Heading("GPU memory", "most", "GPU mem"), "gpu_memory_bytes", units.size),
+    CostColumn(Heading("Host memory", "most, a process", "memory"), "peak_memory_bytes", units.size),
+    CostColumn(
+        Heading("Largest batch", "a worker", "batch ≤"), "largest_batch", lambda v: f"≈ {number(v, 0)}"
+    ),
+    CostColumn(Heading("FLOP", "a sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
+    CostColumn(
+        Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")
+    ),
+    CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
 )
 MOVED = (
-    Column(Heading("Sent", "network", "sent"), "network_sent_bytes", units.size),
-    Column(Heading("Received", "network", "received"), "network_received_bytes", units.size),
-    Column(Heading("Loopback", "in a node", "loopback"), "loopback_bytes", units.size),
-    Column(Heading("Read", "storage", "read"), "read_bytes", units.size),
-    Column(Heading("Written", "storage", "written"), "written_bytes", units.size),
+    CostColumn(Heading("Sent", "network", "sent"), "network_sent_bytes", units.size),
+    CostColumn(Heading("Received", "network", "received"), "network_received_bytes", units.size),
+    CostColumn(Heading("Loopback", "in a node", "loopback"), "loopback_bytes", units.size),
+    CostColumn(Heading("Read", "storage", "read"), "read_bytes", units.size),
+    CostColumn(Heading("Written", "storage", "written"), "written_bytes", units.size),
 )
 SHORT = 8
 """Rows up to which all tables stand open."""
@@ -94,15 +98,16 @@ WORDS = {
 
 def costs_section(findings: Findings) -> Section | None:
     """Tables of what is known of the rows; None where nothing is."""
-    rows = [row for row in findings.rows if _known(row)]
+    every = [column for _, columns in TABLES for column in columns]
+    rows = [row for row in findings.rows if any(column.value(row) is not None for column in every)]
     blocks: list[Block] = []
     shown: set[str] = set()
     for caption, columns in TABLES:
-        used = [each for each in columns if any(each.value(row.costs) is not None for row in rows)]
+        used = [column for column in columns if any(column.value(row) is not None for row in rows)]
         if used:
             table = _table(caption, rows, used)
             blocks.append(Folded(caption, (table,)) if blocks and len(rows) > SHORT else table)
-            shown |= {each.name for each in used}
+            shown |= {column.name for column in used}
     if not blocks:
         return None
     energy = " / ".join(sorted({row.costs.energy_of for row in rows if row.costs.energy_of}))
@@ -110,27 +115,20 @@ def costs_section(findings: Findings) -> Section | None:
     return Section("What it cost", (*blocks, Items((*meanings, *_unmeasured(rows)))), "costs")
 
 
-def _known(row: Row) -> bool:
-    return any(each.value(row.costs) is not None for _, columns in TABLES for each in columns)
-
-
-def _table(caption: str, rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
     names = sorted({name for row in rows for name in row.key.swept})
-    headings = [Heading("Strategy", brief="strategy", numeric=False), Heading("Workers", brief="n")]
-    headings += [Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names]
     lines = []
     for row in rows:
         swept = [str(row.key.swept.get(name, "")) for name in names]
-        values = [each.value(row.costs) for each in columns]
-        told = [
-            "" if value is None else each.written(value) for each, value in zip(columns, values, strict=True)
-        ]
-        lines.append((row.strategy, str(row.workers), *swept, *told))
-    return Table((*headings, *(each.heading for each in columns)), tuple(lines), caption)
+        values = [(column, column.value(row)) for column in columns]
+        written = ["" if value is None else column.written(value) for column, value in values]
+        lines.append((row.strategy, str(row.workers), *swept, *written))
+    headings = (*identity_headings(names), *(column.heading for column in columns))
+    return Table(headings, tuple(lines), caption)
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
     """Reasons of blanks, each once."""
-    told = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
-    parts = [reason.partition(": ") for reason in dict.fromkeys(told)]
+    reasons = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
+    parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
     return [f"Unknown: {WORDS.get(name, name)}, since {why}." for name, _, why in parts]

@@ -1,11 +1,11 @@
-"""A page said once, whatever it is read in: renderers turn its blocks into Markdown, LaTeX, HTML, text.
+"""A page composed once: renderers turn its blocks into HTML, Markdown, LaTeX and text.
 
 Texts are plain: what stands between `backticks` is code, and renderers escape everything else.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from scalestudy.report.figure import Figure
@@ -25,6 +25,35 @@ class Heading:
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A table cell with more than a text.
+
+    Attributes:
+        text: The value, without its interval.
+        full: The value with its interval, where the page shows the interval as `small`.
+        small: Below the text on a page.
+        remark: Likewise, a line of its own.
+        note: Number of its footnote.
+        sort: By what a page sorts it: a number with all digits; empty where the value is unknown.
+        link: Where the text leads to.
+        kind: Class of the text, or of the remark where there is one: "failed", "worse".
+    """
+
+    text: str
+    full: str = ""
+    small: str = ""
+    remark: str = ""
+    note: int | None = None
+    sort: str = ""
+    link: str = ""
+    kind: str = ""
+
+    def __str__(self) -> str:
+        text = self.full or self.text
+        return text if self.note is None else f"{text} [{self.note}]"
+
+
+@dataclass(frozen=True)
 class Paragraph:
     """Sentences."""
 
@@ -41,14 +70,45 @@ class Items:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; each row has as many cells as there are headings."""
+    """Rows under headings; each row has as many cells as there are headings.
+
+    Attributes:
+        caption: Above the table.
+        footnotes: Numbered from 1, as the cells' notes.
+        name: By which other places refer to it.
+        chosen: Index of the row that is advised.
+        essential: How many columns, from the first, are shown however narrow a terminal is; 0 for all.
+        sortable: Whether a page sorts and searches it.
+    """
 
     headings: tuple[Heading, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str | Cell, ...], ...]
     caption: str = ""
     footnotes: tuple[str, ...] = ()
     name: str = ""
-    """By which other places refer to it."""
+    chosen: int | None = None
+    essential: int = 0
+    sortable: bool = False
+
+    def first(self, most: int) -> "Table":
+        """The first rows, and the advised one."""
+        rows, chosen = self.rows[:most], self.chosen
+        if chosen is not None and chosen >= most:
+            rows, chosen = (*rows, self.rows[chosen]), most
+        return replace(self, rows=rows, chosen=chosen)
+
+
+@dataclass(frozen=True)
+class KeyNumbers:
+    """Key numbers, each with its name and a remark."""
+
+    facts: tuple[tuple[str, str, str], ...]
+
+    @property
+    def table(self) -> Table:
+        """The same where there are no cards."""
+        headings = (Heading("What", numeric=False), Heading("Value"), Heading("", numeric=False))
+        return Table(headings, self.facts)
 
 
 @dataclass(frozen=True)
@@ -56,6 +116,8 @@ class Drawing:
     """A figure in its place, or what makes it once it is asked for: a terminal shows none."""
 
     made: Figure | Callable[[], Figure]
+    choices: tuple[Figure, ...] = ()
+    """Figures that a reader can ask for in the same place."""
 
     __match_args__ = ("figure",)
 
@@ -94,6 +156,9 @@ class Folded:
 
     title: str
     blocks: tuple["Block", ...]
+    name: str = ""
+    page_only: bool = False
+    """Whether other forms leave it out."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +169,11 @@ class Section:
     blocks: tuple["Block", ...]
     name: str = ""
     """By which other places refer to it; made of the title when empty."""
+    style: str = ""
+    """Its look on a page: "advice", "open" or "figures"."""
 
 
-Block = Paragraph | Items | Table | Drawing | Photos | Code | Folded | Section
+Block = Paragraph | Items | Table | KeyNumbers | Drawing | Photos | Code | Folded | Section
 
 
 @dataclass(frozen=True)
@@ -116,15 +183,27 @@ class Document:
     title: str
     blocks: tuple[Block, ...]
     subtitle: str = ""
+    live: bool = False
+    """Whether a page has a table of contents, and draws its figures by scripts."""
 
 
-def drawings(blocks: Sequence[Block]) -> Iterator[Figure]:
+def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
     """All figures, in order."""
     for block in blocks:
         if isinstance(block, Drawing):
-            yield block.figure
+            yield block
         elif isinstance(block, Folded | Section):
             yield from drawings(block.blocks)
+
+
+def on_paper(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks that forms other than a page show; key numbers as a table."""
+    shown = (block.table if isinstance(block, KeyNumbers) else block for block in blocks)
+    return [
+        block
+        for block in shown
+        if not isinstance(block, Photos) and not (isinstance(block, Folded) and block.page_only)
+    ]
 
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:
@@ -134,6 +213,6 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
             yield part, index % 2 == 1
 
 
-def anchor(section: Section) -> str:
+def anchor(block: Section | Folded) -> str:
     """The name by which a page's own links reach it."""
-    return section.name or re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section"
+    return block.name or re.sub(r"[^a-z0-9]+", "-", block.title.lower()).strip("-") or "section"

@@ -1,6 +1,5 @@
 """What a figure is, before it is drawn."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,24 +27,24 @@ class Figure:
     """What is chosen by, in a few words: "by epochs"."""
 
 
-def first_of_groups(figures: Sequence[Figure]) -> list[Figure]:
-    """The figures without those that stand in the place of an earlier one."""
-    groups: set[str] = set()
-    kept = []
-    for figure in figures:
-        if not figure.group or figure.group not in groups:
-            kept.append(figure)
-        groups.add(figure.group)
-    return kept
-
-
 def data(records: list[dict[str, Any]]) -> "alt.InlineData":
     """Records as the data of a chart."""
     import altair as alt
 
-    made = alt.InlineData(values=records)
+    source = alt.InlineData(values=records)
     # Altair copies a chart at each step, with every record: thousands take longer than all else of a page.
-    object.__setattr__(made, "__deepcopy__", lambda _: made)
+    object.__setattr__(source, "__deepcopy__", lambda _: source)
+    return source
+
+
+def tooltip(**titles: str) -> "list[alt.Tooltip]":
+    """Fields of text and number with what they are called; a title may end in a format: "Share|.1%"."""
+    import altair as alt
+
+    made = []
+    for field, words in titles.items():
+        title, _, form = words.partition("|")
+        made.append(alt.Tooltip(f"{field}:{'Q' if form else 'N'}", title=title, format=form or alt.Undefined))
     return made
 
 

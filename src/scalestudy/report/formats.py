@@ -1,14 +1,14 @@
-"""The forms of a report, each in a file of its own.
+"""The forms of a report.
 
 A package adds one by an entry point in the group "scalestudy.formats" that names a `Format`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.document import Section
+from scalestudy.report.document import Document
 from scalestudy.report.images import Picture
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
@@ -23,18 +23,16 @@ class Medium:
         colour: Whether a terminal's colour codes may be in it.
         verbose: Whether a terminal shows all that the page says, beside the decision.
         page: Where the page is, for a terminal's last line.
-        study_link: Path from the report's folder to the study's, for links to runs.
-        pictures: The figures, where they are drawn already.
-        sections: The sections of the report, where they are made already; their figures are drawn, too.
+        document: The report as a document, where it is composed already.
+        pictures: Its figures by name, which lie beside the file as NAME.svg and NAME.pdf.
     """
 
     width: int | None = None
     colour: bool = False
     verbose: bool = False
     page: str | None = None
-    study_link: str = ".."
-    pictures: Sequence[Picture] | None = None
-    sections: Sequence[Section] | None = None
+    document: Document | None = None
+    pictures: Mapping[str, Picture] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,12 +42,12 @@ class Format:
     Attributes:
         render: (findings, medium) -> its text, or bytes where it is not text.
         file: Name of its file in a written report, as "table.csv"; None where it is made on request only.
+        write: Writes a file of it with the pictures that it refers to; None where it refers to none.
     """
 
     render: Callable[[Findings, Medium], str | bytes]
     file: str | None = None
     write: Callable[[Findings, Path], None] | None = None
-    """Writes a file of it with the pictures that it refers to; None where it refers to none."""
 
 
 FORMATS: Registry[Format] = Registry(
@@ -58,11 +56,11 @@ FORMATS: Registry[Format] = Registry(
         "table": "scalestudy.report.terminal:FORMAT",
         "csv": "scalestudy.report.tabular:CSV",
         "json": "scalestudy.report.tabular:JSON",
-        "html": "scalestudy.report.html:FORMAT",
+        "html": "scalestudy.report.study_document:HTML",
         "markdown": "scalestudy.report.study_document:MARKDOWN",
         "latex": "scalestudy.report.study_document:LATEX",
-        "parquet": "scalestudy.report.parquet:TABLE",
-        "parquet-runs": "scalestudy.report.parquet:RUNS",
+        "parquet": "scalestudy.report.tabular:PARQUET",
+        "parquet-runs": "scalestudy.report.tabular:PARQUET_RUNS",
     },
 )
 

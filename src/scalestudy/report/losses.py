@@ -1,16 +1,25 @@
 """Figures of the loss: against epochs, updates, samples and time, each in the place of the others."""
 
+from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report import curves
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure
-from scalestudy.report.series import Records
+from scalestudy.analysis.runs import Key, Run, epoch_values
+from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
+from scalestudy.report.format import time_unit
+from scalestudy.report.series import MOST_PANELS, Records, downsampled, labels, rounded, short
 from scalestudy.report.style import COLOURS, ramp
 
 if TYPE_CHECKING:
     import altair as alt
 
+MOST_EPOCHS = 60
+"""Epochs drawn of a line; more cannot be told apart and would only swell the page."""
+LEAST_EPOCHS = 12
+MOST_COUNTS = 6
+MOST_RECORDS = 4000
+"""Points of all lines together, which decide what the page weighs; no line has fewer than `LEAST_EPOCHS`."""
 STEEP = 30
 """Ratio of the largest to the smallest loss from which a logarithmic axis shows more."""
 MOST_TICKS = 6
@@ -21,7 +30,7 @@ WAYS = {
     "samples": "Mean over seeds, against the samples that all workers have processed: the work that was paid"
     " for.",
     "time": "Mean over seeds, against training time: the curve furthest to the left reaches a given loss"
-    " first.",
+    " first.{ours}",
 }
 """What a loss is drawn against, and how to read it."""
 GROWING = {
@@ -30,22 +39,95 @@ GROWING = {
     " mean that larger batches make none better",
 }
 """What is said besides where the batch of an update grows with the workers."""
+OURS = " Evaluation, start-up and compilation are not in this time."
 
 
 def losses(findings: Findings) -> list[Figure]:
     """The loss in four ways; none without epochs."""
-    records, unit, few = curves.losses(findings)
-    found = []
-    ours = {"time": " Evaluation, start-up and compilation are not in this time."}
-    said = {} if any(run.foreign for run in findings.runs) else ours
+    records, unit, few = loss_records(findings)
     grows = len({row.global_batch for row in findings.rows}) > 1
-    besides = GROWING if grows else dict.fromkeys(GROWING, "")
+    words = GROWING if grows else dict.fromkeys(GROWING, "")
+    words = words | {"ours": "" if any(run.foreign for run in findings.runs) else OURS}
+    made = []
     for field, way in WAYS.items():
-        caption = way.format(**besides)
-        known = [record for record in records if record[field] is not None]
-        if known:
-            found.append(_against(known, unit, field, f"{caption}{said.get(field, '')}{few}"))
-    return found
+        if known := [record for record in records if record[field] is not None]:
+            made.append(_against(known, unit, field, way.format(**words) + few))
+    return made
+
+
+def loss_records(findings: Findings) -> tuple[Records, str, str]:
+    """Mean losses over the seeds by epoch, the unit of their time, and what is left out, in words."""
+    groups = findings.measures.groups
+    keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
+    shown = list(dict.fromkeys(map(panel, keys)))[:MOST_PANELS]
+    choice = findings.advice.choice
+    counts = downsampled([key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ())
+    rows = [key for key in keys if panel(key) in shown and key.workers in counts]
+    ends = [epoch_values(run.epochs, "elapsed_training_seconds")[-1] for key in rows for run in groups[key]
+            if run.epochs]  # fmt: skip
+    unit, length = time_unit([end or 0.0 for end in ends])
+    most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
+    named = labels(findings)
+    records: Records = []
+    for key in rows:
+        fields = named.fields(key) | {"panel": panel(key), "workers": key.workers}
+        records += [fields | record for record in _means(groups[key], most, length)]
+    return records, unit, f" Of {len(keys)} rows, {len(rows)} are drawn." if len(rows) < len(keys) else ""
+
+
+def panel(key: Key) -> str:
+    """Heading of a panel: `horovod`, or `horovod, batch_size = 8`."""
+    return f"{key.strategy}, {short(key)}" if key.swept else key.strategy
+
+
+def _means(runs: Sequence[Run], most: int, length: float) -> Records:
+    """Means over a row's runs at some of their epochs, for each loss that is a number."""
+    by_epoch: dict[int, Records] = {}
+    for run in runs:
+        for record in _epochs(run, length):
+            by_epoch.setdefault(record["epoch"], []).append(record)
+    every = sorted(by_epoch)
+    step = max(1, -(-len(every) // most))
+    made: Records = []
+    for epoch in sorted({*every[::step], *every[-1:]}):
+        records = by_epoch[epoch]
+        at = {name: _mean([record[name] for record in records]) for name in ("updates", "samples", "time")}
+        for name in ("training", "validation"):
+            known = [record[name] for record in records if record[name] is not None]
+            if (loss := _mean(known)) is not None:
+                made.append({"epoch": epoch, "set": name, "loss": loss} | at)
+    return made
+
+
+def _epochs(run: Run, length: float) -> Records:
+    """Each epoch with what was done by its end, and its losses; None where that is not known."""
+    epochs = run.epochs
+    seconds = epoch_values(epochs, "elapsed_training_seconds")
+    columns = {
+        "epoch": epoch_values(epochs, "epoch"),
+        "updates": _sums(epoch_values(epochs, "steps")),
+        "samples": _sums(epoch_values(epochs, "samples")),
+        "time": [None if value is None else value / length for value in seconds],
+        "training": epoch_values(epochs, "loss"),
+        "validation": epoch_values(epochs, "validation", "loss"),
+    }
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _sums(values: Sequence[float | None]) -> list[float | None]:
+    """Sums up to each value; None from the first unknown one on."""
+    sums: list[float | None] = []
+    total: float | None = 0
+    for value in values:
+        total = None if total is None or value is None else total + value
+        sums.append(total)
+    return sums
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """None where one is not known or no number, or where there is none."""
+    known = [value for value in values if value is not None and isfinite(value)]
+    return rounded(sum(known) / len(known)) if known and len(known) == len(values) else None
 
 
 def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
@@ -59,10 +141,7 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     several = len(counts) > 1
     faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.1)) if several else alt.value(1.0)
     # Few counts get colours that are far apart; many get a ramp, where the order is what is read.
-    colours = alt.Scale(
-        domain=counts, range=list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
-    )
-    dashed = alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]])
+    colours = list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
     titles = {"epoch": "Epoch", "updates": "Updates", "samples": "Samples", "time": f"Training time ({unit})"}
     chart = (
         alt.Chart(data(records))
@@ -75,45 +154,44 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
                 scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
                 axis=alt.Axis(tickCount=5),
             ),
-            alt.Color("workers:O", title="Workers", scale=colours, legend=alt.Legend() if several else None),
-            alt.StrokeDash("set:N", title="Loss on", scale=dashed),
+            alt.Color(
+                "workers:O",
+                title="Workers",
+                scale=alt.Scale(domain=counts, range=colours),
+                legend=alt.Legend() if several else None,
+            ),
+            alt.StrokeDash(
+                "set:N",
+                title="Loss on",
+                scale=alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]]),
+            ),
             detail="panel:N",
             order="epoch:Q",
             opacity=faded,
-            tooltip=[
-                alt.Tooltip("panel:N", title="Strategy"),
-                alt.Tooltip("workers:O", title="Workers"),
-                alt.Tooltip("set:N", title="Loss on"),
-                *(alt.Tooltip(f"{name}:Q", title=title, format=",") for name, title in titles.items()),
-                alt.Tooltip("loss:Q", title="Loss", format=".4g"),
-            ],
+            tooltip=tooltip(
+                panel="Strategy", workers="Workers", set="Loss on",
+                **{name: f"{title}|," for name, title in titles.items()}, loss="Loss|.4g",
+            ),
         )
-    )
+    )  # fmt: skip
     if several:
         chart = chart.add_params(picked)
-    if len(panels) == 1:
-        return _figure(field, chart.properties(width=WIDTH, height=HEIGHT), caption)
-    faceted = chart.properties(width=WIDTH // 2 - 20, height=230).facet(
-        facet=alt.Facet("panel:N", title=None, sort=panels), columns=2
-    )
-    return _figure(field, faceted, caption)
-
-
-def _figure(field: str, chart: Any, caption: str) -> Figure:
+    drawn: Any = chart.properties(width=WIDTH, height=HEIGHT)
+    if len(panels) > 1:
+        drawn = chart.properties(width=WIDTH // 2 - 20, height=230).facet(
+            facet=alt.Facet("panel:N", title=None, sort=panels), columns=2
+        )
     word = {"epoch": "epochs", "time": "training time"}.get(field, field)
-    title = f"Loss against {word}"
-    return figure(
-        f"loss-by-{field}", title, chart, caption, wide=True, group="loss", choice=f"against {word}"
-    )
+    name, title = f"loss-by-{field}", f"Loss against {word}"
+    return figure(name, title, drawn, caption, wide=True, group="loss", choice=f"against {word}")
 
 
 def _axis(records: Records, field: str) -> "alt.Axis":
     import altair as alt
 
     if field != "epoch":
-        return alt.Axis(
-            tickCount=5, format="~s" if field in ("updates", "samples") else "~g", labelOverlap=True
-        )
+        form = "~s" if field in ("updates", "samples") else "~g"
+        return alt.Axis(tickCount=5, format=form, labelOverlap=True)
     epochs = sorted({record["epoch"] for record in records})
     if len(epochs) <= MOST_TICKS:
         return alt.Axis(format="d", values=epochs, labelOverlap=True)

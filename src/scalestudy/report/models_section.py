@@ -1,18 +1,30 @@
 """The report's section on how times scale with the workers, and what is predicted of larger counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import Model, Prediction, karp_flatt
 from scalestudy.analysis.scaling.series import TIMES
 from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.report import series
+from scalestudy.report.axes import workers
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
-from scalestudy.report.figure import Figure
+from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
 from scalestudy.report.format import decimals, number, time_unit, with_interval
-from scalestudy.report.models_figures import MOST_MODELS, efficiency_figure, shown_models, time_figure
+from scalestudy.report.style import colour_and_shape
 
+if TYPE_CHECKING:
+    import altair as alt
+
+MOST_MODELS = 12
+"""Series that are shown one by one: of more the advised one's and the first."""
+POINTS = 40
+"""Points of a curve."""
 INTERVALS = (
     "Predicted values hold if times go on as they were measured. Their 95 % prediction intervals are of one"
     " run, and allow for every form of exchange that the runs do not rule out; nothing in them allows for"
@@ -22,6 +34,12 @@ SHARES = (
     "Karp and Flatt's metric (1990) is the serial share that the one speed-up would come from: level, time is"
     " lost to serial work; rising, to what grows with the workers."
 )
+CAPTION = (
+    "Filled points are measured, the line is the scaling model. Beyond the largest count measured it is"
+    " dashed and points are open: predicted, with bars that hold a run with 95 % if times go on as measured."
+)
+STRATEGY, WORKERS = Heading("Strategy", numeric=False), Heading("Workers", brief="n")
+SPEEDUP, EFFICIENCY = Heading("Speed-up", "of that time", "S"), Heading("Efficiency", "of that time", "E")
 
 
 def models_section(findings: Findings) -> Section | None:
@@ -31,41 +49,34 @@ def models_section(findings: Findings) -> Section | None:
         return None
     works = dict.fromkeys(work_words(model) for model in models)
     alike = len(works) == 1
-    words: Block = Items(tuple(_words(model, alike) for model in models))
-    blocks = [words]
-    if alike:
-        blocks.insert(0, Paragraph(f"This is {next(iter(works))}."))
+    blocks: list[Block] = [Paragraph(f"This is {next(iter(works))}.")] if alike else []
+    blocks.append(Items(tuple(_words(model, alike) for model in models)))
     if more := sum(model.fit is not None for model in findings.models) - len(models):
         blocks.append(Paragraph(f"Scaling models of {more} more series are not shown here."))
     without = [
         f"{series_name(model.series.key)}: {model.reason}." for model in findings.models if not model.fit
     ]
     if without:
-        blocks.append(Paragraph("No scaling model of " + " ".join(_few(without))))
-    blocks += [Drawing(partial(_drawn, draw, findings)) for draw in (time_figure, efficiency_figure)]
-    blocks += [
-        _predicted(models),
-        Paragraph(INTERVALS + _beyond_nodes(models)),
-        *_by_node(models),
-    ]
-    blocks.append(
-        Folded(
-            "Every count: measured, by the scaling model, and Karp–Flatt",
-            (_every_count(models), Paragraph(SHARES)),
-        )
-    )
+        left = len(without) - MOST_MODELS
+        blocks.append(Paragraph("No scaling model of " + " ".join(without[:MOST_MODELS])
+                                + f" And of {left} more." * (left > 0)))  # fmt: skip
+    blocks += [Drawing(partial(draw, findings)) for draw in (time_figure, efficiency_figure)]
+    blocks += [_predicted(models), Paragraph(INTERVALS + _beyond_nodes(models)), *_by_node(models)]
+    title = "Every count: measured, by the scaling model, and Karp–Flatt"
+    blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
     return Section("How the times scale", tuple(blocks), "models")
 
 
-def _drawn(draw: Callable[[Findings], Figure | None], findings: Findings) -> Figure:
-    found = draw(findings)
-    assert found is not None  # there are models
-    return found
-
-
-def _few(sentences: list[str]) -> list[str]:
-    more = len(sentences) - MOST_MODELS
-    return sentences if more <= 0 else [*sentences[:MOST_MODELS], f"And of {more} more."]
+def shown_models(findings: Findings) -> list[Model]:
+    """Series with a scaling model, as many as can be told apart, in their order."""
+    models = [model for model in findings.models if model.fit]
+    choice = findings.advice.choice
+    advised = (choice.strategy, choice.key.variant) if choice else None
+    first = sorted(
+        models, key=lambda model: (model.series.key.strategy, model.series.key.variant) != advised
+    )[:MOST_MODELS]
+    kept = {id(model) for model in first}
+    return [model for model in models if id(model) in kept]
 
 
 def series_name(key: Key) -> str:
@@ -78,7 +89,7 @@ def _words(model: Model, alike: bool) -> str:
     return " ".join((fit_words(model, series_name(model.series.key)), *model_sentences(model), work)).rstrip()
 
 
-def _beyond_nodes(models: list[Model]) -> str:
+def _beyond_nodes(models: Sequence[Model]) -> str:
     """What no prediction knows of: more nodes than were measured."""
     largest = [
         (model.nodes_measured * model.workers_per_node, model.nodes_measured)
@@ -87,14 +98,14 @@ def _beyond_nodes(models: list[Model]) -> str:
     ]
     if not largest or min(largest)[0] >= max(model.counts()[-1] for model in models):
         return ""
-    workers, nodes = min(largest)
+    count, nodes = min(largest)
     return (
-        f" More than {workers} workers may need more than the {nodes} {'node' if nodes == 1 else 'nodes'}"
+        f" More than {count} workers may need more than the {nodes} {'node' if nodes == 1 else 'nodes'}"
         " measured: what that costs is not in them."
     )
 
 
-def _predicted(models: list[Model]) -> Table:
+def _predicted(models: Sequence[Model]) -> Table:
     found = [
         (model, prediction)
         for model in models
@@ -107,38 +118,31 @@ def _predicted(models: list[Model]) -> Table:
             series_name(model.series.key),
             str(prediction.workers),
             with_interval(prediction.seconds.scaled(1 / length), digits),
-            with_interval(prediction.speedup, 2) + _against(model),
+            with_interval(prediction.speedup, 2)
+            + (f", against {model.reference} workers" if model.reference > 1 else ""),
             with_interval(prediction.efficiency, 2),
             "predicted",
         )
         for model, prediction in found
     )
-    headings = (
-        Heading("Strategy", numeric=False),
-        Heading("Workers", brief="n"),
-        Heading(TIMES[models[0].series.of], unit, f"time {unit}"),
-        Heading("Speed-up", "of that time", "S"),
-        Heading("Efficiency", "of that time", "E"),
-        Heading("Value", numeric=False),
+    time = Heading(TIMES[models[0].series.of], unit, f"time {unit}")
+    most = max(model.counts()[-1] for model in models)
+    return Table(
+        (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY, Heading("Value", numeric=False)),
+        rows,
+        f"Predicted beyond what was measured, up to {most} workers",
+        name="predicted",
     )
-    caption = (
-        f"Predicted beyond what was measured, up to {max(model.counts()[-1] for model in models)} workers"
-    )
-    return Table(headings, rows, caption, name="predicted")
 
 
-def _unit(found: list[Prediction]) -> tuple[str, float, int]:
+def _unit(predictions: Sequence[Prediction]) -> tuple[str, float, int]:
     """Unit of times, its seconds, and how many decimals these take."""
-    values = [prediction.seconds.value or 0.0 for prediction in found]
+    values = [prediction.seconds.value or 0.0 for prediction in predictions]
     unit, length = time_unit(values)
     return unit, length, decimals([value / length for value in values])
 
 
-def _against(model: Model) -> str:
-    return f", against {model.reference} workers" if model.reference > 1 else ""
-
-
-def _by_node(models: list[Model]) -> list[Block]:
+def _by_node(models: Sequence[Model]) -> list[Block]:
     rows = tuple(
         (
             series_name(model.series.key),
@@ -150,43 +154,125 @@ def _by_node(models: list[Model]) -> list[Block]:
         for model in models
         for row in model.by_node
     )
-    if not rows:
-        return []
-    headings = (
-        Heading("Strategy", numeric=False),
-        Heading("Nodes"),
-        Heading("Workers", brief="n"),
-        Heading("Speed-up", "of that time", "S"),
-        Heading("Efficiency", "of that time", "E"),
-    )
-    return [Table(headings, rows, "By node: against one full node", name="by-node")]
+    headings = (STRATEGY, Heading("Nodes"), WORKERS, SPEEDUP, EFFICIENCY)
+    return [Table(headings, rows, "By node: against one full node", name="by-node")] if rows else []
 
 
-def _every_count(models: list[Model]) -> Table:
+def _every_count(models: Sequence[Model]) -> Table:
     found = [(model, model.predict(count)) for model in models for count in model.series.different]
     unit, length, digits = _unit([prediction for _, prediction in found])
+    rows = []
+    for model, measured in found:
+        fit = model.fit
+        assert fit is not None
+        off = 100 * fit.residuals[int(measured.workers)]
+        share = karp_flatt(measured.speedup, measured.workers / model.reference)
+        rows.append((
+            series_name(model.series.key),
+            str(measured.workers),
+            with_interval(measured.seconds.scaled(1 / length), digits),
+            number(fit.seconds(measured.workers) / length, digits),
+            ("+" if off > 0 else "") + number(off, 1),
+            with_interval(share, 3) if share.value is not None else "",
+        ))  # fmt: skip
     headings = (
-        Heading("Strategy", numeric=False),
-        Heading("Workers", brief="n"),
+        STRATEGY, WORKERS,
         Heading(TIMES[models[0].series.of], f"measured, {unit}", f"measured {unit}"),
-        Heading("By the model", unit, f"model {unit}"),
-        Heading("Off", "%"),
+        Heading("By the model", unit, f"model {unit}"), Heading("Off", "%"),
         Heading("Karp–Flatt", "serial share", "e"),
-    )
-    rows = tuple(_count(model, prediction, length, digits) for model, prediction in found)
-    return Table(headings, rows, name="scaling")
+    )  # fmt: skip
+    return Table(headings, tuple(rows), name="scaling")
 
 
-def _count(model: Model, measured: Prediction, length: float, digits: int) -> tuple[str, ...]:
-    fit = model.fit
-    assert fit is not None
-    off = 100 * fit.residuals[int(measured.workers)]
-    share = karp_flatt(measured.speedup, measured.workers / model.reference)
-    return (
-        series_name(model.series.key),
-        str(measured.workers),
-        with_interval(measured.seconds.scaled(1 / length), digits),
-        number(fit.seconds(measured.workers) / length, digits),
-        ("+" if off > 0 else "") + number(off, 1),
-        with_interval(share, 3) if share.value is not None else "",
+def time_figure(findings: Findings) -> Figure:
+    """Training time, measured and predicted; there has to be a scaling model."""
+    import altair as alt
+
+    models = shown_models(findings)
+    known = [model.predict(n).seconds for model in models for n in model.counts()]
+    unit, length = time_unit([seconds.value or 0.0 for seconds in known])
+    of = TIMES[models[0].series.of]
+    ends = [end / length for seconds in known for end in (seconds.value, seconds.low, seconds.high) if end]
+    y = alt.Y(
+        "value:Q",
+        title=f"{of} ({unit})",
+        scale=alt.Scale(type="log", domain=[min(ends) / 1.1, max(ends) * 1.1], nice=False),
+        axis=alt.Axis(values=_one_two_five(min(ends), max(ends)), format="~g"),
     )
+    chart = _chart(findings, y, lambda prediction: prediction.seconds.scaled(1 / length))
+    title = f"{of}, measured and predicted"
+    return figure("predicted-time", title, chart, CAPTION + _left_out(findings))
+
+
+def efficiency_figure(findings: Findings) -> Figure:
+    """Efficiency of training time, measured and predicted; there has to be a scaling model."""
+    import altair as alt
+
+    y = alt.Y("value:Q", title="Efficiency", scale=alt.Scale(domainMin=0), axis=alt.Axis(tickCount=6))
+    chart = _chart(findings, y, lambda prediction: prediction.efficiency)
+    rule = alt.Chart(data([{"value": findings.target}])).mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
+    return figure(
+        "predicted-efficiency",
+        "Efficiency, measured and predicted",
+        alt.layer(rule.encode(y), chart).properties(width=WIDTH, height=HEIGHT),
+        CAPTION + " The dashed level line is the efficiency asked for." + _left_out(findings),
+    )
+
+
+def _left_out(findings: Findings) -> str:
+    count = sum(model.fit is not None for model in findings.models)
+    return f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
+
+
+def _chart(findings: Findings, y: "alt.Y", shown: Callable[[Prediction], Estimate]) -> Any:
+    import altair as alt
+
+    labels = series.labels(findings)
+    curves: series.Records = []
+    points: series.Records = []
+    for model in shown_models(findings):
+        fields = labels.fields(model.series.key)
+        for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
+            line = fields | {"part": part, "line": f"{model.series.key.label} {part}"}
+            curves += [line | {"workers": n, "value": shown(model.by_model(n)).value} for n in counts]
+        for n in model.counts():
+            prediction = model.predict(n)
+            kind = "predicted" if prediction.kind == "extrapolated" else prediction.kind
+            points += _point(fields | {"workers": n, "kind": kind}, shown(prediction))
+    colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
+    x = workers(sorted({point["workers"] for point in points}))
+    dashes = alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]])
+    line = alt.Chart(data(curves)).mark_line(strokeWidth=2)
+    line = line.encode(
+        x, y, colour, detail="line:N", strokeDash=alt.StrokeDash("part:N", scale=dashes, legend=None)
+    )
+    drawn = alt.Chart(data(points)).encode(x, y, colour)
+    bars = [drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")]
+    ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
+    tips = tooltip(strategy="Strategy", workers="Workers", kind="Is", text="Value")
+    marks = drawn.mark_point(size=80, strokeWidth=2).encode(shape=shape, fill=ground, tooltip=tips)
+    return alt.layer(line, *(bars if any("low" in point for point in points) else []), marks).properties(
+        width=WIDTH, height=HEIGHT
+    )
+
+
+def _one_two_five(low: float, high: float) -> list[float]:
+    """Round numbers on a logarithmic axis."""
+    tens = range(floor(log10(low)), floor(log10(high)) + 1)
+    return [digit * 10.0**ten for ten in tens for digit in (1, 2, 5)]
+
+
+def _point(fields: dict[str, Any], estimate: Estimate) -> series.Records:
+    if estimate.value is None:
+        return []
+    record = fields | {"value": estimate.value, "text": series.in_words(estimate)}
+    if estimate.low is not None and estimate.high is not None:
+        record |= {"low": estimate.low, "high": estimate.high}
+    return [record]
+
+
+def _grid(model: Model, beyond: bool) -> list[int]:
+    """Counts that a line is drawn through, within what was measured or beyond: whole, since terms step."""
+    measured = model.series.different
+    first, last = (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
+    return sorted({round(first * (last / first) ** (index / (POINTS - 1))) for index in range(POINTS)})

@@ -1,25 +1,89 @@
-"""What the figures draw: rows of a study as plain records, thinned and labelled."""
+"""What the figures draw: rows of a study as plain records, downsampled and labelled."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, log
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.table import MEASURED, Row
 from scalestudy.report.format import time_unit
-from scalestudy.report.thin import thinned
 
-MOST_ROWS = 30
-"""Rows of the table that a figure shows where each has a place of its own."""
 MOST_COLOURS = 7
 """Series that colours and shapes tell apart in one figure."""
-MOST_PHASES = 7
-"""Phases shown by a colour of their own."""
+MOST_PANELS = 12
 
 Records = list[dict[str, Any]]
+
+BASIS_WORDS: dict[Basis, str] = {
+    "throughput": "throughput",
+    "epoch": "epoch time",
+    "training": "training time",
+}
+"""What speed-up is a ratio of."""
+QUANTITIES = {
+    "throughput": ("Throughput", "samples/s", 1.0),
+    "training_seconds": ("Training time", "", 1.0),
+    "wall_seconds": ("Time to train, from start to result", "", 1.0),
+    "gpu_percent": ("GPU utilisation", "%", 1.0),
+    "cpu_percent": ("CPU utilisation", "%", 1.0),
+    "gpu_memory_bytes": ("GPU memory", "GiB", 2.0**-30),
+    "peak_memory_bytes": ("Peak memory", "GiB", 2.0**-30),
+    "watt_hours": ("Energy", "Wh", 1.0),
+    "device_hours": ("Device-hours", "h", 1.0),
+    "flops_per_second": ("FLOPs a second", "TFLOP/s", 1e-12),
+    "mfu": ("Share of the devices' peak (MFU)", "", 1.0),
+}
+"""Columns that are drawn as they are: title, unit and factor; times have the unit that they read well in."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A measured column of the table, to be drawn.
+
+    Attributes:
+        name: In the table for programs.
+        title: For people.
+        unit: Of `of`; empty where there is none.
+        of: A row's value with the ends of its interval.
+    """
+
+    name: str
+    title: str
+    unit: str
+    of: Callable[[Row], Estimate]
+
+    @property
+    def label(self) -> str:
+        """Title and unit, as on an axis."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+def quantities(rows: Sequence[Row]) -> list[Quantity]:
+    """Those that some row has."""
+    return [quantity for name in QUANTITIES if (quantity := _quantity(name, rows))]
+
+
+def _quantity(name: str, rows: Sequence[Row]) -> Quantity | None:
+    def value(row: Row) -> Estimate:
+        return row.measured(name) if name in MEASURED else Estimate(getattr(row.costs, name))
+
+    known = [found for row in rows if (found := value(row).value) is not None and isfinite(found)]
+    if not known:
+        return None
+    title, unit, factor = QUANTITIES[name]
+    if name.endswith("_seconds"):
+        unit, length = time_unit(known)
+        factor = 1 / length
+    return Quantity(name, title, unit, lambda row: value(row).scaled(factor))
+
+
+def basis_of(rows: Sequence[Row]) -> str:
+    """What speed-up is a ratio of in these rows, in words."""
+    return " / ".join(dict.fromkeys(BASIS_WORDS[row.basis] for row in rows)) or BASIS_WORDS["throughput"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +99,6 @@ class Labels:
         return len(self.strategies) > 1 or len(self.variants) < 2
 
     @property
-    def both(self) -> bool:
-        """Whether a second channel has to show the variant."""
-        return len(self.strategies) > 1 and len(self.variants) > 1
-
-    @property
     def names(self) -> list[str]:
         """Values of the coloured field, in order."""
         return self.strategies if self.by_strategy else self.variants
@@ -51,6 +110,11 @@ class Labels:
             "strategy": key.strategy,
             "variant": short(key),
         }
+
+    def shown(self, records: Records) -> list[str]:
+        """Names of the series that records are of, in order."""
+        found = {record["series"] for record in records}
+        return [name for name in self.names if name in found]
 
 
 def labels(findings: Findings) -> Labels:
@@ -64,7 +128,8 @@ def labels(findings: Findings) -> Labels:
 def panels(findings: Findings) -> list[str]:
     """Variants that stand in panels of their own, where colour cannot tell them apart."""
     named = labels(findings)
-    return named.variants if named.both or len(named.variants) > MOST_COLOURS else []
+    both = len(named.strategies) > 1 and len(named.variants) > 1
+    return named.variants if both or len(named.variants) > MOST_COLOURS else []
 
 
 def short(key: Key) -> str:
@@ -72,18 +137,23 @@ def short(key: Key) -> str:
     return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
 
 
+def bar(key: Key) -> str:
+    """Label of a bar: `horovod × 8`, with the other swept values."""
+    return f"{key.strategy} × {key.workers}" + (f", {short(key)}" if key.swept else "")
+
+
 def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
     """One record a row that has this value: workers, value, low, high and what a tooltip shows."""
     named = labels(findings)
     records = []
     for row in findings.rows:
-        found = of(row)
-        if found.value is None or not isfinite(found.value):
+        estimate = of(row)
+        if estimate.value is None or not isfinite(estimate.value):
             continue
-        record: dict[str, Any] = {"workers": row.workers, "runs": row.runs, "value": rounded(found.value)}
-        if found.low is not None and found.high is not None and isfinite(found.high):
-            record |= {"low": rounded(found.low), "high": rounded(found.high)}
-        records.append(named.fields(row.key) | record | {"text": _text(found)})
+        record: dict[str, Any] = {"workers": row.workers, "runs": row.runs, "value": rounded(estimate.value)}
+        if estimate.low is not None and estimate.high is not None and isfinite(estimate.high):
+            record |= {"low": rounded(estimate.low), "high": rounded(estimate.high)}
+        records.append(named.fields(row.key) | record | {"text": in_words(estimate)})
     return records
 
 
@@ -92,60 +162,31 @@ def reach(records: Records) -> list[float]:
     return [float(record[end]) for record in records for end in ("value", "low", "high") if end in record]
 
 
-def phases(findings: Findings) -> tuple[Records, list[str], str]:
-    """Mean seconds by phase, the phases in order, and the unit of time."""
-    shown = _largest(findings.phases.values())
-    unit, length = time_unit([sum(found.values()) for found in findings.phases.values()])
-    records: Records = []
-    for key in some_rows(findings):
-        found = findings.phases[key]
-        total = sum(found.values()) or 1.0
-        for order, (name, members) in enumerate(shown.items()):
-            seconds = sum(found.get(member, 0.0) for member in members)
-            if seconds > 0:
-                records.append(
-                    {"bar": bar(key), "phase": name, "order": order, "time": rounded(seconds / length)}
-                    | {"share": rounded(seconds / total)}
-                )
-    return records, list(shown), unit
-
-
-def _largest(found: Iterable[dict[str, float]]) -> dict[str, list[str]]:
-    """The phases to show, each with those it stands for: the smallest of many are put together."""
-    totals: dict[str, float] = {}
-    for seconds in found:
-        for name, value in seconds.items():
-            totals[name] = totals.get(name, 0.0) + value
-    order = [name for name in totals if name != "other"]
-    kept = sorted(order, key=lambda name: -totals[name])
-    if len(totals) > MOST_PHASES:
-        kept = kept[: MOST_PHASES - 1]
-    rest = [name for name in totals if name not in kept]
-    return {name: [name] for name in order if name in kept} | ({"other": rest} if rest else {})
-
-
-def some_rows(findings: Findings) -> list[Key]:
-    """Rows for figures that give each a place of its own: all, or of many worker counts some."""
-    keys = list(findings.phases)
-    series_ = len({(key.strategy, key.variant) for key in keys})
-    advised = {findings.advice.choice.workers} if findings.advice.choice else set()
-    counts = thinned([key.workers for key in keys], max(2, MOST_ROWS // max(1, series_)), advised)
-    return [key for key in keys if key.workers in counts][:MOST_ROWS] if len(keys) > MOST_ROWS else keys
-
-
-def bar(key: Key, words: str | None = None) -> str:
-    """Label of a bar or panel: `horovod × 8`, with the other swept values unless other words are given."""
-    words = short(key) if words is None else words
-    return f"{key.strategy} × {key.workers}" + (f", {words}" if words else "")
-
-
-def _text(found: Estimate) -> str:
-    assert found.value is not None
-    if found.low is None or found.high is None or found.low == found.high:
-        return f"{found.value:.3g}"
-    return f"{found.value:.4g} (95 %: {found.low:.4g} to {found.high:.4g})"
+def in_words(estimate: Estimate) -> str:
+    """A value with its interval, as a tooltip shows it."""
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return f"{estimate.value:.3g}"
+    return f"{estimate.value:.4g} (95 %: {estimate.low:.4g} to {estimate.high:.4g})"
 
 
 def rounded(value: float) -> float:
     """Five digits: more cannot be seen."""
     return float(f"{value:.5g}")
+
+
+def downsampled(values: Sequence[int], most: int, keep: Collection[int] = ()) -> list[int]:
+    """At most so many of these positive numbers, sorted: the ends, `keep`, and others evenly by ratio.
+
+    Args:
+        values: What there is.
+        most: How many are wanted, 2 at least; exceeded where `keep` alone is more.
+        keep: Those that are kept in any case.
+    """
+    every = sorted(set(values))
+    if len(every) <= most:
+        return every
+    chosen = {every[0], every[-1], *(value for value in every if value in keep)}
+    while len(chosen) < most:
+        # The one that is furthest from all that are chosen already.
+        chosen.add(max(every, key=lambda value: min(abs(log(value / other)) for other in chosen)))
+    return sorted(chosen)

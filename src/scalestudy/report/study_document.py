@@ -1,104 +1,93 @@
-"""The report as a document, for forms that are handed on: Markdown and LaTeX."""
+"""The report of a study as a document: composed once, for a page, Markdown, LaTeX and a terminal."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.as_latex import latex
-from scalestudy.report.as_markdown import markdown
-from scalestudy.report.cards import cards
+from scalestudy.report.as_html import html
+from scalestudy.report.details import all_metrics, every_run, key_numbers, samples_of
 from scalestudy.report.document import (
     Block,
     Document,
-    Drawing,
     Folded,
     Heading,
     Items,
     Paragraph,
     Section,
     Table,
-    drawings,
 )
 from scalestudy.report.environment import environments
-from scalestudy.report.figure import Figure, first_of_groups
-from scalestudy.report.figures import figures
+from scalestudy.report.figures import figures, places
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
+from scalestudy.report.results import results_table
 from scalestudy.report.sections import sections
 from scalestudy.report.time_and_cost import NAME as DECISIVE
-from scalestudy.report.view import Cell, view
-from scalestudy.report.write_document import write_document
+from scalestudy.report.write_document import BESIDE, render_document, write_document
 
 
-def report_document(
-    findings: Findings, drawn: Sequence[Figure] | None = None, told: Sequence[Section] | None = None
-) -> Document:
-    """The report: decision, key numbers, table, what is not settled, figures, sections, how it was measured.
-
-    Last comes the environment.
+def report_document(findings: Findings, study_link: str = "..", *, drawn: bool = True) -> Document:
+    """The report: decision, results, what is not settled, figures, sections, how it was measured.
 
     Args:
         findings: What to report.
-        drawn: Its figures, where they are made already.
-        told: Its sections, likewise.
+        study_link: Path from the page's folder to the study's, for links to runs.
+        drawn: Whether there are figures; a terminal shows none.
     """
-    advice, laid = findings.advice, view(findings)
-    shown = first_of_groups(figures(findings) if drawn is None else drawn)
-    cost = (Paragraph(advice.cost),) if advice.cost else ()
-    decision = Section("Decision", (Paragraph(advice.headline), *cost, *_items(advice.sentences)))
-    blocks: list[Block] = [decision, Section("Key numbers", (_key_numbers(findings),))]
-    if laid.lines:
-        first = tuple(Drawing(figure) for figure in shown if figure.name == DECISIVE)
-        blocks.append(Section("Results", (_results(findings), *first)))
+    advice = findings.advice
+    cost = [Paragraph(advice.cost)] if advice.cost else []
+    decision: tuple[Block, ...] = (Paragraph(advice.headline), *cost, *_items(advice.sentences))
+    blocks: list[Block] = [Section("Decision", decision, style="advice"), key_numbers(findings)]
+    shown = places(figures(findings)) if drawn else []
+    if findings.rows:
+        first = [drawing for drawing in shown if drawing.figure.name == DECISIVE]
+        blocks.append(
+            Section("Results", (results_table(findings), Paragraph(_small_print(findings)), *first))
+        )
     if advice.open_questions:
-        blocks.append(Section("Not settled", _items(advice.open_questions)))
-    if laid.lines:
-        others = tuple(Drawing(figure) for figure in shown if figure.name != DECISIVE)
-        blocks.append(Section("Figures", others))
-    blocks += sections(findings) if told is None else told
-    if laid.lines:
-        blocks.append(Folded("How this was measured", _items(notes(findings))))
-    facts = tuple(environments(findings.runs))
-    if facts:
+        blocks.append(Section("Not settled", _items(advice.open_questions), "open", "open"))
+    if tables := all_metrics(findings):
+        title = "All metrics, by class" if len(tables) > 1 else "All metrics"
+        blocks.append(Folded(title, tuple(tables), "metrics", page_only=True))
+    others = tuple(drawing for drawing in shown if drawing.figure.name != DECISIVE)
+    if others:
+        blocks.append(Section("Figures", others, style="figures"))
+    blocks += sections(findings)
+    if samples := samples_of(findings):
+        blocks.append(samples)
+    if findings.rows:
+        blocks.append(Section("How this was measured", _items(notes(findings)), "measured"))
+    if facts := tuple(environments(findings.runs)):
         headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
         blocks.append(Folded("Environment", (Table(headings, facts),)))
-    return Document(findings.name, tuple(blocks), "A study of scaling")
+    if runs := every_run(findings, study_link):
+        blocks.append(runs)
+    return Document(findings.name, tuple(blocks), "Scaling study", live=True)
 
 
 def _items(lines: Collection[str]) -> tuple[Items, ...]:
     return (Items(tuple(lines)),) if lines else ()
 
 
-def _key_numbers(findings: Findings) -> Table:
-    rows = tuple((card.name, card.value, card.remark) for card in cards(findings))
-    return Table((Heading("What", numeric=False), Heading("Value"), Heading("", numeric=False)), rows)
+def _small_print(findings: Findings) -> str:
+    """What intervals and the mark in the table mean."""
+    repeated = any(row.runs > 1 for row in findings.rows)
+    text = (
+        "Intervals hold with 95 % over seeds."
+        if repeated
+        else "One run each: no interval says how far another run would differ."
+    )
+    return f"{text} The advised row is marked." if findings.advice.choice else text
 
 
-def _results(findings: Findings) -> Table:
-    laid = view(findings)
-    rows = tuple(tuple(_cell(cell) for cell in line.cells) for line in laid.lines)
-    marked = tuple(
-        (f"{row[0]} ←", *row[1:]) if line.chosen else row
-        for row, line in zip(rows, laid.lines, strict=True)
-    )  # fmt: skip
-    chosen = any(line.chosen for line in laid.lines)
-    caption = "With 95 % intervals where runs were repeated." + (" ← is advised." if chosen else "")
-    return Table(laid.headings, marked, caption, laid.footnotes, name="results")
+def _html(findings: Findings, medium: Medium) -> str:
+    return html(medium.document or report_document(findings), medium.pictures)
 
 
-def _cell(cell: Cell) -> str:
-    return f"{cell.with_interval} [{cell.note}]" if cell.note else cell.with_interval
-
-
-def _form(render: Callable[[Document, Mapping[str, str]], str], name: str, file: str, ending: str) -> Format:
+def _form(name: str, file: str) -> Format:
     def rendered(findings: Findings, medium: Medium) -> str:
-        if medium.pictures is None:
-            return render(report_document(findings), {})
-        # Their pictures bear the titles already.
-        drawn = [replace(picture.figure, title="") for picture in medium.pictures]
-        made = report_document(findings, drawn, medium.sections)
-        return render(made, {figure.name: f"{figure.name}.{ending}" for figure in drawings(made.blocks)})
+        pictures = {picture: f"{picture}.{BESIDE[name]}" for picture in medium.pictures}
+        return render_document(medium.document or report_document(findings), name, pictures)
 
     def written(findings: Findings, out: Path) -> None:
         write_document(report_document(findings), name, out)
@@ -106,5 +95,6 @@ def _form(render: Callable[[Document, Mapping[str, str]], str], name: str, file:
     return Format(rendered, file, written)
 
 
-MARKDOWN = _form(markdown, "markdown", "report.md", "svg")
-LATEX = _form(latex, "latex", "report.tex", "pdf")
+HTML = Format(_html, "report.html")
+MARKDOWN = _form("markdown", "report.md")
+LATEX = _form("latex", "report.tex")

@@ -4,13 +4,15 @@ The colours are those of Okabe and Ito, "Color universal design" (2008), which p
 colour vision tell apart; a strategy keeps its colour and its shape in every figure and every report.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scalestudy.study.strategies import REGISTRY, position, traits
+from scalestudy.study.strategies import REGISTRY, traits
+
+if TYPE_CHECKING:
+    import altair as alt
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6E7781", "#B8A800")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left")
-DASHES = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2), (10, 4), (4, 1, 1, 1, 1, 1))
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
@@ -28,13 +30,16 @@ def series_style(strategies: list[str], series: list[str], by_strategy: bool) ->
     )
 
 
-def series_dashes(names: list[str], by_strategy: bool) -> list[tuple[int, ...]]:
-    """Dashes of a figure's series: a strategy's own, or one after another; a series alone has none."""
-    if len(names) == 1:
-        return [DASHES[0]]
-    # The first strategy is of one worker alone, and draws no line.
-    places = [position(name) - 1 if by_strategy else index for index, name in enumerate(names)]
-    return [DASHES[place % len(DASHES)] for place in places]
+def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[alt.Color, alt.Shape]":
+    """How series look, and their legend; a series alone has none."""
+    import altair as alt
+
+    colours, shapes = series_style(names, names, by_strategy)
+    legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
+    return (
+        alt.Color("series:N", title=title, scale=alt.Scale(domain=names, range=colours), legend=legend),
+        alt.Shape("series:N", title=title, scale=alt.Scale(domain=names, range=shapes), legend=legend),
+    )
 
 
 def ramp(number: int) -> list[str]:

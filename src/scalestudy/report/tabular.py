@@ -1,18 +1,21 @@
-"""The report for programs: CSV and JSON."""
+"""The report for programs: CSV, JSON and Parquet."""
 
 import csv
 import json
 from collections.abc import Sequence
-from io import StringIO
-from typing import Any
+from io import BytesIO, StringIO
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records
-from scalestudy.report.formats import Format
+from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TABLE_SCHEMA = 1
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -121,5 +124,26 @@ def _ends(estimate: Estimate) -> dict[str, float | None]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
+def to_parquet(frame: "pl.DataFrame") -> bytes:
+    """A frame as the bytes of a Parquet file, its columns' types kept."""
+    stream = BytesIO()
+    frame.write_parquet(stream)
+    return stream.getvalue()
+
+
+def _parquet(findings: Findings, _: Medium) -> bytes:
+    from scalestudy.analysis.table import as_frame
+
+    return to_parquet(as_frame(findings.rows))
+
+
+def _parquet_runs(findings: Findings, _: Medium) -> bytes:
+    from scalestudy.analysis.table import runs_table
+
+    return to_parquet(runs_table(findings.runs))
+
+
 CSV = Format(lambda findings, _: to_csv(findings.rows), "table.csv")
 JSON = Format(lambda findings, _: to_json(findings), "table.json")
+PARQUET = Format(_parquet)
+PARQUET_RUNS = Format(_parquet_runs)

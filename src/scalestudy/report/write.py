@@ -1,4 +1,4 @@
-"""Writing a study's report: the one place of this room that touches the disk."""
+"""Writing a study's report into its folder."""
 
 import os
 from collections.abc import Mapping
@@ -43,31 +43,26 @@ def write_report(
         findings: The folder as analysed before; read and analysed when absent.
     """
     from scalestudy.report.document import drawings
-    from scalestudy.report.figure import first_of_groups
-    from scalestudy.report.figures import figures
-    from scalestudy.report.images import draw, still
-    from scalestudy.report.sections import sections
+    from scalestudy.report.images import still
+    from scalestudy.report.study_document import report_document
 
     findings = findings or read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    pictures = [draw(figure) for figure in figures(findings)]
-    told = sections(findings)
-    inside = [still(figure) for figure in drawings(told)]
-    drawn = []
-    first = {figure.name for figure in first_of_groups([picture.figure for picture in pictures])}
-    for picture in [*(picture for picture in pictures if picture.figure.name in first), *inside]:
-        for ending, content in (("png", picture.png), ("svg", picture.svg), ("pdf", picture.pdf)):
-            drawn.append(out / f"{picture.figure.name}.{ending}")
-            write_atomically(drawn[-1], content)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
-    medium = Medium(study_link=link, pictures=pictures, sections=told)
+    document = report_document(findings, link)
+    pictures = {drawing.figure.name: still(drawing.figure) for drawing in drawings(document.blocks)}
+    drawn = []
+    for name, picture in pictures.items():
+        for ending, content in (("png", picture.png), ("svg", picture.svg), ("pdf", picture.pdf)):
+            drawn.append(out / f"{name}.{ending}")
+            write_atomically(drawn[-1], content)
     files = {}
     for name in FORMATS.names():
         form = FORMATS.get(name)
         if form.file is not None:
             files[name] = out / form.file
-            write_atomically(files[name], form.render(findings, medium))
+            write_atomically(files[name], form.render(findings, Medium(document=document, pictures=pictures)))
     return ReportPaths(files, tuple(drawn))
 
 

@@ -11,6 +11,8 @@ from scalestudy.util.files import write_atomically
 
 FORMS = ("markdown", "latex", "html")
 """In which a document is written."""
+BESIDE = {"markdown": "svg", "latex": "pdf"}
+"""Kind of the pictures that a form refers to; a page holds its own."""
 
 
 def render_document(document: Document, form: str, pictures: Mapping[str, str] | None = None) -> str:
@@ -60,11 +62,11 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     """
     written, addresses = [out], {}
     folder = out.parent / (re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures")
-    for figure in drawings(document.blocks) if form != "html" else ():
-        picture = still(figure)
-        file = folder / f"{figure.name}.{'pdf' if form == 'latex' else 'svg'}"
+    for drawing in drawings(document.blocks) if form in BESIDE else ():
+        figure = drawing.figure
+        file = folder / f"{figure.name}.{BESIDE[form]}"
         folder.mkdir(exist_ok=True)
-        write_atomically(file, picture.pdf if form == "latex" else picture.svg)
+        write_atomically(file, getattr(still(figure), BESIDE[form]))
         written.append(file)
         addresses[figure.name] = f"{folder.name}/{file.name}"
     write_atomically(out, render_document(document, form, addresses))

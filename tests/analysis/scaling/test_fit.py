@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import made
+import synthetic
 from published import TABLES
 from scalestudy.analysis.scaling.fit import fit
 from scalestudy.analysis.scaling.terms import terms_of
@@ -114,20 +114,20 @@ def test_too_few_runs_predict_without_an_interval():
 
 
 def test_the_published_cassava_times_follow_what_was_quoted_within_3_per_cent():
-    found = fit(GROWING, list(made.CASSAVA), list(made.CASSAVA.values()))
+    found = fit(GROWING, list(synthetic.CASSAVA), list(synthetic.CASSAVA.values()))
     quoted = TABLES["cassava"]["quoted_law"]
     # Least squares of relative errors give 96 + 467/n; the quoted 101 + 465/n lies above all four times.
     assert found.parts == pytest.approx({"compute": 466.6, "fixed": 96.2}, abs=0.1)
-    for count in made.CASSAVA:
+    for count in synthetic.CASSAVA:
         assert found.seconds(count) == pytest.approx(
             quoted["serial_seconds"] + quoted["parallel_seconds"] / count, rel=0.03
         )
 
 
 def test_of_the_published_u_net_native_loses_more_than_horovod():
-    counts = list(made.U_NET)
+    counts = list(synthetic.U_NET)
     native, horovod = (
-        fit(GROWING, counts, [row[column] for row in made.U_NET.values()]) for column in (0, 3)
+        fit(GROWING, counts, [row[column] for row in synthetic.U_NET.values()]) for column in (0, 3)
     )
     lost = [1 - found.parts["compute"] / 28 / found.seconds(28) for found in (native, horovod)]
     assert 0.1 < lost[1] < lost[0] < 0.5

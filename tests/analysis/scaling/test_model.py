@@ -2,18 +2,18 @@ import math
 
 import pytest
 
-import made
-from made_series import model, series
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scaling.model import karp_flatt, model_of
 from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
 from scalestudy.analysis.statistics import Estimate
+from synthetic_series import model, series
 
 
 def timed(times, strategy="horovod", runs=3, **options):
     return [
-        made.run(strategy, n, seed, training_seconds=t * f, throughput=6000 / t, **options)
+        synthetic.run(strategy, n, seed, training_seconds=t * f, throughput=6000 / t, **options)
         for n, t in times.items()
         for seed, f in enumerate((0.998, 1.0, 1.002)[:runs])
     ]
@@ -153,7 +153,7 @@ def on_nodes(run, per_node):
     """The run with a record of each of its ranks."""
     size = run.result.workers
     ranks = tuple(
-        made.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
+        synthetic.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
         for rank in range(size)
     )
     return Run(run.result, run.epochs, run.folder, ranks)
@@ -162,7 +162,7 @@ def on_nodes(run, per_node):
 def test_a_series_has_one_word_for_its_scaling_the_one_of_a_trainings_work():
     strong = work_words(of_study(timed(AMDAHL)))
     assert "strong" in strong and "weak" not in strong
-    weak = work_words(of_study([made.run("horovod", n, samples=1000 * n) for n in (1, 2, 4)]))
+    weak = work_words(of_study([synthetic.run("horovod", n, samples=1000 * n) for n in (1, 2, 4)]))
     assert "weak" in weak and "strong" not in weak
 
 

@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from made_series import model
+from synthetic_series import model
 
+pytestmark = pytest.mark.slow
 STUDIES = 200
 EIGHT, SIXTEEN = (1, 2, 4, 8), (1, 2, 4, 8, 16)
 

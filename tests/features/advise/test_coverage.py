@@ -10,7 +10,7 @@ from statistics import fmean, median
 import numpy as np
 import pytest
 
-import made
+import synthetic
 from larger_studies import unet
 from one_worker_runs import one, timed
 from scalestudy.features.advise.all_reduce import Fabric, Link, TimedAllReduce, ring
@@ -103,7 +103,7 @@ def simulated(seed: int) -> tuple[float, list[float]]:
     run = timed(spent, batch=1, samples=160)
     name = run.result.name
     result = run.result.model_copy(update={"bucket_bytes": [2_000_000]})
-    worker = one([made.Run(result, run.epochs)], epochs=10, steps={name: record})
+    worker = one([synthetic.Run(result, run.epochs)], epochs=10, steps={name: record})
     route = route_of(known, ["ring"], near=2e6)
     predicted = StepModel(worker, route, assumed, draws=400).training(workers, per_node=1).seconds
     speeds = 1 + differences * random.standard_normal(workers)
@@ -147,7 +147,7 @@ def published() -> list[tuple[float, float, float, float]]:
     """The same of the published U-Net's training times."""
     columns = {"native": 0, "horovod": 3}
     return [
-        (time.low, time.value, time.high, made.U_NET[run.workers][columns[series.key.strategy]])
+        (time.low, time.value, time.high, synthetic.U_NET[run.workers][columns[series.key.strategy]])
         for series in unet() for run in series.runs[1:] for time in [run.training_seconds]
     ]  # fmt: skip
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-import made
+import synthetic
 from larger_studies import evenly, point
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.advise.goals import Goal, answer
@@ -16,13 +16,13 @@ def runs(times, per_node=None, strategy="native", **options):
     """Three seeds of trainings of these seconds by workers; nodes of so many workers where said."""
     for workers, seconds in times.items():
         for seed, noise in enumerate(NOISE):
-            run = made.run(
+            run = synthetic.run(
                 strategy, workers, seed, throughput=1e6 / seconds, training_seconds=seconds * noise, **options
             )
             result = run.result.model_copy(update={"wall_seconds": seconds * noise})
             hosts = [f"n{rank // per_node}" if per_node else "n0" for rank in range(workers)]
             ranks = tuple(
-                made.rank(workers).model_copy(update={"rank": rank, "host": host})
+                synthetic.rank(workers).model_copy(update={"rank": rank, "host": host})
                 for rank, host in enumerate(hosts)
             )
             yield run.__class__(**{**run.__dict__, "result": result, "ranks": ranks})

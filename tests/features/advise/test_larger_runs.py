@@ -2,7 +2,7 @@
 
 import pytest
 
-import made
+import synthetic
 from larger_studies import FAST, on_gpu, point, unet
 from scalestudy.features.advise.larger_runs import counts_of, larger_runs, one_worker_runs
 from scalestudy.features.advise.network import KnownNetwork, StatedLink
@@ -42,14 +42,14 @@ def test_counts_are_powers_of_two_within_a_node_and_full_nodes_beyond_with_what_
 
 
 def test_a_slow_network_loses_most_to_exchange_and_ends_what_more_workers_gain():
-    series = only([point("horovod")], [made.run("horovod", throughput=1000.0, samples=20_000)], SLOW)
+    series = only([point("horovod")], [synthetic.run("horovod", throughput=1000.0, samples=20_000)], SLOW)
     fastest = min(series.runs, key=lambda run: run.seconds.value)
     assert 1 < fastest.workers < series.runs[-1].workers == 4096
     assert fastest.lost_to == "exchange"
 
 
 def test_under_a_global_batch_the_updates_stay_and_more_workers_gain_less():
-    runs = [on_gpu(made.run("horovod"))]
+    runs = [on_gpu(synthetic.run("horovod"))]
     each, split = only([point("horovod")], runs), only([point("horovod", batch="global")], runs)
     assert (each.per_worker_rule, split.per_worker_rule) == (True, False)
     eight, eighth = (next(run for run in series.runs if run.workers == 8) for series in (each, split))
@@ -59,7 +59,7 @@ def test_under_a_global_batch_the_updates_stay_and_more_workers_gain_less():
 
 def test_every_number_that_was_not_measured_is_said_to_be_assumed():
     assumed = {
-        name: because for name, _, because in only([point("horovod")], [made.run("horovod")]).assumptions
+        name: because for name, _, because in only([point("horovod")], [synthetic.run("horovod")]).assumptions
     }
     assert assumed["fixed cost of a step"] == "not measured"
     assert assumed["one worker's epoch"].startswith("measured")
@@ -68,27 +68,27 @@ def test_every_number_that_was_not_measured_is_said_to_be_assumed():
 
 
 def test_a_strategy_without_a_run_of_its_own_goes_by_plain_training():
-    assert one_worker_runs(point("mirrored"), [made.run("native")])[0].result.strategy == "native"
-    shared = made.run("native", oversubscribed="2 workers on 1 core")
+    assert one_worker_runs(point("mirrored"), [synthetic.run("native")])[0].result.strategy == "native"
+    shared = synthetic.run("native", oversubscribed="2 workers on 1 core")
     assert one_worker_runs(point("mirrored"), [shared]) == []
 
 
 def test_runs_of_another_batch_stand_for_no_step():
-    small = made.run("horovod", swept={"train.batch_size": 4})
-    other = made.Run(small.result.model_copy(update={"per_worker_batch": 4}), small.epochs)
+    small = synthetic.run("horovod", swept={"train.batch_size": 4})
+    other = synthetic.Run(small.result.model_copy(update={"per_worker_batch": 4}), small.epochs)
     assert one_worker_runs(point("horovod"), [other]) == []
-    assert len(one_worker_runs(point("horovod"), [made.run("horovod"), other])) == 1
+    assert len(one_worker_runs(point("horovod"), [synthetic.run("horovod"), other])) == 1
 
 
 def test_what_cannot_be_predicted_is_named_with_its_reason():
     points = [point("horovod"), point("mirrored"), point("virtual"), point("single", 1)]
     network = KnownNetwork(across=StatedLink(1e9, 1e-6, "x"))
-    expected, missing = larger_runs(points, [made.run("mirrored")], network)
+    expected, missing = larger_runs(points, [synthetic.run("mirrored")], network)
     assert expected == []
     no_run, one_node = missing
     assert no_run.startswith("horovod: ") and "batch_size = 16" in no_run
     assert one_node.startswith("mirrored: ") and "per_node" in one_node
-    _, (unknown,) = larger_runs([point("horovod")], [made.run("horovod")], KnownNetwork())
+    _, (unknown,) = larger_runs([point("horovod")], [synthetic.run("horovod")], KnownNetwork())
     assert "no check has timed it" in unknown
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-import made
+import synthetic
 from one_worker_runs import one, timed
 
 
@@ -15,7 +15,7 @@ def test_epochs_in_which_a_process_warms_up_are_kept_apart():
 def test_waiting_for_input_evaluation_and_what_is_beside_are_measured():
     run = timed([2.0, 2.0, 2.0], waited=0.25)
     wall = {"training_seconds": 6.0, "wall_seconds": 20.0}
-    worker = one([made.Run(run.result.model_copy(update=wall), run.epochs)])
+    worker = one([synthetic.Run(run.result.model_copy(update=wall), run.epochs)])
     assert worker.input_share == pytest.approx(0.25)
     assert worker.evaluation_seconds == pytest.approx(5.0), "half a second an epoch, of ten"
     assert worker.other_seconds == pytest.approx(20.0 - 6.0 - 1.5)
@@ -37,11 +37,11 @@ def test_gradients_are_the_recorded_buckets_and_without_a_record_four_bytes_a_pa
     run = timed([2.0, 2.0])
     assert one([run]).bucket_bytes == (4 * 485_673,)
     kept = run.result.model_copy(update={"bucket_bytes": [8, 4], "bucket_work": [3, 1]})
-    assert one([made.Run(kept, run.epochs)]).bucket_bytes == (8, 4)
+    assert one([synthetic.Run(kept, run.epochs)]).bucket_bytes == (8, 4)
 
 
 def test_runs_without_records_of_epochs_tell_nothing():
-    assert one([made.Run(timed([2.0]).result)]) is None
+    assert one([synthetic.Run(timed([2.0]).result)]) is None
     assert one([]) is None
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import made
+import synthetic
 from larger_studies import evenly, on_gpu, unet
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.advise.goals import Goal, answer
@@ -15,7 +15,7 @@ from scalestudy.report.document import Folded, Section, Table
 
 @pytest.fixture(scope="module")
 def findings():
-    return analyse("unet", [on_gpu(evenly(run)) for run in made.published()])
+    return analyse("unet", [on_gpu(evenly(run)) for run in synthetic.published()])
 
 
 @pytest.fixture(scope="module")

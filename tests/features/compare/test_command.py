@@ -2,19 +2,19 @@
 
 import pytest
 
-import made
+import synthetic
 
 
 @pytest.fixture(scope="module")
 def studies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("studies")
-    made.write(folder / "before", "before", made.seeded((1, 2, 4), ("horovod",)))
+    synthetic.write(folder / "before", "before", synthetic.seeded((1, 2, 4), ("horovod",)))
     slow = [
-        made.run("horovod", n, seed, throughput=80 * n * (1 + 0.002 * seed), epochs=12)
+        synthetic.run("horovod", n, seed, throughput=80 * n * (1 + 0.002 * seed), epochs=12)
         for n in (1, 2, 4)
         for seed in range(3)
     ]
-    made.write(folder / "after", "after", slow)
+    synthetic.write(folder / "after", "after", slow)
     return folder
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side, compare, slower
 from scalestudy.util.errors import UserError
@@ -103,7 +103,7 @@ def test_a_task_file_in_another_place_is_the_same_task():
 
 
 def test_other_models_are_refused():
-    runs = [made.run("horovod", n) for n in (1, 2)]
+    runs = [synthetic.run("horovod", n) for n in (1, 2)]
     larger = [
         type(run)(run.result.model_copy(update={"parameters": 7}), run.epochs, run.folder, run.ranks)
         for run in runs

@@ -5,7 +5,7 @@ from io import StringIO
 
 import pytest
 
-import made
+import synthetic
 from elsewhere import foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side, compare
@@ -73,7 +73,7 @@ def test_single_runs_say_that_nothing_can_be_said_of_chance():
 
 
 def test_studies_without_a_shared_row_say_so():
-    other = Side("other", analyse("other", [made.run("mirrored", 4)]), {"task": "unet"})
+    other = Side("other", analyse("other", [synthetic.run("mirrored", 4)]), {"task": "unet"})
     assert summary(compare([two_counts("old"), other])).startswith("The studies share no row")
     assert ratio_figure(compare([two_counts("old"), other])) is None
 

@@ -1,13 +1,13 @@
 """The published U-Net study and its PyTorch twin, whose rankings are the reverse of each other."""
 
-import made
+import synthetic
 from published import TABLES
 from scalestudy.features.compare.ranking import rankings, sentences
 from sides import side
 
 TENSORFLOW = {
-    "native": {n: row[1] for n, row in made.U_NET.items()},
-    "horovod": {n: row[4] for n, row in made.U_NET.items()},
+    "native": {n: row[1] for n, row in synthetic.U_NET.items()},
+    "horovod": {n: row[4] for n, row in synthetic.U_NET.items()},
 }
 ((_, DDP, HOROVOD),) = TABLES["u_net_pytorch"]["rows"]
 PYTORCH = {"ddp": {1: 1.0, 14: DDP}, "horovod": {1: 1.0, 14: HOROVOD}}

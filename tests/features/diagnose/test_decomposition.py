@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from made_diagnosis import WHOLE, block, made, point, rank
 from scalestudy.features.diagnose.decomposition import (
     RoundTimes,
     jackknife,
@@ -16,6 +15,7 @@ from scalestudy.features.diagnose.decomposition import (
     round_times,
     slow_rank,
 )
+from synthetic_diagnosis import WHOLE, block, made, point, rank
 
 SECONDS = st.floats(1e-5, 10.0)
 

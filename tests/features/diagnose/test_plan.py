@@ -2,11 +2,11 @@
 
 import pytest
 
-from made import run
-from made_diagnosis import point
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.diagnose.plan import choose_point, named_point, plan
 from scalestudy.util.errors import UserError
+from synthetic import run
+from synthetic_diagnosis import point
 
 NOTHING = analyse("made", ())
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from made_diagnosis import point
 from scalestudy.analysis.read import read_study
 from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose import run
@@ -18,6 +17,7 @@ from scalestudy.launch.local.workers import worker_command
 from scalestudy.report.sections import sections
 from scalestudy.study.record_file import read_record
 from scalestudy.util.errors import RunError
+from synthetic_diagnosis import point
 
 
 class Recorder(Listener):

@@ -3,8 +3,6 @@ from dataclasses import replace
 
 import pytest
 
-from made import run
-from made_diagnosis import WHOLE, made, point
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import summarise
@@ -20,6 +18,8 @@ from scalestudy.features.diagnose.section import (
 from scalestudy.report.images import draw
 from scalestudy.report.sections import sections
 from scalestudy.study.store import StudyFolder
+from synthetic import run
+from synthetic_diagnosis import WHOLE, made, point
 
 ROUNDS = [replace(WHOLE, whole=0.10 + 0.001 * i) for i in range(3)]
 

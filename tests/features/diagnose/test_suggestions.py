@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from made_diagnosis import TERMS, WHOLE, made
 from scalestudy.features.diagnose.suggestions import suggestions
+from synthetic_diagnosis import TERMS, WHOLE, made
 
 FINE = replace(
     WHOLE, whole=0.052, without_input=0.051, without_exchange=0.050, slowest=0.05, together=(0.05, 0.05),

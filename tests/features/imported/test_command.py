@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import made
+import synthetic
 
 TABLE = "GPUs,T [min],iou\n1,125.6,0.964\n2,63.8,0.951\n4,37.3,0.951\n"
 
@@ -41,7 +41,7 @@ def test_it_comes_in_every_form_and_goes_to_a_file(call, table: Path, tmp_path: 
 
 
 def test_own_runs_and_a_published_table_stand_side_by_side(call, table: Path, tmp_path: Path):
-    own = made.write(tmp_path / "ours", "ours", made.seeded((1, 2), ("horovod",)))
+    own = synthetic.write(tmp_path / "ours", "ours", synthetic.seeded((1, 2), ("horovod",)))
     code, text, _ = call(
         "report", own.path, "--from", table, "--column", "training_seconds=T [min]", "--format", "csv"
     )
@@ -76,7 +76,7 @@ def test_what_is_wrong_ends_with_2_and_the_way_out(call, table: Path, words: tup
 
 
 def test_an_option_on_numbers_of_others_needs_some(call, tmp_path: Path):
-    own = made.write(tmp_path / "ours", "ours", made.seeded((1,), ("horovod",)))
+    own = synthetic.write(tmp_path / "ours", "ours", synthetic.seeded((1,), ("horovod",)))
     code, _, errors = call("report", own.path, "--strategy", "native")
     assert code == 2
     assert "Add --from, or leave it out." in errors

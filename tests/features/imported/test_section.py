@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from elsewhere import cassava, foreign
-from made import seeded
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.section import about, section
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.sections import sections
+from synthetic import seeded
 
 
 def test_it_names_the_files_what_speed_up_is_the_ratio_of_and_unknown_seeds():

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from made import seeded
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import gather
 from scalestudy.features.imported.table import LogName, parse_name
 from scalestudy.report.tabular import to_csv, to_json
 from scalestudy.util.errors import UserError
+from synthetic import seeded
 
 ROWS = [
     {"strategy": "ddp", "gpus": 1, "seed": 3, "seconds": 570.0, "val_accuracy": 0.91, "global_batch": 32},

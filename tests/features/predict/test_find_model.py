@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from made_result import result_of
 from scalestudy.features.predict.find_model import find_model
 from scalestudy.study.expand import expand
 from scalestudy.study.model_record import EMBEDDED, BestRecord, ModelRecord
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
+from synthetic_result import result_of
 
 TEXT = 'task = "cnn"\n[sweep]\nstrategy = ["single"]\nworkers = [1]\nseed = [0, 1, 2]\n'
 RECORD = ModelRecord(

@@ -2,7 +2,7 @@
 
 import time
 
-import made
+import synthetic
 from scalestudy.features.proposal.attempts import Work, seconds_of, work_of
 from scalestudy.launch.status import study_status
 from scalestudy.study.engines import DEFAULT, engine_traits
@@ -23,14 +23,14 @@ def failed(folder: StudyFolder, workers: int, seconds: float | None) -> RunFolde
     run = folder.new_run(point)
     run.write_failure(Failure(rank=0, exit_code=1, reason="it failed"))
     if seconds is not None:
-        run.write_rank(made.rank(workers).model_copy(update={"began": START}))
+        run.write_rank(synthetic.rank(workers).model_copy(update={"began": START}))
         run.write_cause(Cause(rank=0, time=START + seconds, kind="exception"))
     return run
 
 
 def test_what_ended_without_a_result_is_lost_beside_what_is_finished(tmp_path):
-    runs = made.seeded((1, 2), ("horovod",), seeds=1)
-    folder = made.write(tmp_path / "study", "study", runs)
+    runs = synthetic.seeded((1, 2), ("horovod",), seeds=1)
+    folder = synthetic.write(tmp_path / "study", "study", runs)
     assert work(folder).share == 0.0
     failed(folder, 2, 1800.0)
     found = work(folder)
@@ -41,14 +41,16 @@ def test_what_ended_without_a_result_is_lost_beside_what_is_finished(tmp_path):
 
 
 def test_a_failed_run_whose_time_nobody_knows_is_counted_and_gives_no_share(tmp_path):
-    folder = made.write(tmp_path / "study", "study", made.seeded((1, 2), ("horovod",), seeds=1))
+    folder = synthetic.write(tmp_path / "study", "study", synthetic.seeded((1, 2), ("horovod",), seeds=1))
     failed(folder, 1, None)
     found = work(folder)
     assert (found.attempts, found.unknown, found.lost, found.share) == (1, 1, 0.0, None)
 
 
 def test_a_run_that_has_failed_for_good_is_lost_too(tmp_path):
-    folder = made.write(tmp_path / "study", "study", [made.run("native")], made.unfinished()[:1])
+    folder = synthetic.write(
+        tmp_path / "study", "study", [synthetic.run("native")], synthetic.unfinished()[:1]
+    )
     assert work(folder).attempts == 1
 
 
@@ -63,5 +65,5 @@ def test_a_rank_records_when_its_process_began():
 
 
 def test_a_clock_that_went_back_makes_no_negative_time(tmp_path):
-    folder = made.write(tmp_path / "study", "study", [made.run("native")])
+    folder = synthetic.write(tmp_path / "study", "study", [synthetic.run("native")])
     assert seconds_of(failed(folder, 1, -5.0)) is None

@@ -1,6 +1,6 @@
 """The rule that a training is so much faster on twice the workers."""
 
-import made
+import synthetic
 import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.columns import Missing
@@ -10,15 +10,15 @@ from scalestudy.features.proposal.subject import RequestOptions
 
 def study(seconds: dict[int, float], seeds: int = 1):
     runs = [
-        made.run("native", workers, seed, training_seconds=time * (1 + 0.002 * seed))
+        synthetic.run("native", workers, seed, training_seconds=time * (1 + 0.002 * seed))
         for workers, time in seconds.items()
         for seed in range(seeds)
     ]
-    return analyse("study", runs, made.plan(runs))
+    return analyse("study", runs, synthetic.plan(runs))
 
 
 def test_the_published_tables_hold_as_far_as_they_do():
-    subject = told.subject(analyse("u-net", made.published()), RequestOptions(strategy="native"))
+    subject = told.subject(analyse("u-net", synthetic.published()), RequestOptions(strategy="native"))
     measured = doublings(subject)
     assert [(each.start, each.end) for each in measured] == [(1, 2), (2, 4), (4, 8), (6, 12)]
     assert [round(each.factor.value or 0, 2) for each in measured] == [1.97, 1.71, 1.94, 1.84]

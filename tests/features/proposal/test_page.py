@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import made
+import synthetic
 import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
@@ -241,7 +241,7 @@ def test_one_worker_is_not_said_to_be_faster_than_itself():
 
 def test_against_more_than_one_worker_is_not_against_one():
     """A speed-up against two workers is relative: no sentence may call it one against one."""
-    runs = [run for run in made.seeded((1, 2, 4, 8), ("horovod",)) if run.result.workers > 1]
+    runs = [run for run in synthetic.seeded((1, 2, 4, 8), ("horovod",)) if run.result.workers > 1]
     found = compose(analyse("relative", runs), find_panel("nhr"), RequestOptions(), told.WORK)
     assert not any("than on one worker" in text for text in said(found.document))
     assert any("no run on one worker" in each.why for gap in found.gaps for each in gap.missing)
@@ -249,7 +249,7 @@ def test_against_more_than_one_worker_is_not_against_one():
 
 def relative_study():
     """Without one worker, the batch given per worker."""
-    runs = made.seeded((2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
+    runs = synthetic.seeded((2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
     return runs, analyse("relative", runs)
 
 
@@ -269,7 +269,10 @@ def test_a_relative_speed_up_says_against_how_many_workers_it_is():
 
 
 def test_a_row_that_is_left_out_is_named_with_why():
-    shared = [made.run("native", 1), made.run("native", 2, oversubscribed="cores shared with another study")]
+    shared = [
+        synthetic.run("native", 1),
+        synthetic.run("native", 2, oversubscribed="cores shared with another study"),
+    ]
     found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions(), told.WORK)
     assert (
         "Native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run it"
@@ -278,7 +281,7 @@ def test_a_row_that_is_left_out_is_named_with_why():
 
 
 def test_no_page_says_that_the_batch_of_an_update_changes_where_it_does_not():
-    runs = [made.run("native", workers) for workers in (1, 2)]
+    runs = [synthetic.run("native", workers) for workers in (1, 2)]
     same = [Run(run.result.model_copy(update={"global_batch": 16}), run.epochs) for run in runs]
     found = compose(analyse("same batch", same), find_panel("csc"), RequestOptions(), told.WORK)
     assert any("the batch of an update as the table shows" in text for text in said(found.document))

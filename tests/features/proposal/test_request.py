@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import made
+import synthetic
 import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.attempts import Work
@@ -80,7 +80,7 @@ def test_a_loss_that_is_not_known_is_not_counted_and_said():
 def test_without_gpus_it_says_how_many_core_hours_an_hour_of_a_worker_is(cores, told_as):
     runs = [
         replace(run, ranks=tuple(rank.model_copy(update={"cpus": list(range(cores))}) for rank in run.ranks))
-        for run in made.seeded((1, 2, 4), ("horovod",))
+        for run in synthetic.seeded((1, 2, 4), ("horovod",))
     ]
     found = requested(findings=analyse("on cores", runs))
     assert any(each.endswith(f"an hour of a worker is {told_as}") for each in found.assumed)
@@ -99,7 +99,7 @@ def at_chance():
     return analyse(
         "chance",
         [
-            made.run("native", workers, seed, metric="accuracy", quality=0.11, chance=0.12)
+            synthetic.run("native", workers, seed, metric="accuracy", quality=0.11, chance=0.12)
             for workers in (1, 2)
             for seed in range(3)
         ],
@@ -112,7 +112,7 @@ def too_uncertain():
     return analyse(
         "uncertain",
         [
-            made.run("native", workers, seed, throughput=throughput, samples=200_000)
+            synthetic.run("native", workers, seed, throughput=throughput, samples=200_000)
             for workers, values in throughputs.items()
             for seed, throughput in enumerate(values)
         ],
@@ -142,7 +142,7 @@ def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
 
 
 def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
-    findings = analyse("two", made.seeded((1, 2), ("horovod", "mirrored")))
+    findings = analyse("two", synthetic.seeded((1, 2), ("horovod", "mirrored")))
     other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
     assert isinstance(request_of(told.subject(findings, RequestOptions(strategy=other)), CSC), Missing)
     assert requested(RequestOptions(strategy=other, workers=2), findings=findings).objection

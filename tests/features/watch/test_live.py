@@ -10,13 +10,13 @@ from io import StringIO
 
 from rich.console import Console
 
-from made_result import result_of
 from scalestudy.cli.terminal import overview_table
 from scalestudy.features.watch.live import last_line, picture, sparkline
 from scalestudy.launch.status import study_status
 from scalestudy.study.records import EpochRecord, Progress, RankRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
+from synthetic_result import result_of
 
 
 def epoch(number: int) -> EpochRecord:

@@ -1,21 +1,18 @@
 """A scaling model fitted to training times: which terms, how large, how sure.
 
-**Terms** are non-negative (Lawson and Hanson, "Solving least squares problems", 1974), since none gives time
-back. Times spread by factors, so errors count by their share of the time: every run is weighted by the
-geometric mean of its count. Of the models with up to three terms, and fewer than there are counts, the one
-with the least corrected Akaike information criterion is taken (Hurvich and Tsai, "Regression and time series
-model selection in small samples", Biometrika 76, 1989). Below six runs the criterion has no degrees of
-freedom left, and the best pair of terms is taken.
+**Terms** are non-negative (Lawson and Hanson, "Solving least squares problems", 1974). Times spread by
+factors, so every run is weighted by the geometric mean of its count. Of the models with up to three terms,
+and fewer than counts, the one with the least corrected Akaike information criterion is taken (Hurvich and
+Tsai, Biometrika 76, 1989); below six runs the best pair of terms.
 
-**Intervals** do not take the choice for granted. All terms that the series may have are let free, and the
-ends at a count are the times furthest apart that non-negative terms can give there without fitting the runs
-worse than an F test at 5 % allows: a profile likelihood (Bates and Watts, "Nonlinear regression analysis",
-1988, section 6.1) over a cone (Rust and Burrus, "Mathematical programming and the numerical solution of
-linear equations", 1972). So they are wide where several models fit the runs and part beyond them.
+**Intervals** do not take the choice for granted: their ends are the times furthest apart that any
+non-negative terms can give without fitting the runs worse than an F test at 5 % allows, a profile
+likelihood (Bates and Watts, "Nonlinear regression analysis", 1988, section 6.1) over a cone (Rust and
+Burrus, 1972).
 
 **Lack of fit**: the counts' means lie further from the model than their runs scatter (F test at 1 %; Draper
-and Smith, "Applied regression analysis", 1998, section 2.1), by more than `SLIGHT`; of single runs, by more
-than `CLEAR`. Where that is so of all terms together (at 5 %), intervals come from the distance of the means.
+and Smith, "Applied regression analysis", 1998, section 2.1), by more than `SLIGHT`; of single runs, than
+`CLEAR`.
 """
 
 import math
@@ -26,9 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scalestudy.analysis.scaling.estimates import product, student, within
-from scalestudy.analysis.scaling.terms import Term
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.scaling.terms import ScalingTerm
+from scalestudy.analysis.statistics import Estimate, product, student, within
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +48,7 @@ DOUBLINGS = 21
 
 
 @dataclass(frozen=True)
-class Fit:
+class ScalingFit:
     """A scaling model with its numbers.
 
     Attributes:
@@ -63,7 +59,7 @@ class Fit:
         lack_of_fit: Whether the model misses something that the runs show.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[ScalingTerm, ...]
     coefficients: tuple[float, ...]
     counts: tuple[int, ...]
     residuals: dict[int, float]
@@ -82,7 +78,7 @@ class Fit:
         return f"T(n) = {' + '.join(f'{_three_digits(value)}{term.text}' for term, value in inside)} s"
 
     @property
-    def _present(self) -> list[tuple[Term, float]]:
+    def _present(self) -> list[tuple[ScalingTerm, float]]:
         small = ROUNDING * max(self.coefficients)
         return [pair for pair in zip(self.terms, self.coefficients, strict=True) if pair[1] > small]
 
@@ -164,7 +160,7 @@ class _Spread:
         return float(brentq(excess, end, end / factor, xtol=1e-12 * best, rtol=1e-5))
 
 
-def fit(terms: Sequence[Term], counts: Sequence[int], seconds: Sequence[float]) -> Fit | None:
+def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[float]) -> ScalingFit | None:
     """Fit a scaling model to runs: one number of workers and one training time each.
 
     Returns None below three different counts, and for times that are not positive numbers.
@@ -183,7 +179,7 @@ def fit(terms: Sequence[Term], counts: Sequence[int], seconds: Sequence[float]) 
     squares = float(np.sum((columns @ coefficients - values) ** 2))
     missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
     largest = float(np.max(np.abs(residuals)))
-    return Fit(
+    return ScalingFit(
         terms=tuple(terms),
         coefficients=tuple(float(value) for value in coefficients),
         counts=tuple(int(count) for count in different),
@@ -258,7 +254,7 @@ def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
     return found / size, float(rest) ** 2
 
 
-def _columns(terms: Sequence[Term], counts: "Sequence[float] | Array") -> "Array":
+def _columns(terms: Sequence[ScalingTerm], counts: "Sequence[float] | Array") -> "Array":
     """Shapes of the terms, [counts, terms]."""
     n = np.asarray(counts, float)
     return np.stack([term.shape(n) for term in terms], axis=1)

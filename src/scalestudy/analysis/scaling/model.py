@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from scalestudy.analysis.measures import Groups, Measures
-from scalestudy.analysis.scaling.estimates import geometric_means, inverse, product, within
-from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, Fit, fit
+from scalestudy.analysis.measures import Groups, Measures, find_baseline
+from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, ScalingFit, fit
 from scalestudy.analysis.scaling.series import Series, series_of
-from scalestudy.analysis.scaling.terms import Term, terms_of
-from scalestudy.analysis.speedup import find_baseline
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.scaling.terms import ScalingTerm, terms_of
+from scalestudy.analysis.statistics import NOTHING, Estimate, geometric_means, inverse, product, within
 
 REACH = 4
 """How far predictions and limits go: times the largest count, or the largest speed-up measured."""
@@ -68,7 +66,7 @@ class Model:
     """
 
     series: Series
-    fit: Fit | None
+    fit: ScalingFit | None
     reason: str
     reference: int
     reference_seconds: Estimate
@@ -176,7 +174,7 @@ def model_of(series: Series, groups: Groups) -> Model:
     """Model of one series; `groups` holds the one-worker runs that it may be held against."""
     found = fit(_terms(series), series.counts, series.seconds)
     reference, seconds = series.key.workers, series.means[series.key.workers]
-    baseline = find_baseline(series.key, groups)
+    baseline = find_baseline(series.key, groups, timed=True)
     if baseline and baseline.strategy != series.key.strategy and series.work == "strong":
         runs = groups[baseline]
         taken = [run.result.training_seconds for run in runs if run.result.training_seconds]
@@ -186,7 +184,7 @@ def model_of(series: Series, groups: Groups) -> Model:
     return Model(series, found, "" if found else _why_none(series), reference, seconds)
 
 
-def _terms(series: Series) -> tuple[Term, ...]:
+def _terms(series: Series) -> tuple[ScalingTerm, ...]:
     """With one for the second node where two counts or more lie on either side of it."""
     one = [count for count, nodes in series.nodes.items() if nodes == 1]
     several = [count for count, nodes in series.nodes.items() if nodes > 1]

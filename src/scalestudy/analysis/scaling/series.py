@@ -15,13 +15,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from scalestudy.analysis.means import mean_of
-from scalestudy.analysis.measures import is_virtual, oversubscription
-from scalestudy.analysis.rates import epoch_seconds
+from scalestudy.analysis.costs import mean_of
+from scalestudy.analysis.measures import epoch_seconds, is_virtual, oversubscription
 from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.scaling.estimates import geometric_means
 from scalestudy.analysis.scaling.terms import Update, Work
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import Estimate, geometric_means
 
 TimeOf = Literal["training", "epoch", "samples"]
 ALIKE = 0.01

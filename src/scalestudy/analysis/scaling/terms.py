@@ -32,7 +32,7 @@ Update = Literal["fixed", "growing"]
 
 
 @dataclass(frozen=True)
-class Term:
+class ScalingTerm:
     """One term: its name in files, how it is written after its number, and its shape in n.
 
     Attributes:
@@ -46,7 +46,7 @@ class Term:
     shape: "Callable[[Array], Array]"
 
 
-def terms_of(work: Work, update: Update | None, full_node: int | None = None) -> tuple[Term, ...]:
+def terms_of(work: Work, update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
     """Terms that the times of a series may have, the one that all have first.
 
     Args:
@@ -55,26 +55,28 @@ def terms_of(work: Work, update: Update | None, full_node: int | None = None) ->
         full_node: Most workers of one node, where a term for the second node can be told; else None.
     """
     if work == "weak":
-        compute = Term("compute", "", lambda n: n**0)
+        compute = ScalingTerm("compute", "", lambda n: n**0)
         return compute, *_exchange(1 if update == "fixed" else 0, full_node, ring=True, linear=True)
     fixed = update == "fixed"
     return (
-        Term("compute", "/n", lambda n: 1 / n),
-        Term("fixed", "", lambda n: n**0),
+        ScalingTerm("compute", "/n", lambda n: 1 / n),
+        ScalingTerm("fixed", "", lambda n: n**0),
         *_exchange(0 if fixed else -1, full_node, ring=not fixed, linear=fixed),
     )
 
 
-def _exchange(power: int, full_node: int | None, *, ring: bool, linear: bool) -> tuple[Term, ...]:
+def _exchange(power: int, full_node: int | None, *, ring: bool, linear: bool) -> tuple[ScalingTerm, ...]:
     """Terms of exchange where a training has n**power times the updates of one worker's."""
     many = {-1: "/n", 0: "", 1: " n"}[power]
-    found = [Term("constant", f"{many} for n ≥ 2", lambda n: (n >= 2) * n**power)]
+    found = [ScalingTerm("constant", f"{many} for n ≥ 2", lambda n: (n >= 2) * n**power)]
     if ring:
         over = {-1: "/n²", 0: "/n", 1: ""}[power]
-        found.append(Term("ring", f" · 2(n − 1){over}", lambda n: 2 * (n - 1) * n ** (power - 1)))
-    found.append(Term("log", f" log₂(n){many}", lambda n: np.log2(n) * n**power))
+        found.append(ScalingTerm("ring", f" · 2(n − 1){over}", lambda n: 2 * (n - 1) * n ** (power - 1)))
+    found.append(ScalingTerm("log", f" log₂(n){many}", lambda n: np.log2(n) * n**power))
     if linear:
-        found.append(Term("linear", f" (n − 1){many}", lambda n: (n - 1) * n**power))
+        found.append(ScalingTerm("linear", f" (n − 1){many}", lambda n: (n - 1) * n**power))
     if full_node:
-        found.append(Term("second node", f"{many} for n > {full_node}", lambda n: (n > full_node) * n**power))
+        found.append(
+            ScalingTerm("second node", f"{many} for n > {full_node}", lambda n: (n > full_node) * n**power)
+        )
     return tuple(found)

@@ -8,8 +8,15 @@ from typing import Any, Literal
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Measure, is_virtual, measured, oversubscription
 from scalestudy.analysis.runs import Key, Run, metric_label
-from scalestudy.analysis.scales import LINEAR, LOGARITHM, quality_scale
-from scalestudy.analysis.statistics import NOTHING, SIGNIFICANT, Estimate, holm
+from scalestudy.analysis.statistics import (
+    LINEAR,
+    LOGARITHM,
+    NOTHING,
+    SIGNIFICANT,
+    Estimate,
+    holm,
+    quality_scale,
+)
 from scalestudy.features.compare.ranking import SpeedRanking, rankings, sentences
 from scalestudy.util.errors import UserError
 

@@ -1,7 +1,7 @@
 """The section of a report on imported numbers: what is known of them, and how their files were read."""
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.rates import Basis
+from scalestudy.analysis.measures import Basis
 from scalestudy.report.document import Items, Section
 
 _BASES: dict[Basis, str] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy.analysis.runs import Run, Source
+from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.features.imported.columns import (
     TIMES,
     ImportedColumn,
@@ -230,7 +230,7 @@ def _run(
 ) -> Run:
     """A run of these rows; `values` are its facts by role."""
     first, last = rows[0].line, rows[-1].line
-    source = Source(label, None if first is None or last is None else (first, last))
+    source = RunSource(label, None if first is None or last is None else (first, last))
     workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
     name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
     per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")

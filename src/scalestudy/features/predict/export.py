@@ -101,11 +101,10 @@ def write_gallery(
     """
     from scalestudy.features.predict.evaluate import own_data
     from scalestudy.features.predict.job import ModelJob, computed, device_for
-    from scalestudy.report.gallery import to_page
-    from scalestudy.report.write_document import check_page_name
+    from scalestudy.report.details import gallery_document
+    from scalestudy.report.write_document import check_page_name, write_document
     from scalestudy.study.gallery_record import GalleryRecord
     from scalestudy.study.metrics import known
-    from scalestudy.util.files import write_atomically
 
     if not 1 <= samples <= 20:
         raise UserError("1 to 20 samples of each sort", f"{samples}", "Correct --samples.")
@@ -126,7 +125,7 @@ def write_gallery(
     ):
         record = GalleryRecord.model_validate(answer)
     try:
-        write_atomically(out, to_page(record, model.label))
+        write_document(gallery_document(record, model.label), "html", out)
     except OSError as error:
         raise UserError(
             "a file that can be written", f"{out}: {error.strerror}", "Name another one with --out."

@@ -1,25 +1,25 @@
-// Draws the figures, in the colours of the screen and the width there is; keeps what is picked and chosen.
+// Draws the figures in the colours of the screen and the width there is.
 const { light, dark, figures, datasets } = JSON.parse(document.getElementById("charts").textContent);
 const darkness = window.matchMedia("(prefers-color-scheme: dark)");
-const views = new Map();
 const NARROW = 520;
 
 const rows = (spec) => (spec.datasets ?? []).flatMap((name) => datasets[name]);
 const longest = (spec) => Math.max(2, ...rows(spec).map((row) => String(row.phase ?? row.series ?? (row.panel ? "" : "xxxx")).length));
-const namesOf = (spec, field) => new Set(rows(spec).map((row) => row[field]).filter((each) => each !== undefined));
 
-function fitted(spec, width) {
+function whole(spec) {
   const made = structuredClone(spec);
   made.datasets = Object.fromEntries((spec.datasets ?? []).map((name) => [name, datasets[name]]));
+  return made;
+}
+
+function fitted(spec, width) {
+  const made = whole(spec);
   if (made.facet) {
     // Panels stand side by side where each has room to be read, evenly over the lines.
-    const panels = namesOf(spec, made.facet.field).size;
-    const tiles = made.spec.encoding === undefined && made.spec.layer?.[0].mark?.type === "rect";
-    const least = tiles ? made.spec.width + 70 : 300;
-    const most = Math.max(1, Math.min(tiles ? 6 : 3, Math.floor(width / least)));
+    const panels = new Set(rows(spec).map((row) => row[made.facet.field]).filter((value) => value !== undefined)).size;
+    const most = Math.max(1, Math.min(3, Math.floor(width / 300)));
     made.columns = Math.ceil(panels / Math.ceil(panels / most));
-    const room = Math.floor((width - 64 - 20 * (made.columns - 1)) / made.columns);
-    made.spec.width = tiles ? Math.min(made.spec.width, room) : room;
+    made.spec.width = Math.floor((width - 64 - 20 * (made.columns - 1)) / made.columns);
     return made;
   }
   made.width = "container";
@@ -27,15 +27,13 @@ function fitted(spec, width) {
   const names = made.encoding?.y?.axis;
   if (width < NARROW && names?.labelLimit) names.labelLimit = width / 3;
   if (width < NARROW && made.layer) {
-    // Names beside the lines would take the room of the lines; the legend has them.
-    made.layer = made.layer.filter((layer) => !layer.name?.startsWith("names"));
     made.height = Math.min(made.height, 280);
   }
   return made;
 }
 
-function themed(spec, width, theme) {
-  const config = structuredClone(theme);
+function themed(spec, width) {
+  const config = structuredClone(darkness.matches ? dark : light);
   // A legend begins where the drawing does, after the names of its rows if it has any.
   const names = Math.max(0, ...rows(spec).map((row) => String(row.bar ?? "").length * 6.6));
   const left = Math.max(110, Math.min(width < NARROW ? width / 3 : 260, names) + 40);
@@ -47,59 +45,37 @@ function themed(spec, width, theme) {
   return config;
 }
 
-// The series that were picked before, as far as this figure has them.
-function withPicked(spec, original, place) {
-  const parameter = spec.params?.find((each) => each.name === "picked");
-  if (!parameter) return null;
-  const field = parameter.select.fields[0];
-  const there = namesOf(original, field);
-  const picked = list(`pick.${place}`).filter((each) => there.has(each));
-  if (picked.length) parameter.value = picked.map((each) => ({ [field]: each }));
-  return field;
-}
+const views = new Map();
 
 async function draw(box) {
   const width = box.clientWidth;
-  const spec = figures[box.dataset.chart].spec;
+  const name = box.dataset.chart;
   if (!width) return;
-  const place = box.closest("figure");
   try {
-    const made = fitted(spec, width);
-    const field = withPicked(made, spec, place.id);
-    const result = await window.vegaEmbed(box, made, {
+    const view = await window.vegaEmbed(box, fitted(figures[name].spec, width), {
       mode: "vega-lite",
       renderer: "svg",
       actions: false,
-      config: themed(spec, width, darkness.matches ? dark : light),
+      config: themed(figures[name].spec, width),
       tooltip: { theme: darkness.matches ? "dark" : "light" },
     });
     views.get(box)?.finalize();
-    views.set(box, result);
+    views.set(box, view);
     box.dataset.drawn = width;
-    if (field) result.view.addSignalListener("picked", (_, value) => rememberList(`pick.${place.id}`, value?.[field] ?? []));
   } catch (error) {
     console.error(error);
-    place.classList.add("failed");
+    box.closest("figure").classList.add("failed");
   }
 }
 
 // The picture for paper and for files: light and wide, whatever the screen is.
 async function still(name) {
-  const { spec, title } = figures[name];
-  const made = structuredClone(spec);
-  made.datasets = Object.fromEntries((spec.datasets ?? []).map((each) => [each, datasets[each]]));
-  const result = await window.vegaEmbed(document.createElement("div"), { ...made, title }, {
-    mode: "vega-lite",
-    renderer: "svg",
-    actions: false,
-    config: { ...light, background: "#FFFFFF" },
-  });
+  const options = { mode: "vega-lite", renderer: "svg", actions: false, config: { ...light, background: "#FFFFFF" } };
+  const result = await window.vegaEmbed(document.createElement("div"), whole(figures[name].spec), options);
   const svg = await result.view.toSVG();
   result.finalize();
-  return svg;
+  return "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
 }
-
-const address = (svg) => "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
 
 async function choose(place, name) {
   const { title, caption } = figures[name];
@@ -107,54 +83,43 @@ async function choose(place, name) {
   box.dataset.chart = name;
   box.setAttribute("aria-label", title);
   image.alt = title;
-  place.querySelector("h3").textContent = title;
+  place.querySelector("h2, h3, h4").textContent = title;
   place.querySelector("figcaption").textContent = caption;
   await draw(box);
-  image.src = address(await still(name));
+  image.src = await still(name);
 }
 
+// PNG of twice the size, since SVG is what the picture is already.
 async function save(place, kind) {
   const [name, image] = [place.querySelector("[data-chart]").dataset.chart, place.querySelector(".still")];
   const link = document.createElement("a");
   link.download = `${name}.${kind}`;
-  if (kind === "svg") link.href = image.src;
-  else {
-    const picture = new Image();
-    picture.src = image.src;
-    await picture.decode();
+  link.href = image.src;
+  if (kind === "png") {
     const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [2 * picture.naturalWidth, 2 * picture.naturalHeight];
-    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    [canvas.width, canvas.height] = [2 * image.naturalWidth, 2 * image.naturalHeight];
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     link.href = canvas.toDataURL("image/png");
   }
   link.click();
-  return link.href;
 }
 
-const places = [...document.querySelectorAll("figure[data-place]")];
-const boxes = places.map((place) => place.querySelector("[data-chart]"));
-for (const place of places) {
-  const select = place.querySelector("select");
-  for (const button of place.querySelectorAll("[data-save]")) {
-    button.addEventListener("click", () => save(place, button.dataset.save));
+const boxes = [...document.querySelectorAll("[data-chart]")];
+for (const box of boxes) {
+  const place = box.closest("figure");
+  place.querySelector("select")?.addEventListener("change", (event) => choose(place, event.target.value));
+  for (const kind of ["PNG", "SVG"]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = kind;
+    button.addEventListener("click", () => save(place, kind.toLowerCase()));
+    place.querySelector(".head").append(button);
   }
-  select?.addEventListener("change", () => {
-    remember(`show.${place.id}`, select.selectedIndex ? select.value : "");
-    choose(place, select.value);
-  });
 }
-await Promise.all(
-  places.map((place, index) => {
-    const [select, asked] = [place.querySelector("select"), chosen.get(`show.${place.id}`)];
-    if (!select || ![...select.options].some((option) => option.value === asked)) return draw(boxes[index]);
-    select.value = asked;
-    return choose(place, asked);
-  }),
-);
+await Promise.all(boxes.map(draw));
 document.documentElement.dataset.charts = "drawn";
 darkness.addEventListener("change", () => boxes.forEach(draw));
-let waiting;
+// A folded part has no width until it is opened.
 new ResizeObserver(() => {
-  clearTimeout(waiting);
-  waiting = setTimeout(() => boxes.filter((box) => Math.abs(box.clientWidth - box.dataset.drawn) > 4).forEach(draw), 150);
+  boxes.filter((box) => Math.abs(box.clientWidth - (box.dataset.drawn ?? 0)) > 4).forEach(draw);
 }).observe(document.body);

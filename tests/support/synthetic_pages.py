@@ -4,18 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-import made
-import made_document
-import made_whole
+import synthetic
+import synthetic_document
+import synthetic_whole
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import Inspection, SamplePicture
 from scalestudy.features.inspect.page import inspection_document
-from scalestudy.report import as_html, gallery
-from scalestudy.report.figures import figures
-from scalestudy.report.html import to_html
-from scalestudy.report.images import draw
+from scalestudy.report import as_html
+from scalestudy.report.details import gallery_document
+from scalestudy.report.study_document import report_document
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 
 STRATEGIES = ("mirrored", "multiworker", "horovod", "virtual")
@@ -29,7 +28,7 @@ def report(runs: list[Run], planned: list[Planned], name: str = "<script>alert(1
 
 def page(findings: Findings) -> str:
     """The report of what was found."""
-    return to_html(findings, [draw(figure) for figure in figures(findings)])
+    return as_html.html(report_document(findings))
 
 
 def swept() -> list[Run]:
@@ -38,7 +37,7 @@ def swept() -> list[Run]:
         run
         for size in (8, 16)
         for rate in (0.1, 0.2)
-        for run in made.seeded(
+        for run in synthetic.seeded(
             (1, 2, 4), ("mirrored", "horovod"), 1, {"train.batch_size": size, "train.learning_rate": rate}
         )
     ]
@@ -68,18 +67,18 @@ def _gallery() -> str:
     }
     samples = [GallerySample.model_validate(sample)]
     record = GalleryRecord(kind="masks", metric="iou", better="higher", considered=8, of=20, samples=samples)
-    return gallery.to_page(record, "a & b")
+    return as_html.html(gallery_document(record, "a & b"))
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "report": lambda: report(made.seeded((1, 2, 4), STRATEGIES), made.unfinished()),
+    "report": lambda: report(synthetic.seeded((1, 2, 4), STRATEGIES), synthetic.unfinished()),
     "report-swept": lambda: report(swept(), []),
-    "report-two-workers": lambda: report(made.seeded((1, 2), ("horovod",), seeds=1), []),
-    "report-nothing-yet": lambda: report([], made.unfinished()),
-    "report-whole": lambda: page(made_whole.whole()),
-    "statement": lambda: as_html.html(made_whole.statement_page()),
-    "compare": lambda: as_html.html(made_whole.comparison_page()),
-    "document": lambda: as_html.html(made_document.document()),
+    "report-two-workers": lambda: report(synthetic.seeded((1, 2), ("horovod",), seeds=1), []),
+    "report-nothing-yet": lambda: report([], synthetic.unfinished()),
+    "report-whole": lambda: page(synthetic_whole.whole()),
+    "statement": lambda: as_html.html(synthetic_whole.statement_page()),
+    "compare": lambda: as_html.html(synthetic_whole.comparison_page()),
+    "document": lambda: as_html.html(synthetic_document.document()),
     "data": _data,
     "gallery": _gallery,
 }

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from functools import cache
 
-import made
+import synthetic
 import told
 from elsewhere import foreign
-from scalestudy.analysis.cores import NAME as CORES
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.features.proposal.page import compose
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.report.cores_section import NAME as CORES
 from scalestudy.report.document import Document
 
 READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
@@ -22,7 +22,7 @@ def whole() -> Findings:
     runs = [
         told.on_gpus(run)
         for cores in (2, 4)
-        for run in made.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
+        for run in synthetic.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
     ]
     theirs = [
         foreign(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))

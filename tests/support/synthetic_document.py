@@ -2,7 +2,7 @@
 
 from functools import cache
 
-import made
+import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.document import (
     Code,
@@ -23,7 +23,7 @@ HOSTILE = "50 % of <b>A_1</b> & {x} #2 $3 ~ ^ \\end{document} | \"q\" 'ß' ± �
 @cache
 def document() -> Document:
     """One of each block."""
-    drawn = figures(analyse("made", made.seeded((1, 2, 4), ("mirrored",))))
+    drawn = figures(analyse("made", synthetic.seeded((1, 2, 4), ("mirrored",))))
     figure = next(figure for figure in drawn if figure.name == "speedup")
     table = Table(
         (Heading("Strategy", numeric=False), Heading("Speed-up", "throughput", "S")),

@@ -1,4 +1,4 @@
-"""Made studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
+"""Synthetic studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
 
 import random
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from typing import Any
 
 from published import TABLES, column
 from scalestudy.analysis.runs import Planned, Run
+from scalestudy.analysis.table import as_frame, summarise
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.file import Study
 from scalestudy.study.metrics import Better
@@ -193,6 +194,11 @@ def oversubscribed() -> list[Run]:
     reason = "4 workers with 1 core each on 2 cores"
     runs = seeded((1, 2), ("horovod",))
     return runs + [run("horovod", 4, seed, throughput=140.0, oversubscribed=reason) for seed in range(3)]
+
+
+def summary(runs: Sequence[Run]) -> Any:
+    """One row a point without its seed, as a frame."""
+    return as_frame(summarise(runs))
 
 
 def plan(runs: list[Run]) -> list[Planned]:

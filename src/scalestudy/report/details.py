@@ -1,0 +1,262 @@
+"""What a report's page tells on request: key numbers, all metrics, samples, every run."""
+
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from urllib.parse import quote
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.runs import Key, Planned, Run, key_of_run, metric_label, whole_metrics
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.report.document import (
+    Block,
+    Cell,
+    Code,
+    Document,
+    Folded,
+    Heading,
+    KeyNumbers,
+    Paragraph,
+    Photo,
+    Photos,
+    Table,
+)
+from scalestudy.report.format import number
+from scalestudy.study.gallery_record import GalleryRecord, GallerySample
+from scalestudy.study.metrics import class_keys
+from scalestudy.util import units
+
+MOST_CLASSES = 50
+"""Classes whose values and confusions are shown; beyond, they are in result.json alone."""
+COLOURS_OF_MASKS = (
+    "Differences: orange was missed, blue wrongly found, pink another class; grey does not count."
+)
+
+
+def key_numbers(findings: Findings) -> KeyNumbers:
+    """Key numbers of the advised row, and how many runs are done."""
+    choice, advice = findings.advice.choice, findings.advice
+    done = sum(point.state == "done" for point in findings.planned)
+    of = f"{done} of {len(findings.planned)} done" if findings.planned else ""
+    runs = ("Runs", str(len(findings.runs)), of)
+    if choice is None:
+        return KeyNumbers((runs,))
+    price, verdict, decision = advice.price, advice.verdict, advice.decision
+    assert price is not None
+    reference = decision.reference
+    against = f"against {reference.label}" if reference and reference != choice.key else ""
+    facts = [
+        ("Advised workers", str(choice.workers), f"with {choice.strategy}"),
+        ("Times as fast", number(price.speedup.value, 2),
+         ", ".join(filter(None, (_span(price.speedup), against)))),
+        ("Cost efficiency", number(price.efficiency.value, 2), f"at least {findings.target:g} asked for"),
+        (metric_label(choice.metric), number(choice.quality.value, choice.digits),
+         verdict.sentence if verdict else ""),
+    ]  # fmt: skip
+    if price.cost.value is not None:
+        first = (decision.prices or {}).get(reference) if reference else None
+        compared = first.cost.value if first else None
+        remark = f"{units.cost(compared)} with {first.key.label}" if first and compared else ""
+        facts.append((f"{price.bill.capitalize()} time a training", units.cost(price.cost.value), remark))
+    return KeyNumbers((*facts, runs))
+
+
+def _span(speed: Estimate) -> str:
+    if speed.low is None or speed.high is None:
+        return "one run: no interval"
+    return f"{number(speed.low, 2)} to {number(speed.high, 2)}" if speed.low != speed.high else ""
+
+
+def all_metrics(findings: Findings) -> list[Table]:
+    """Every row's metrics; classes and confusions of the advised row, or else of the first; failed runs.
+
+    Values are means over a row's runs, and confusions sums.
+    """
+    groups = findings.measures.groups
+    if not groups:
+        return []
+    choice = findings.advice.choice
+    key = choice.key if choice else next(iter(groups))
+    tables = [
+        _metrics(groups), *_classes(key, groups[key]), *_confusions(key, groups[key]), _failed_runs(findings),
+    ]  # fmt: skip
+    return [table for table in tables if table.rows and len(table.headings) > 1]
+
+
+def _named(title: str, corner: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+    headings = (Heading(corner, numeric=False), *map(Heading, columns))
+    return Table(headings, tuple(rows), title)
+
+
+def _metrics(groups: Mapping[Key, Sequence[Run]]) -> Table:
+    names = whole_metrics([run for runs in groups.values() for run in runs])
+    names = names if len(names) > 1 else []
+    rows = [(key.label, *(_mean(runs, name) for name in names)) for key, runs in groups.items()]
+    return _named("Metrics over the validation set", "Row", [metric_label(name) for name in names], rows)
+
+
+def _failed_runs(findings: Findings) -> Table:
+    """What means and intervals hide."""
+    rows = [
+        (row.key.label, str(row.runs), str(row.failed_runs), number(row.worst_quality, row.digits))
+        for row in findings.rows
+        if row.runs > 1
+    ]
+    return _named("Worst and failed runs", "Row", ("Runs", "Failed", "Worst quality"), rows)
+
+
+def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
+    classes, values = runs[0].result.class_names, runs[0].result.validation
+    if len(classes) > MOST_CLASSES:
+        return []
+    metrics = [name for name in whole_metrics(runs[:1]) if values.keys() & set(class_keys(name, classes))]
+    rows = [
+        (label, *(_mean(runs, class_keys(name, classes)[place]) for name in metrics))
+        for place, label in enumerate(classes)
+    ]
+    return [_named(f"By class: {key.label}", "Class", [metric_label(name) for name in metrics], rows)]
+
+
+def _confusions(key: Key, runs: Sequence[Run]) -> list[Table]:
+    result = runs[0].result
+    if len(result.class_names) > MOST_CLASSES:
+        return []
+    tables = []
+    for name in result.validation_matrices:
+        matrices = [run.result.validation_matrices.get(name, []) for run in runs]
+        sums = [[sum(column) for column in zip(*rows, strict=True)] for rows in zip(*matrices, strict=True)]
+        rows = [
+            (label, *(number(float(count), 0) for count in counts))
+            for label, counts in zip(result.class_names, sums, strict=True)
+        ]
+        title = f"{metric_label(name).capitalize()}, labels by true class (rows) and predicted: {key.label}"
+        tables.append(_named(title, "True class", result.class_names, rows))
+    return tables
+
+
+def _mean(runs: Sequence[Run], name: str) -> str:
+    known = [run.result.validation[name] for run in runs if name in run.result.validation]
+    finite = [value for value in known if isfinite(value)]
+    return number(sum(finite) / len(finite) if finite else None, 4)
+
+
+def samples_of(findings: Findings) -> Folded | None:
+    """Samples of one run: of the advised row, or else of the first that has left some."""
+    choice = findings.advice.choice
+    advised = [run for run in findings.runs if choice and key_of_run(run) == choice.key]
+    for run in [*advised, *findings.runs]:
+        if run.gallery is not None and run.gallery.samples:
+            title = f"What {run.result.name} sees"
+            return Folded(title, gallery_blocks(run.gallery), "gallery", page_only=True)
+    return None
+
+
+def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
+    """The best, median and worst validation samples."""
+    among = f"{record.considered} of {record.of}" if record.considered < record.of else f"all {record.of}"
+    text = (
+        f"Chosen among {among} validation samples by the loss of each, and by its own"
+        f" {metric_label(record.metric)}."
+    )
+    text += " Weights of the best epoch." if record.weights == "best" else ""
+    colours = [Paragraph(COLOURS_OF_MASKS)] if record.kind == "masks" else []
+    return Paragraph(text), *colours, Photos(tuple(_photo(sample, record) for sample in record.samples))
+
+
+def gallery_document(record: GalleryRecord, label: str) -> Document:
+    """The samples of a model as a page of their own; `label` is the model, for people."""
+    return Document(label, gallery_blocks(record), "Best, median and worst validation samples")
+
+
+def _photo(sample: GallerySample, record: GalleryRecord) -> Photo:
+    label = metric_label(record.metric)
+    facts = [f"loss {number(sample.loss, 4)}"]
+    if sample.predicted is not None:
+        predicted = f"{sample.predicted} ({number(100 * (sample.probability or 0), 0)} %)"
+        wrong = sample.truth is not None and sample.truth != sample.predicted
+        facts.append(f"predicted {predicted}, truth {sample.truth}" if wrong else f"{predicted}, right")
+    elif sample.quality is not None:
+        facts.append(f"{label} {number(sample.quality, 3)}")
+    roles = ", ".join(role.replace(f" by {record.metric}", f" by {label}") for role in sample.roles)
+    images = tuple(
+        (b64decode(content), f"{name} of {sample.name}: {'; '.join(facts)}")
+        for name, content in sample.pictures.items()
+    )
+    what = f" ({', '.join(sample.pictures)})" if len(images) > 1 else ""
+    return Photo(f"{sample.name}: {roles}; {'; '.join(facts)}{what}", images)
+
+
+def every_run(findings: Findings, study_link: str) -> Folded | None:
+    """Every run and planned run: those without a result first, with their reasons and last lines of logs.
+
+    Args:
+        findings: The study.
+        study_link: Path from the page's folder to the study's, for links to runs.
+    """
+    names = {run.result.name for run in findings.runs}
+    undone = [point for point in {p.name: p for p in findings.planned}.values() if point.name not in names]
+    digits = max((row.digits for row in findings.rows), default=3)
+    rows = [_undone(point, study_link) for point in undone]
+    rows += [_done(run, study_link, digits) for run in findings.runs]
+    if not rows:
+        return None
+    counts = Counter(str(row[3]) for row in rows)
+    headings = (
+        Heading("Run", numeric=False), Heading("Seed"), Heading("Order"), Heading("State", numeric=False),
+        Heading("Training time"), Heading("Wall time"), Heading("Quality"), Heading("Peak memory"),
+        Heading("Nodes", numeric=False), Heading("Began, UTC", numeric=False),
+        Heading("Finished, UTC", numeric=False), Heading("Reason", numeric=False),
+    )  # fmt: skip
+    shown = [place for place in range(len(headings)) if any(str(row[place]) for row in rows)]
+    table = Table(
+        tuple(headings[place] for place in shown),
+        tuple(tuple(row[place] for place in shown) for row in rows),
+        name="runs-table", sortable=True,
+    )  # fmt: skip
+    logs = [
+        Folded(f"Last lines of the log of {p.name}", (Code("\n".join(p.tail)),)) for p in undone if p.tail
+    ]
+    title = f"Runs: {', '.join(f'{count} {state}' for state, count in counts.items())}"
+    return Folded(title, (table, *logs), "runs", page_only=True)
+
+
+def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
+    name = Cell(point.name, link=_link(point.folder, study_link))
+    return name, str(point.seed), "", Cell(point.state, kind=point.state), *[""] * 7, point.reason or ""
+
+
+def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
+    result, source = run.result, str(run.source or "")
+    state = "oversubscribed" if result.oversubscribed else "elsewhere" if run.foreign else "done"
+    peak = max(result.peak_memory_bytes, default=0)
+    more = f" and {len(result.hosts) - 1} more" if len(result.hosts) > 1 else ""
+    began = "" if result.began is None else datetime.fromtimestamp(result.began, UTC).isoformat()
+    return (
+        Cell(
+            result.name, link=_link(run.folder, study_link),
+            small=source if source not in result.name else "",
+        ),
+        "" if result.seed is None else str(result.seed),
+        "" if result.place is None else str(result.place + 1),
+        Cell(state, kind=state),
+        _seconds(result.training_seconds), _seconds(result.wall_seconds),
+        "" if result.quality is None else number(result.quality, digits),
+        Cell(units.size(peak), sort=str(peak)) if peak else "",
+        f"{result.hosts[0]}{more}" if result.hosts else "", _minute(began), _minute(result.finished),
+        result.oversubscribed or "",
+    )  # fmt: skip
+
+
+def _seconds(seconds: float | None) -> str | Cell:
+    return "" if seconds is None else Cell(units.duration(seconds), sort=repr(seconds))
+
+
+def _minute(time: str) -> str:
+    """A time of day in ISO 8601 as a table shows it."""
+    return time[:16].replace("T", " ")
+
+
+def _link(folder: str | None, study_link: str) -> str:
+    return "" if folder is None else quote(f"{study_link}/{folder}/")

@@ -1,0 +1,216 @@
+"""The table of results: a row for each point without its seed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.runs import metric_label
+from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.table import Row
+from scalestudy.report.document import Cell, Heading, Table
+from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
+from scalestudy.report.series import basis_of
+
+UNTIMED = "its time was not recorded"
+BAD_VERDICTS = ("worse", "diverged", "chance")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A measured column: its heading, a row's value, why it may be missing, and its decimals where fixed."""
+
+    heading: Heading
+    of: Callable[[Row], Estimate]
+    why: Callable[[Row], str | None]
+    digits: int | None = None
+    brief: bool = False
+    """Whether it stands in the brief table."""
+    interval: bool = True
+    """Whether the brief table shows its interval."""
+
+
+def results_table(findings: Findings, brief: bool = False) -> Table:
+    """Every row of a study; `brief` has the columns of the decision, without footnotes."""
+    rows = findings.rows
+    names = sorted({name for row in rows for name in row.key.swept})
+    columns = [column for column in _columns(findings) if column.brief or not brief]
+    verdicts = findings.advice.decision.verdicts or {}
+    footnotes: dict[str, int] = {}
+    # Who has NCCL wants to see who uses it; elsewhere there is little choice.
+    named = any(row.communication == "nccl" for row in rows)
+    lines: list[list[str | Cell]] = [_identity(row, names, brief, named) for row in rows]
+    for column in columns:
+        estimates = [column.of(row) for row in rows]
+        if brief and not column.interval:
+            estimates = [Estimate(estimate.value) for estimate in estimates]
+        digits = column.digits
+        if digits is None:
+            digits = decimals([estimate.value or 0.0 for estimate in estimates])
+        for line, row, estimate in zip(lines, rows, estimates, strict=True):
+            cell, why = _measured(estimate, digits), None if brief else column.why(row)
+            is_quality = column.heading.name == "Quality"
+            if why and (cell.text == NOT_AVAILABLE or is_quality):
+                cell = replace(cell, note=footnotes.setdefault(why, len(footnotes) + 1))
+            if is_quality:
+                verdict = verdicts.get(row.key, row.verdict)
+                kind = "worse" if verdict.kind in BAD_VERDICTS else ""
+                cell = replace(cell, remark=verdict.sentence, kind=kind)
+            line.append(cell)
+    batches = not brief and (not rows or any(row.global_batch or not row.source for row in rows))
+    for line, row in zip(lines, rows, strict=True):
+        line += [_whole(row.runs), *([_whole(row.global_batch)] if batches else [])]
+    choice = findings.advice.choice
+    return Table(
+        (
+            *identity_headings(names),
+            *(column.heading for column in columns),
+            Heading("Runs", brief="runs"),
+            *([Heading("Global batch", "samples", "batch")] if batches else []),
+        ),
+        tuple(map(tuple, lines)),
+        footnotes=tuple(footnotes),
+        name="results-table",
+        chosen=next((index for index, row in enumerate(rows) if choice and row.key == choice.key), None),
+        essential=2 + len(names) + [column.heading.name for column in columns].index("Quality") + 1,
+        sortable=True,
+    )
+
+
+def identity_headings(names: Sequence[str]) -> list[Heading]:
+    """Headings of what a row is: strategy, workers and other swept values."""
+    return [
+        Heading("Strategy", brief="strategy", numeric=False),
+        Heading("Workers", brief="n"),
+        *(Heading(name.split(".")[-1], name, name.split(".")[-1], numeric=False) for name in names),
+    ]
+
+
+def _columns(findings: Findings) -> list[_Column]:
+    """Measured columns, those that a decision needs first; from elsewhere those that some row has."""
+    rows = findings.rows
+    metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
+    lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
+    basis, against = basis_of(rows), _against(rows)
+    prices = [row.price for row in rows if row.price]
+    unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
+    time_of = "from start to result" if any(price.basis == "wall" for price in prices) else "training alone"
+    wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
+    target = next((row.to_target.quality for row in rows if row.to_target), None)
+    digits = max((row.digits for row in rows), default=3)
+    goal = "" if target is None else f"{metric} {target:.{digits}f}"
+
+    def untimed(row: Row) -> str:
+        return row.speed.reason or UNTIMED
+
+    columns = [
+        _Column(
+            Heading("Time to train", f"{wall_unit}, {time_of}", f"time {wall_unit}"),
+            lambda row: row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING,
+            untimed, brief=True, interval=False,
+        ),
+        _Column(
+            Heading("Cost efficiency", "cost of the reference / cost", "cost eff."),
+            lambda row: row.price.efficiency if row.price else NOTHING, untimed, 2, brief=True,
+        ),
+        _Column(Heading("Quality", metric + lower, metric), lambda row: row.quality, _why_quality, digits,
+                brief=True),
+        _Column(
+            Heading("Cost", f"{findings.advice.decision.bill}-hours", "cost h"),
+            lambda row: row.price.cost if row.price else NOTHING, untimed, brief=True, interval=False,
+        ),
+        _Column(
+            Heading("Speed-up", basis + against, "S"), lambda row: row.speed.steady,
+            lambda row: row.speed.reason, 2, brief=True,
+        ),
+        _Column(
+            Heading("Scaling efficiency", basis + against, "E"), lambda row: row.efficiency,
+            lambda row: row.speed.reason, 2, brief=True, interval=False,
+        ),
+        _Column(
+            Heading("Throughput", "samples/s", "samples/s"), lambda row: row.throughput, _why_throughput,
+            brief=True, interval=False,
+        ),
+        _Column(
+            Heading("Time to target", f"{wall_unit} to {goal}", f"to {goal}"),
+            lambda row: row.to_target.seconds.scaled(1 / wall_length) if row.to_target else NOTHING,
+            _why_target,
+        ),
+        _Column(
+            Heading("Training time", unit, f"training {unit}"),
+            lambda row: row.training_seconds.scaled(1 / length),
+            lambda row: "its training time is not known" if row.source else "a training time is not a number",
+        ),
+        _Column(
+            Heading("Speed-up", "training time" + against, "S of training"),
+            lambda row: row.speed.training, lambda row: row.speed.training_reason, 2,
+        ),
+        _Column(
+            Heading("Speed-up", "from start to result" + against, "S of wall"),
+            lambda row: row.speed.wall, lambda row: row.speed.training_reason, 2,
+        ),
+    ]  # fmt: skip
+    left_out = [] if prices else ["Time to train", "Cost efficiency", "Cost"]
+    left_out += ["Time to target"] if target is None else []
+    columns = [column for column in columns if column.heading.name not in left_out]
+    if rows and all(row.source for row in rows):
+        columns = [column for column in columns if _known_elsewhere(column, rows)]
+    return columns
+
+
+def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
+    """Whether a column says something of rows that are all from elsewhere."""
+    if column.brief and column.heading.name in ("Quality", "Speed-up", "Scaling efficiency"):
+        return True
+    # Where speed-up is of training times already, it does not stand there twice.
+    again = column.heading.unit.startswith("training time") and all(row.basis == "training" for row in rows)
+    return not again and any(column.of(row).value is not None for row in rows)
+
+
+def _against(rows: Sequence[Row]) -> str:
+    """What speed-ups are against, where that is not one worker."""
+    counts = {row.speed.against for row in rows if row.speed.baseline is not None}
+    if counts <= {1}:
+        return ""
+    return f", against {counts.pop()}" if len(counts) == 1 else ", some relative"
+
+
+def _identity(row: Row, names: Sequence[str], brief: bool, communication: bool) -> list[str | Cell]:
+    by = [row.implementation] if row.implementation != row.strategy and not brief else []
+    by += [row.communication] if communication and row.communication else []
+    details = ", ".join(by)
+    strategy = Cell(row.strategy, f"{row.strategy} ({details})" if by else "", details)
+    return [strategy, _whole(row.workers), *(str(row.key.swept.get(name, "")) for name in names)]
+
+
+def _whole(count: int | None) -> Cell:
+    return Cell(number(count, 0), sort="" if count is None else str(count))
+
+
+def _measured(estimate: Estimate, digits: int) -> Cell:
+    text = number(estimate.value, digits)
+    sort = "" if text == NOT_AVAILABLE else repr(estimate.value)
+    return Cell(text, with_interval(estimate, digits), span(estimate, digits) or "", sort=sort)
+
+
+def _why_target(row: Row) -> str:
+    if row.to_target is None:
+        return row.speed.reason or "its epochs tell no quality"
+    return f"{row.to_target.reached} of {row.to_target.runs} runs reached it"
+
+
+def _why_throughput(row: Row) -> str:
+    if row.source:
+        return "its throughput is not known"
+    return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
+
+
+def _why_quality(row: Row) -> str | None:
+    """Why there is none, or what its mean hides: failed runs, and the worst one."""
+    if row.quality.value is None:
+        unknown = row.verdict.kind == "unknown"
+        reason = f"a run ended without a finite {metric_label(row.metric)}"
+        return "its quality is not known" if unknown else reason
+    if not row.failed_runs or row.runs == 1:
+        return None
+    failed = f"{row.failed_runs} of {row.runs} runs diverged, stand at chance or collapsed"
+    return f"{failed}; the worst has {number(row.worst_quality, row.digits)}"

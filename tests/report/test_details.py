@@ -1,0 +1,143 @@
+"""What a page tells on request: key numbers, all metrics, samples, every run."""
+
+from dataclasses import replace
+
+import pytest
+
+import synthetic
+from scalestudy.analysis.findings import analyse
+from scalestudy.report.details import (
+    MOST_CLASSES,
+    all_metrics,
+    every_run,
+    gallery_blocks,
+    key_numbers,
+)
+from scalestudy.report.document import Code, Folded
+from scalestudy.study.gallery_record import GalleryRecord, GallerySample
+
+NAMES = ["background", "cell <b>"]
+
+
+def measured(workers, seed, value, *, names=NAMES, matrix=((3, 1), (2, 4))):
+    """A run whose metrics are known; the second class's Dice is a quarter of its own."""
+    values = {"loss": 0.5, "iou": value, "dice": value, "dice_background": value, "dice_cell_b": value / 4}
+    run = synthetic.run(workers=workers, seed=seed, quality=value)
+    matrices = {"confusion_matrix": [list(row) for row in matrix]}
+    known = {"validation": values, "class_names": list(names), "validation_matrices": matrices}
+    return replace(run, result=run.result.model_copy(update=known))
+
+
+@pytest.fixture(scope="module")
+def findings():
+    return analyse("made", [measured(1, 0, 0.8), measured(1, 1, 0.6), measured(2, 0, 0.4)])
+
+
+def names_of(table):
+    return [heading.name for heading in table.headings[1:]]
+
+
+@pytest.mark.parametrize("counts", [(1, 2, 4), (2, 4, 8)])
+def test_the_key_numbers_are_those_of_the_advised_row_and_say_against_what(counts):
+    findings = analyse("made", synthetic.seeded(counts, ("horovod",)))
+    price, facts = findings.advice.price, {name: fact for name, *fact in key_numbers(findings).facts}
+    assert facts["Advised workers"][0] == str(price.key.workers)
+    assert float(facts["Times as fast"][0]) == pytest.approx(price.speedup.value, abs=0.005)
+    assert float(facts["Cost efficiency"][0]) == pytest.approx(price.efficiency.value, abs=0.005)
+    reference = f"horovod on {counts[0]} worker{'s' * (counts[0] > 1)}"
+    assert facts["Times as fast"][1].endswith(f"against {reference}")
+    assert facts["Worker time a training"][1].endswith(f"with {reference}")
+
+
+def test_without_advice_there_are_runs_alone():
+    assert [name for name, *_ in key_numbers(analyse("made", [], synthetic.unfinished())).facts] == ["Runs"]
+
+
+def test_every_row_shows_the_means_of_its_metrics_and_not_those_of_classes(findings):
+    table = all_metrics(findings)[0]
+    assert names_of(table) == ["loss", "IoU", "Dice"]
+    assert table.rows == (
+        ("single on 1 worker", "0.5000", "0.7000", "0.7000"),
+        ("single on 2 workers", "0.5000", "0.4000", "0.4000"),
+    )
+
+
+def test_classes_and_confusions_are_those_of_one_row(findings):
+    classes, confusions = all_metrics(findings)[1:3]
+    assert classes.caption == "By class: single on 1 worker"
+    assert names_of(classes) == ["Dice"]
+    assert classes.rows == (("background", "0.7000"), ("cell <b>", "0.1750"))
+    assert names_of(confusions) == NAMES
+    assert confusions.rows == (("background", "6", "2"), ("cell <b>", "4", "8"))
+
+
+def test_a_class_without_a_value_has_none_and_of_many_classes_only_metrics_are_shown():
+    run = measured(1, 0, 0.8)
+    del run.result.validation["dice_cell_b"]
+    assert all_metrics(analyse("made", [run]))[1].rows[1] == ("cell <b>", "n/a")
+    many = [f"c{number}" for number in range(MOST_CLASSES + 1)]
+    assert len(all_metrics(analyse("made", [measured(1, 0, 0.8, names=many)]))) == 1
+    assert all_metrics(analyse("made", [synthetic.run()])) == []
+
+
+def test_a_failed_run_is_no_secret_of_a_mean():
+    qualities = {1: (0.95, 0.951, 0.952), 2: (0.95, 0.951, 0.11)}
+    runs = [
+        synthetic.run("horovod", workers, seed, metric="accuracy", quality=quality, chance=0.12)
+        for workers, values in qualities.items()
+        for seed, quality in enumerate(values)
+    ]
+    (table,) = [table for table in all_metrics(analyse("made", runs)) if "Failed" in names_of(table)]
+    assert table.rows[1] == ("horovod on 2 workers", "3", "1", "0.110")
+
+
+def test_the_list_of_runs_has_their_order_nodes_and_times():
+    run = synthetic.run()
+    taken = {"place": 4, "order": "blocks", "hosts": ["node07", "node08"], "began": 1767323000.0}
+
+    def listed(run):
+        folded = every_run(analyse("made", [run]), "..")
+        (table,) = folded.blocks
+        names = (heading.name for heading in table.headings)
+        return dict(zip(names, map(str, table.rows[0]), strict=True))
+
+    line = listed(replace(run, result=run.result.model_copy(update=taken)))
+    assert (line["Order"], line["Nodes"]) == ("5", "node07 and 1 more")
+    assert (line["Began, UTC"], line["Finished, UTC"]) == ("2026-01-02 03:03", "2026-01-02 03:04")
+    assert {"Order", "Nodes", "Began, UTC", "Reason"}.isdisjoint(listed(run))
+
+
+def test_undone_runs_come_first_with_their_reasons_links_and_logs():
+    runs = every_run(analyse("made", [synthetic.run()], synthetic.unfinished()), "../study")
+    assert runs.title == "Runs: 1 failed, 1 missing, 1 running, 1 done"
+    table, log = runs.blocks
+    assert table.rows[0][0].link == "../study/points/horovod-w8-s2/run-1/"
+    assert "ended by signal 9" in table.rows[0][-1]
+    assert isinstance(log, Folded) and isinstance(log.blocks[0], Code)
+    assert "out of memory" in log.blocks[0].text
+    assert every_run(analyse("made", []), "..") is None
+
+
+def samples(kind="masks", **sample):
+    pictures = dict.fromkeys(("image", "truth", "prediction", "difference"), "aGVsbG8=")
+    values = {"name": "a<b>.png", "roles": ["worst by loss", "median by iou"], "loss": 0.25, "quality": 0.5}
+    known = [GallerySample.model_validate({**values, "pictures": pictures, **sample})]
+    record = GalleryRecord(kind=kind, metric="iou", better="higher", considered=8, of=20, samples=known)
+    words, *_, photos = gallery_blocks(record)
+    return words.text, photos.photos[0]
+
+
+def test_samples_say_how_they_were_chosen_and_describe_every_picture():
+    text, photo = samples()
+    assert "among 8 of 20 validation samples" in text
+    assert "worst by loss, median by IoU" in photo.caption
+    assert [description for _, description in photo.images][1] == "truth of a<b>.png: loss 0.2500; IoU 0.500"
+    assert len(photo.images) == 4
+
+
+def test_a_mistaken_class_is_said_with_its_probability():
+    assert (
+        "predicted dog (85 %), truth cat"
+        in samples(truth="cat", predicted="dog", probability=0.85)[1].caption
+    )
+    assert "cat (85 %), right" in samples(truth="cat", predicted="cat", probability=0.85)[1].caption

@@ -1,0 +1,81 @@
+"""Losses as they are drawn: against four things, and downsampled."""
+
+import pytest
+
+import synthetic
+from scalestudy.analysis.findings import analyse
+from scalestudy.report.against_workers import quality
+from scalestudy.report.losses import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, loss_records, losses
+
+COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
+
+
+def test_each_epoch_says_what_was_done_by_its_end():
+    run = synthetic.run(epochs=3, samples=320, training_seconds=12.0)
+    records, unit, few = loss_records(analyse("made", [run]))
+    last = [record for record in records if record["set"] == "training"][-1]
+    assert (last["epoch"], last["updates"], last["samples"], last["time"], unit) == (3, 60, 960, 12.0, "s")
+    assert few == ""
+
+
+def test_what_is_not_known_is_not_drawn_against():
+    run = synthetic.run(epochs=3)
+    epochs = tuple(record.model_copy(update={"steps": None}) for record in run.epochs)
+    made = losses(analyse("made", [synthetic.Run(run.result, epochs)]))
+    assert {figure.name for figure in made} == {"loss-by-epoch", "loss-by-samples", "loss-by-time"}
+    assert {figure.group for figure in made} == {"loss"}
+
+
+def test_losses_that_are_no_numbers_are_left_out():
+    run = synthetic.run(epochs=2)
+    broken = run.epochs[1].model_copy(update={"loss": float("nan"), "validation": {}})
+    records, *_ = loss_records(analyse("made", [synthetic.Run(run.result, (run.epochs[0], broken))]))
+    assert [(record["epoch"], record["set"]) for record in records] == [(1, "training"), (1, "validation")]
+
+
+def test_of_many_counts_some_are_drawn_the_advised_one_among_them_and_the_page_says_so():
+    findings = analyse("made", synthetic.seeded(COUNTS, ("native", "horovod"), seeds=2))
+    records, _, few = loss_records(findings)
+    counts = {record["workers"] for record in records}
+    assert len(counts) == MOST_COUNTS
+    assert findings.advice.choice.workers in counts
+    assert few == f" Of 28 rows, {2 * MOST_COUNTS} are drawn."
+
+
+def test_long_trainings_are_downsampled_but_keep_their_last_epoch():
+    records, unit, _ = loss_records(analyse("made", [synthetic.run(epochs=200, training_seconds=7535.0)]))
+    assert len(records) < 2 * 65 and unit == "min"
+    assert max(record["epoch"] for record in records) == 200
+
+
+def test_all_lines_together_have_a_bounded_weight():
+    names = ("native", "horovod", "mirrored")
+    runs = [synthetic.run(name, n, epochs=200) for n in COUNTS[:8] for name in names]
+    records, *_ = loss_records(analyse("made", runs))
+    assert len(records) <= MOST_RECORDS + 2 * len(runs)
+    lines = {(record["strategy"], record["workers"], record["set"]) for record in records}
+    assert len(records) / len(lines) >= LEAST_EPOCHS
+
+
+@pytest.mark.parametrize(("first", "scale"), [(50.0, {"type": "log"}), (1.0, {"zero": False})])
+def test_a_steep_loss_is_on_a_logarithmic_axis(first, scale):
+    figure = losses(analyse("made", [synthetic.run(epochs=2, losses=(first, 0.4))]))[0]
+    assert figure.spec["encoding"]["y"]["scale"] == scale
+
+
+def test_few_epochs_are_whole_numbers_below_the_axis():
+    figure = losses(analyse("made", [synthetic.run(epochs=3)]))[0]
+    assert figure.spec["encoding"]["x"]["axis"]["values"] == [1, 2, 3]
+
+
+def test_larger_batches_are_no_reason_where_the_batch_stays():
+    def caption(batches):
+        runs = [
+            synthetic.Run(run.result.model_copy(update={"global_batch": batch}), run.epochs)
+            for run, batch in zip(synthetic.seeded((1, 2), ("horovod",), seeds=1), batches, strict=True)
+        ]
+        findings = analyse("made", runs)
+        return " ".join(figure.caption for figure in (*losses(findings), *quality(findings)))
+
+    assert "larger" in caption((8, 16))
+    assert "larger" not in caption((8, 8))

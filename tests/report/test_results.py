@@ -1,0 +1,88 @@
+"""The table of results."""
+
+import synthetic
+from elsewhere import cassava
+from scalestudy.analysis.findings import analyse
+from scalestudy.report.results import results_table
+
+
+def table(runs, **options):
+    return results_table(analyse("made", runs), **options)
+
+
+def cell(made, row, name):
+    place = [heading.name for heading in made.headings].index(name)
+    return made.rows[row][place]
+
+
+def test_every_row_is_there_and_the_advised_one_is_marked():
+    findings = analyse("made", synthetic.seeded((1, 2, 4)))
+    made = results_table(findings)
+    assert [findings.rows[index].key for index in [made.chosen]] == [findings.advice.choice.key]
+    assert {len(row) for row in made.rows} == {len(made.headings)}
+    assert [heading.name for heading in made.headings][made.essential - 1] == "Quality"
+
+
+def test_a_value_has_its_interval_its_digits_for_sorting_and_its_verdict():
+    quality = cell(table(synthetic.seeded((1, 2, 4))), 1, "Quality")
+    assert str(quality) == "0.951 ± 0.002"
+    assert quality.small == "0.949–0.952" and len(quality.sort) > 10
+    assert quality.remark.startswith("no worse")
+
+
+def test_what_is_missing_has_a_footnote_and_the_brief_table_has_none():
+    made = table(synthetic.oversubscribed())
+    assert str(cell(made, 2, "Cost efficiency")) == "n/a [1]"
+    assert made.footnotes[0] == "oversubscribed: 4 workers with 1 core each on 2 cores"
+    assert table(synthetic.oversubscribed(), brief=True).footnotes == ()
+
+
+def test_a_row_that_learned_nothing_stands_out_and_a_failed_run_has_a_note():
+    qualities = ((1, 0.95), (1, 0.95), (2, 0.95), (2, 0.11))
+    runs = [
+        synthetic.run("horovod", workers, seed, metric="accuracy", quality=quality, chance=0.12)
+        for seed, (workers, quality) in enumerate(qualities)
+    ]
+    made = table(runs)
+    assert cell(made, 1, "Quality").kind == "worse" and cell(made, 0, "Quality").kind == ""
+    assert any("1 of 2" in note and "0.110" in note for note in made.footnotes)
+
+
+def test_relative_speed_ups_are_headed_by_what_they_are_against():
+    runs = synthetic.seeded((1, 2, 4), ("horovod",))
+    units = [heading.unit for heading in table([run for run in runs if run.result.workers > 1]).headings]
+    assert sum("against 2" in unit for unit in units) == 4
+    assert not any("against" in heading.unit for heading in table(runs).headings)
+
+
+def test_where_a_run_used_nccl_each_row_says_what_it_used():
+    def names(native: str) -> list[str]:
+        runs = [
+            synthetic.run("native", 2, implementation="multiworker", communication=native),
+            synthetic.run("horovod", 2, communication="gloo"),
+        ]
+        return [str(row[0]) for row in table(runs).rows]
+
+    assert names("nccl") == ["native (multiworker, nccl)", "horovod (gloo)"]
+    assert names("auto") == ["native (multiworker)", "horovod"]
+
+
+def test_a_quality_that_is_better_lower_says_so_and_shows_its_digits():
+    runs = [
+        synthetic.run("horovod", n, s, metric="mse", quality=4.1e-4 + 1e-6 * s)
+        for n in (1, 2)
+        for s in (0, 1)
+    ]
+    made = table(runs)
+    assert "mse, lower is better" in [heading.unit for heading in made.headings]
+    assert cell(made, 0, "Quality").text == "0.0004105"
+
+
+def test_of_numbers_from_elsewhere_there_is_no_column_that_is_known_of_no_row_and_none_twice():
+    headings = [(each.name, each.unit) for each in table(cassava()).headings]
+    assert headings == [
+        ("Strategy", ""), ("Workers", ""), ("Time to train", "s, training alone"),
+        ("Cost efficiency", "cost of the reference / cost"), ("Quality", "quality"),
+        ("Cost", "worker-hours"), ("Speed-up", "training time"), ("Scaling efficiency", "training time"),
+        ("Training time", "s"), ("Runs", ""),
+    ]  # fmt: skip
