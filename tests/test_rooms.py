@@ -1,6 +1,7 @@
 """The house: a room imports only rooms below it, and most rooms import no framework."""
 
 import ast
+import collections
 import importlib.util
 import os
 import re
@@ -79,6 +80,7 @@ def test_a_feature_imports_no_other_feature():
             assert not others, f"{file.relative_to(SOURCE)} imports {others}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", [path.name for path in features()])
 def test_the_core_works_without_a_feature(feature, made_study, tmp_path):
     """Its folder is removed, and its lines in registries. Commands import it only when they are called."""
@@ -123,6 +125,25 @@ def test_a_login_node_needs_no_framework(room):
     for file in (SOURCE / room).rglob("*.py"):
         used = {name.split(".")[0] for name in imports(file)} & FRAMEWORKS
         assert not used, f"{file.relative_to(SOURCE)} imports {used}"
+
+
+TWICE = {
+    "Answer", "Ask", "Bandwidth", "Batch", "Built", "Column", "Compiled", "Counts", "Decision", "Document",
+    "Failure", "Files", "Fit", "Form", "Group", "Item", "Job", "Layout", "Library", "Mark", "Moved",
+    "Options", "Outcome", "Part", "Place", "Ranking", "Request", "Row", "Section", "Session", "Source",
+    "Subject", "Term", "Workers",
+}  # fmt: skip
+"""Names of classes that two packages still share. Nothing is added here: name yours by what it is."""
+
+
+def test_no_two_public_classes_share_a_name():
+    files = collections.defaultdict(list)
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files[node.name].append(str(file.relative_to(SOURCE)))
+    twice = {name: where for name, where in files.items() if len(where) > 1 and name not in TWICE}
+    assert not twice
 
 
 def test_help_loads_nothing_heavy():

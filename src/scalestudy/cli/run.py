@@ -16,7 +16,7 @@ OrderOption = Annotated[
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="Study file.")],
+    study: Annotated[Path, typer.Argument(help="Study file.")] = Path("study.toml"),
     folder: Annotated[
         Path | None,
         typer.Option(

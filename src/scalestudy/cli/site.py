@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Describe a cluster once, in a site profile.", no_args_is_help=True)
+from scalestudy.cli.help import CommandGroup
+
+app = typer.Typer(cls=CommandGroup, help="Describe a cluster once, in a site profile.", no_args_is_help=True)
 
 
 @app.command("init")

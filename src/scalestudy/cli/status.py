@@ -28,7 +28,7 @@ def status(
     ] = None,
     points: Annotated[
         list[str] | None,
-        typer.Option("--point", help="Only points of this name, or like it: 'horovod-*'.", metavar="PATTERN"),
+        typer.Option("--point", help="Only points of this name, or like it: 'horovod-*'.", metavar="POINT"),
     ] = None,
     by: Annotated[
         list[str] | None,

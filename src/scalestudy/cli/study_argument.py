@@ -33,7 +33,7 @@ def open_study(given: Path | None) -> "StudyFolder":
     from scalestudy.util.errors import UserError
 
     if given is None:
-        return StudyFolder.open(_newest(Path()))
+        return StudyFolder.open(newest_study())
     if not given.is_file():
         return StudyFolder.open(given)
     folder = default_folder(given, load_study(given).name)
@@ -44,9 +44,15 @@ def open_study(given: Path | None) -> "StudyFolder":
     return StudyFolder.open(folder)
 
 
-def _newest(here: Path) -> Path:
+def newest_study(here: Path | None = None) -> Path:
+    """The results folder that is meant where none is named: this one, or the newest in it.
+
+    Raises:
+        UserError: There is none.
+    """
     from scalestudy.util.errors import UserError
 
+    here = here or Path()
     if (here / "study.json").is_file():
         return here
     records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json")]

@@ -10,7 +10,9 @@ from scalestudy.cli.run import OrderOption
 
 
 def submit(
-    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')],
+    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')] = Path(
+        "study.toml"
+    ),
     folder: Annotated[
         Path | None,
         typer.Option(

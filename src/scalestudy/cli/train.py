@@ -22,7 +22,7 @@ def train(
         ),
     ] = None,
     strategy: Annotated[str, typer.Option(help="How workers combine their gradients.")] = DEFAULT,
-    workers: Annotated[int, typer.Option(help="Number of workers.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", metavar="N")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of weights, order and dropout.")] = 0,
     folder: Annotated[
         Path | None,
