@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scalestudy.data.sources.left_out import LeftOut
     from scalestudy.data.sources.registry import Kind
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.study.lines import Place
+    from scalestudy.study.lines import KeyLines
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings, ResolvedTrain
 
@@ -26,7 +26,7 @@ class NotPreparedError(UserError):
 
 
 def prepared(
-    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
+    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "KeyLines", listener: Listener
 ) -> "list[Point]":
     """The points with their data set prepared and split, and their task's weights here; each once.
 
@@ -42,7 +42,7 @@ def prepared(
 
 
 def prepared_ahead(
-    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
+    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "KeyLines", listener: Listener
 ) -> "list[Point]":
     """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
 
@@ -123,7 +123,9 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
         )
 
 
-def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "Place") -> "list[Point]":
+def _with_data(
+    points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "KeyLines"
+) -> "list[Point]":
     """The points with their files; `take` gives them, asked once for each data set."""
     taken: dict[str, Made] = {}
     weights: dict[tuple[Any, ...], tuple[float, ...] | None] = {}
@@ -142,7 +144,7 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
     return ready
 
 
-def _refuse_objectives(point: "Point", folder: str, place: "Place") -> None:
+def _refuse_objectives(point: "Point", folder: str, place: "KeyLines") -> None:
     """Refuse metrics and class weights that do not fit the data or the loss that the study names."""
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
@@ -182,7 +184,7 @@ def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) ->
 
 
 def _find_data(
-    data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
+    data: "DataSettings", kind: "Kind | None", base: Path, place: "KeyLines", command: str, listener: Listener
 ) -> Made:
     from scalestudy.data.splits.split import find_split, validation_of
     from scalestudy.data.store.prepare import find_prepared
@@ -232,7 +234,7 @@ def told(folder: str, split: str) -> "Iterator[str]":
     yield from map(printable, map(str, counts(prepared, Split.load(split))))
 
 
-def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
+def _refuse_too_few(point: "Point", training: int, place: "KeyLines") -> None:
     where = place.of("sweep.workers", "data.source", "data", "task")
     if point.workers > training:
         raise UserError(

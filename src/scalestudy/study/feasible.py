@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scalestudy.study.lines import Place
+from scalestudy.study.lines import KeyLines
 from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
@@ -75,7 +75,7 @@ class Machine:
         return min(self.tasks_per_node, gpus) if gpus else self.tasks_per_node
 
 
-def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
+def refuse_impossible(point: Point, place: KeyLines, machine: Machine) -> None:
     """Refuse a point that cannot run at all.
 
     Raises:
@@ -118,7 +118,7 @@ def _cores(count: int) -> str:
     return "1 core" if count == 1 else f"{count} cores"
 
 
-def _refuse_small_batch(point: Point, place: Place) -> None:
+def _refuse_small_batch(point: Point, place: KeyLines) -> None:
     if point.global_batch >= point.workers:
         return
     key = "train.batch_size"
@@ -129,7 +129,7 @@ def _refuse_small_batch(point: Point, place: Place) -> None:
     )
 
 
-def _refuse_wrong_fold(point: Point, place: Place) -> None:
+def _refuse_wrong_fold(point: Point, place: KeyLines) -> None:
     data = point.data
     if data.folds is None and data.fold == 0:
         return
@@ -152,7 +152,7 @@ def _refuse_wrong_fold(point: Point, place: Place) -> None:
         )
 
 
-def _refuse_two_warmups(point: Point, place: Place) -> None:
+def _refuse_two_warmups(point: Point, place: KeyLines) -> None:
     if not (point.train.warmup_steps and point.train.warmup_epochs):
         return
     names = ("sweep.train.warmup_epochs", "sweep.train.warmup_steps", "train.warmup_epochs")
@@ -163,7 +163,7 @@ def _refuse_two_warmups(point: Point, place: Place) -> None:
     )
 
 
-def _refuse_square_root_too_far(point: Point, place: Place) -> None:
+def _refuse_square_root_too_far(point: Point, place: KeyLines) -> None:
     """From ten reference batches on, Adam's first beta, 1 − κ(1 − 0.9), is not positive (Malladi 2022)."""
     adaptive = point.train.optimizer in ("adam", "adamw", "lamb")
     if not (adaptive and point.train.learning_rate_scaling == "sqrt" and point.batch_ratio >= LARGEST_ROOT):
@@ -178,7 +178,7 @@ def _refuse_square_root_too_far(point: Point, place: Place) -> None:
     )
 
 
-def _refuse_xla_with_collectives(point: Point, place: Place) -> None:
+def _refuse_xla_with_collectives(point: Point, place: KeyLines) -> None:
     if not (point.train.xla and point.train.sync_batch_norm and not point.traits.one_device):
         return
     names = ("train.sync_batch_norm", "sweep.train.sync_batch_norm", "train.xla", "sweep.train.xla")
@@ -190,7 +190,7 @@ def _refuse_xla_with_collectives(point: Point, place: Place) -> None:
     )
 
 
-def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
+def _refuse_missing_gpus(point: Point, place: KeyLines, machine: Machine) -> None:
     if machine.device(point.launch.device) == "cpu":
         return
     needed = 1 if point.traits.one_device else _of_one_node(point, machine)
@@ -208,7 +208,7 @@ def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
     )
 
 
-def _refuse_missing_tf32(point: Point, place: Place, machine: Machine) -> None:
+def _refuse_missing_tf32(point: Point, place: KeyLines, machine: Machine) -> None:
     device = machine.device(point.launch.device)
     lacking = without_tf32(point.train.precision, device, machine.capability)
     if lacking is None:
@@ -219,7 +219,7 @@ def _refuse_missing_tf32(point: Point, place: Place, machine: Machine) -> None:
     )
 
 
-def _refuse_mirrored_over_nodes(point: Point, place: Place, machine: Machine) -> None:
+def _refuse_mirrored_over_nodes(point: Point, place: KeyLines, machine: Machine) -> None:
     nodes = _nodes(point, machine)
     if point.traits.spans_nodes or point.traits.one_device or nodes == 1:
         return
@@ -231,7 +231,7 @@ def _refuse_mirrored_over_nodes(point: Point, place: Place, machine: Machine) ->
     )
 
 
-def _refuse_shared_cores(point: Point, place: Place, machine: Machine) -> None:
+def _refuse_shared_cores(point: Point, place: KeyLines, machine: Machine) -> None:
     """A cluster grants no core twice, so there is no oversubscribed run there."""
     reason = oversubscription(point, machine) if machine.cluster else None
     if reason is None:

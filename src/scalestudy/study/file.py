@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.study.engines import DEFAULT as DEFAULT_ENGINE
-from scalestudy.study.lines import Place
+from scalestudy.study.lines import KeyLines
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.settings import (
     DataSettings,
@@ -65,14 +65,14 @@ class Study(Section):
     train: TrainSettings = TrainSettings()
     sweep: SweepSettings = SweepSettings()
     launch: LaunchSettings = LaunchSettings()
-    _place: Place = PrivateAttr(default_factory=Place)
+    _place: KeyLines = PrivateAttr(default_factory=KeyLines)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> KeyLines:
         """Where its keys were written."""
         return self._place
 
-    def placed(self, place: Place) -> "Study":
+    def placed(self, place: KeyLines) -> "Study":
         """This study, remembering where its keys were written."""
         copy = self.model_copy()
         copy._place = place

@@ -9,7 +9,7 @@ from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
 from scalestudy.study.file import Study, read_text, toml_table
-from scalestudy.study.lines import Place, line_numbers
+from scalestudy.study.lines import KeyLines, line_numbers
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.strategies import swept_names, traits
 from scalestudy.study.variables import PLAIN, UndefinedVariable, expanded, is_plain
@@ -29,7 +29,7 @@ def parse_study(text: str, path: Path) -> Study:
         UserError: Naming the file and the line.
     """
     table = toml_table(text, path.name)
-    place = Place(path.name, {_dotted(at): line for at, line in line_numbers(text).items()})
+    place = KeyLines(path.name, {_dotted(at): line for at, line in line_numbers(text).items()})
     return _Parser(path, place).study(table)
 
 
@@ -39,11 +39,11 @@ def study_of(table: dict[str, Any], path: Path) -> Study:
     Raises:
         UserError: For anything that is not right in it.
     """
-    return _Parser(path, Place()).study(table)
+    return _Parser(path, KeyLines()).study(table)
 
 
 class _Parser:
-    def __init__(self, path: Path, place: Place) -> None:
+    def __init__(self, path: Path, place: KeyLines) -> None:
         self.path = path
         self.place = place
 

@@ -12,7 +12,7 @@ from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import shown, suggestion, wanted
-from scalestudy.study.lines import Place, line_numbers
+from scalestudy.study.lines import KeyLines, line_numbers
 from scalestudy.study.settings import Section
 from scalestudy.study.store import StudyFolder
 from scalestudy.study.variables import UndefinedVariable, expanded
@@ -423,7 +423,7 @@ def load_site(path: Path) -> Site:
     text = read_text(path)
     table = toml_table(text, path.name)
     lines = {".".join(map(str, at)): line for at, line in line_numbers(text).items()}
-    place = Place(path.name, lines)
+    place = KeyLines(path.name, lines)
     table = {"name": path.stem, **table}
     _refuse_unknown(table, Site, "", place)
     if isinstance(table.get("container"), dict):
@@ -453,7 +453,7 @@ def billing_unit(folder: StudyFolder) -> Bill | None:
         return None
 
 
-def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: Place) -> None:
+def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: KeyLines) -> None:
     for key in table:
         if key not in model.model_fields:
             close = suggestion(key, model.model_fields)
@@ -464,7 +464,7 @@ def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place:
             )
 
 
-def _refuse_wrong(error: ValidationError, place: Place) -> None:
+def _refuse_wrong(error: ValidationError, place: KeyLines) -> None:
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"]]
     key = parts[0] if parts else ""
@@ -495,7 +495,7 @@ def _wanted_form(schema: dict[str, Any]) -> str:
     return " or ".join(kinds.get(part.get("type", ""), "") or wanted(part) for part in parts)
 
 
-def _refuse_two_environments(site: Site, place: Place) -> None:
+def _refuse_two_environments(site: Site, place: KeyLines) -> None:
     if site.container is not None and site.environment is not None:
         raise UserError(
             "an environment or a container in a site profile",
