@@ -22,7 +22,7 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     """
     from scalestudy.data.sources.registry import named_source
     from scalestudy.study.catalog import is_ours, task_defaults, task_file
-    from scalestudy.study.variables import UndefinedVariable, expanded
+    from scalestudy.study.keys import UndefinedVariable, expanded
     from scalestudy.util.errors import UserError
 
     if is_ours(study.task):
@@ -35,14 +35,14 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
     if kind not in ("masks", "classes", "custom", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
     if told.get("reads") and study.data.read is None:
-        study = study.with_reader(str(task_file(study.task)))
+        study = study.with_data(read=str(task_file(study.task)))
     kind = "custom" if study.data.read is not None else kind
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
     told_data = told.get("data")
     source = told_data.get("source") if isinstance(told_data, dict) else told_data
     if source is None and study.data.read is not None:
-        return study.with_source(study.data.read), kind  # which needs no other
+        return study.with_data(source=study.data.read), kind  # which needs no other
     if not isinstance(source, str):
         raise UserError(
             "a source of data",
@@ -58,4 +58,4 @@ def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[S
                 f'data = "{source}" in {study.task}',
                 f"Run `export {undefined}=...` first, or write the path out.",
             ) from None
-    return study.with_source(source), kind
+    return study.with_data(source=source), kind

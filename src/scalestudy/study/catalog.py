@@ -7,10 +7,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from scalestudy.study.keys import WrongValue, checked
+from scalestudy.study.keys import PLAIN, WrongValue, checked, is_plain
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.study.task_file import read_task_file
-from scalestudy.study.variables import PLAIN, is_plain
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 

@@ -23,6 +23,11 @@ from scalestudy.study.strategies import DEFAULT
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import contents
 
+LARGEST = 2**20
+"""Bytes of the longest study file or site profile that is read."""
+DEEPEST = 20
+"""Lists and tables inside each other; no key of ours takes more than a few."""
+
 
 class SweepSettings(Section):
     """What is varied: every combination of these values is a point.
@@ -78,22 +83,9 @@ class Study(Section):
         copy._place = place
         return copy
 
-    def with_source(self, source: str) -> "Study":
-        """This study with another source of data."""
-        return self._with_data(source=source)
-
-    def with_reader(self, file: str) -> "Study":
-        """This study with data that `read` of this Python file reads."""
-        return self._with_data(read=file)
-
-    def _with_data(self, **keys: str) -> "Study":
+    def with_data(self, **keys: str) -> "Study":
+        """This study with other settings of its data."""
         return self.model_copy(update={"data": self.data.model_copy(update=keys)})
-
-
-LARGEST = 2**20
-"""Bytes of the longest study file or site profile that is read."""
-DEEPEST = 20
-"""Lists and tables inside each other; no key of ours takes more than a few."""
 
 
 def read_text(path: Path) -> str:
@@ -110,11 +102,8 @@ def read_text(path: Path) -> str:
         ) from None
     except (OSError, ValueError) as error:
         if path.is_dir():
-            raise UserError(
-                "a study file",
-                f"{path}, which is a folder",
-                "Name the .toml file; `status` and `report` take folders.",
-            ) from None
+            action = "Name the .toml file; `status` and `report` take folders."
+            raise UserError("a study file", f"{path}, which is a folder", action) from None
         raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Check the file.") from None
 
 
@@ -124,13 +113,13 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
     Raises:
         UserError: Naming the line, if it is not TOML; or if its lists and tables are nested without end.
     """
-    deep = UserError(
-        f"lists and tables nested at most {DEEPEST} times in {file}", "more", "Correct the file."
-    )
     try:
         table = tomllib.loads(text)
+        _refuse_deep(table)
     except RecursionError:
-        raise deep from None
+        raise UserError(
+            f"lists and tables nested at most {DEEPEST} times in {file}", "more", "Correct the file."
+        ) from None
     except ValueError as error:
         message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
         what, _, place = message.rpartition(" (at ")
@@ -141,18 +130,11 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
             f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})",
             'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].',
         ) from None
-    if _deeper_than(table, DEEPEST):
-        raise deep
     return table
 
 
-def _deeper_than(value: Any, most: int) -> bool:
-    """Whether lists and tables are nested more than so many times."""
-    level = [value]
-    for _ in range(most + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
-    return bool(level)
-
-
-def _inside(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+def _refuse_deep(value: Any, left: int = DEEPEST + 1) -> None:
+    if left < 0:
+        raise RecursionError
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_deep(inner, left - 1)

@@ -17,17 +17,24 @@ EXAMPLES = {
 """What is expected of a text, by what it is made of."""
 
 
-class WrongFormula(ValueError):
-    """A text that names no loss, metric or operation.
+class WrongValue(ValueError):
+    """A value that its key does not take; the text says what would do.
 
     Args:
-        expected: What would have been right.
-        action: What to do about it.
+        expected: What would.
+        action: What to do about it, where more is known than the key.
     """
 
-    def __init__(self, expected: str, action: str = "Correct the formula.") -> None:
-        super().__init__(f"Expected {expected}. {action}")
+    def __init__(self, expected: str, action: str = "") -> None:
+        super().__init__(expected)
         self.expected, self.action = expected, action
+
+
+class WrongFormula(WrongValue):
+    """A text that names no loss, metric or operation."""
+
+    def __init__(self, expected: str, action: str = "Correct the formula.") -> None:
+        super().__init__(expected, action)
 
 
 class Range(NamedTuple):

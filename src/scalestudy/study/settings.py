@@ -44,7 +44,7 @@ class OneOf:
 
     def _known(self, name: str) -> str:
         if name not in self._names():
-            raise ValueError(f"one of {', '.join(self._names())}")
+            raise ValueError("one of " + ", ".join(f'"{known}"' for known in self._names()))
         return name
 
 

@@ -11,11 +11,10 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
-from scalestudy.study.keys import shown, suggestion, wanted
+from scalestudy.study.keys import UndefinedVariable, expanded, shown, suggestion, wanted
 from scalestudy.study.lines import KeyLines, line_numbers
 from scalestudy.study.settings import Section
 from scalestudy.study.store import StudyFolder
-from scalestudy.study.variables import UndefinedVariable, expanded
 from scalestudy.util.errors import UserError
 from scalestudy.util.units import bandwidth_of, latency_of
 
