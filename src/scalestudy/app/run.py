@@ -15,7 +15,7 @@ from scalestudy.app.survey import Survey, survey
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on
 from scalestudy.launch.status import study_status
-from scalestudy.study.order import RunOrder
+from scalestudy.study.expand import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError

@@ -16,8 +16,8 @@ from scalestudy.app.request import Request
 from scalestudy.app.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
 from scalestudy.launch.status import study_status
+from scalestudy.study.expand import RunOrder
 from scalestudy.study.file import Study
-from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from scalestudy.study.differences import refuse_other_study
+from scalestudy.study.expand import RunOrder
 from scalestudy.study.file import Study
-from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Record

@@ -4,8 +4,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.study.expand import expand
-from scalestudy.study.order import RunOrder
+from scalestudy.study.expand import RunOrder, expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
