@@ -12,7 +12,7 @@ from scalestudy.launch.queue.base import QUEUE_ERRORS
 from scalestudy.launch.queue.site import Container, Site, notation
 from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
-from scalestudy.study.settings import Section
+from scalestudy.study.settings import StrictModel
 from scalestudy.study.toml import toml_line
 from scalestudy.util import units
 from scalestudy.util.errors import ScalestudyError
@@ -90,7 +90,7 @@ def site_template(proposal: Proposal) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _key(model: type[Section], key: str, info: FieldInfo, value: Any, example: Any) -> Iterator[str]:
+def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any, example: Any) -> Iterator[str]:
     if value is not None:
         yield from _comment(_sentence(info.description) + _choices(model, key))
         yield toml_line(key, value)
@@ -158,7 +158,7 @@ def _described(nodes: Nodes) -> str:
     )
 
 
-def _choices(model: type[Section], key: str) -> str:
+def _choices(model: type[StrictModel], key: str) -> str:
     schema = model.model_json_schema()["properties"][key]
     return f" Takes {wanted(schema)}." if "enum" in schema else ""
 

@@ -83,7 +83,7 @@ class Collective:
 
     @property
     def library(self) -> str | None:
-        """Library that it needs beside the engine."""
+        """StrategyLibrary that it needs beside the engine."""
         return traits(self.strategy).library
 
     @property
@@ -112,7 +112,7 @@ class Requirement(NamedTuple):
     versions: str
 
 
-class Library(NamedTuple):
+class StrategyLibrary(NamedTuple):
     """A library of some of an engine's strategies, which is built for one version of the framework.
 
     Attributes:
@@ -167,7 +167,7 @@ class EngineTraits:
     across: str = ""
     requirements: tuple[Requirement, ...] = ()
     needs_of: tuple[str, ...] = ()
-    libraries: tuple[Library, ...] = ()
+    libraries: tuple[StrategyLibrary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     variables: tuple[str, ...] = ()
     trial_module: str = ""
@@ -216,7 +216,7 @@ class EngineTraits:
         """
         return None
 
-    def library(self, name: str) -> Library:
+    def library(self, name: str) -> StrategyLibrary:
         """The library of this name.
 
         Raises:

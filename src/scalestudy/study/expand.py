@@ -12,14 +12,14 @@ from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point, Turn
-from scalestudy.study.settings import Order, Section
+from scalestudy.study.settings import Order, StrictModel
 from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
 
 MOST_POINTS = 10_000
 
 
-class RunOrder(Section):
+class RunOrder(StrictModel):
     """Randomised blocks, one for each seed, or row by row; stored with the study.
 
     A block holds every row once, so slow drift of a machine falls on all rows alike and can be told from

@@ -13,9 +13,9 @@ from scalestudy.study.settings import (
     DataSettings,
     EngineName,
     LaunchSettings,
-    Section,
     Seed,
     Strategy,
+    StrictModel,
     TrainSettings,
     Workers,
 )
@@ -29,7 +29,7 @@ DEEPEST = 20
 """Lists and tables inside each other; no key of ours takes more than a few."""
 
 
-class SweepSettings(Section):
+class SweepSettings(StrictModel):
     """What is varied: every combination of these values is a point.
 
     Any key of [data], [train] and [launch] can be added with a list of values.
@@ -50,7 +50,7 @@ def _margin(given: object) -> object:
     return given if given is None or isinstance(given, QualityMargin) else QualityMargin.parse(given)
 
 
-class Study(Section):
+class Study(StrictModel):
     """A whole sweep, as its file describes it."""
 
     name: str

@@ -15,9 +15,9 @@ from scalestudy.study.formula import WrongFormula, WrongValue
 from scalestudy.study.settings import (
     DataSettings,
     LaunchSettings,
-    Section,
     Seed,
     Strategy,
+    StrictModel,
     TrainSettings,
     Workers,
 )
@@ -26,7 +26,7 @@ from scalestudy.study.strategies import DEFAULT
 __all__ = ["WrongValue"]  # raised here, and by what settings are validated with
 
 
-class SweptValue(Section):
+class SweptValue(StrictModel):
     """One value of each list that [sweep] has of its own."""
 
     strategy: Strategy = DEFAULT
@@ -34,7 +34,11 @@ class SweptValue(Section):
     seed: Seed = 0
 
 
-SECTIONS: dict[str, type[Section]] = {"data": DataSettings, "train": TrainSettings, "launch": LaunchSettings}
+SECTIONS: dict[str, type[StrictModel]] = {
+    "data": DataSettings,
+    "train": TrainSettings,
+    "launch": LaunchSettings,
+}
 _MODELS = SECTIONS | {"sweep": SweptValue}
 SWEEP_KEYS = tuple(SweptValue.model_fields)
 TOP_KEYS = ("task", "name", "engine", "quality_margin", *SECTIONS, "sweep")

@@ -10,7 +10,7 @@ from scalestudy.study.catalog import PREFIX, TASKS, task_defaults
 from scalestudy.study.engines import DEFAULT
 from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
-from scalestudy.study.settings import Section
+from scalestudy.study.settings import StrictModel
 from scalestudy.study.toml import toml_line
 
 WIDTH = 100
@@ -58,7 +58,7 @@ def _sweep() -> Iterator[str]:
         yield toml_line(key, field.get_default())
 
 
-def _keys(model: type[Section], task: str) -> Iterator[str]:
+def _keys(model: type[StrictModel], task: str) -> Iterator[str]:
     brought = task_defaults(task).train | task_defaults(task).data | {"source": task_defaults(task).source}
     for key, field in model.model_fields.items():
         default, note = field.get_default(), ""
@@ -72,13 +72,13 @@ def _keys(model: type[Section], task: str) -> Iterator[str]:
         yield f"# {toml_line(key, default)}"
 
 
-def _choices(model: type[Section], key: str) -> str:
+def _choices(model: type[StrictModel], key: str) -> str:
     schema = model.model_json_schema()["properties"][key]
     words = [word for part in schema.get("anyOf", [schema]) for word in part.get("enum", [])]
     return " Choices: " + ", ".join(f'"{word}"' for word in words) + "." if words else ""
 
 
-def _summary(model: type[Section]) -> str:
+def _summary(model: type[StrictModel]) -> str:
     return " ".join((model.__doc__ or "").split())
 
 

@@ -13,7 +13,7 @@ from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import UndefinedVariable, expanded, shown, suggestion, wanted
 from scalestudy.study.lines import KeyLines, line_numbers
-from scalestudy.study.settings import Section
+from scalestudy.study.settings import StrictModel
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
 from scalestudy.util.units import bandwidth_of, latency_of
@@ -136,7 +136,7 @@ def _texts(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class Container(Section):
+class Container(StrictModel):
     """The container that workers run in."""
 
     image: str
@@ -182,7 +182,7 @@ def _container(value: Any) -> Any:
     return value
 
 
-class Site(Section):
+class Site(StrictModel):
     """A cluster as its users know it. The key names are a contract: site files hold on to them."""
 
     name: str
