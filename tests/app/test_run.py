@@ -7,8 +7,8 @@ import pytest
 
 from made_result import result_of
 from scalestudy.app.listener import Listener
-from scalestudy.app.request import Request, request_of
 from scalestudy.app.run import Interrupted, run_study, submit_study
+from scalestudy.app.survey import Request, request_of
 from scalestudy.launch.base import Options
 from scalestudy.launch.queue.base import JobView
 from scalestudy.launch.slurm import SLURM

@@ -1,12 +1,12 @@
 """Taking a launcher's steps."""
 
+from scalestudy.app.follow import stay
 from scalestudy.app.listener import Listener
-from scalestudy.app.steps import stay
 from scalestudy.launch.base import Note, Options, Overview
 
 
 def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):
-    monkeypatch.setattr("scalestudy.app.steps.study_status", lambda folder, known, names=None: known)
+    monkeypatch.setattr("scalestudy.app.follow.study_status", lambda folder, known, names=None: known)
     told = []
 
     class Told(Listener):

@@ -1,4 +1,4 @@
-"""Data sets of a study, prepared before its first run."""
+"""The data of a study: where its task says they are, and prepared before its first run."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scalestudy.data.sources.left_out import LeftOut
     from scalestudy.data.sources.registry import Kind
     from scalestudy.data.store.prepared import Prepared
+    from scalestudy.study.file import Study
     from scalestudy.study.lines import KeyLines
     from scalestudy.study.point import Point
     from scalestudy.study.settings import DataSettings, ResolvedTrain
@@ -23,6 +24,56 @@ Made = tuple[str, str, int]
 
 class NotPreparedError(UserError):
     """A data set is to be prepared ahead, and is not."""
+
+
+def with_task_data(study: "Study", listener: Listener | None = None) -> "tuple[Study, Kind | None]":
+    """The study with its task file's source where it names none, and the kind of data that its task wants.
+
+    Args:
+        study: The study.
+        listener: Is told while the task file is imported.
+
+    Raises:
+        UserError: If neither names a source.
+    """
+    from scalestudy.data.sources.registry import named_source
+    from scalestudy.study.catalog import is_ours, task_defaults, task_file
+    from scalestudy.study.keys import UndefinedVariable, expanded
+
+    if is_ours(study.task):
+        return study, task_defaults(study.task).kind
+    from scalestudy.launch.describe import describe_task
+
+    with (listener or Listener()).importing(study.task):
+        described = describe_task(task_file(study.task), study.launch.silent_after)
+    kind: Kind | None = described.get("kind")
+    if kind not in ("masks", "classes", "custom", None):
+        raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
+    if described.get("reads") and study.data.read is None:
+        study = study.with_data(read=str(task_file(study.task)))
+    kind = "custom" if study.data.read is not None else kind
+    if study.data.source or "data.source" in study.sweep.other:
+        return study, kind
+    data = described.get("data")
+    source = data.get("source") if isinstance(data, dict) else data
+    if source is None and study.data.read is not None:
+        return study.with_data(source=study.data.read), kind  # which needs no other
+    if not isinstance(source, str):
+        raise UserError(
+            "a source of data",
+            f"none{study.place.of('data', 'task')}, and none in {study.task}",
+            'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
+        )
+    if named_source(source) is None:
+        try:
+            source = str(Path(study.task).parent / expanded(source))
+        except UndefinedVariable as undefined:
+            raise UserError(
+                f"the environment variable {undefined} to be set",
+                f'data = "{source}" in {study.task}',
+                f"Run `export {undefined}=...` first, or write the path out.",
+            ) from None
+    return study.with_data(source=source), kind
 
 
 def prepared(
@@ -260,7 +311,6 @@ def study_data(
         Its task; its engine; the different data settings of its points; the kind of data that they hold; how
         each model that differs by its weights is trained.
     """
-    from scalestudy.app.task_data import with_task_data
     from scalestudy.study.expand import expand
     from scalestudy.study.parse import load_study
 

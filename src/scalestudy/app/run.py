@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from scalestudy.app.follow import follow
+from scalestudy.app.follow import drive, follow, stay, with_turns
 from scalestudy.app.listener import Listener
-from scalestudy.app.request import Request
 from scalestudy.app.result import StudyResult
-from scalestudy.app.steps import drive, stay
-from scalestudy.app.survey import Survey, survey
+from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on
 from scalestudy.launch.status import study_status
 from scalestudy.study.expand import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
+from scalestudy.util import units
 from scalestudy.util.errors import RunError
 
 
@@ -92,6 +91,23 @@ def dry_run(
             yield text
     if not found.launcher.detached:
         yield from _in_words(found.order, ready.values())
+    if ready:
+        yield _expected_time(found, set(ready))
+    if shared := sum(point.oversubscribed is not None for point in ready.values()):
+        yield f"{shared} of them oversubscribed: their times will say nothing about speed-up."
+
+
+def _expected_time(found: Survey, names: set[str]) -> str:
+    """How long the points of these names take, by those that have finished."""
+    from scalestudy.analysis.remaining import remaining
+
+    left = remaining(with_turns(found.overview, names).points, {}, at_once=found.launcher.detached)
+    if left.seconds is None:
+        return "How long they take is known once a first run has ended."
+    low, likely, high = map(units.duration, left.seconds)
+    beside = f", and {left.unknown} more of which nothing tells" if left.unknown else ""
+    at_once = " if one runs at a time" if found.launcher.detached else ""
+    return f"They take about {likely} ({low} to {high}){at_once}, by the runs that have ended{beside}."
 
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:

@@ -100,12 +100,8 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        from scalestudy.cli.console import print_error
+        from scalestudy.cli.console import bug_of, print_error
 
-        told = explained(error)
-        if told is None:
-            from scalestudy.cli.bug import reported
-
-            told = reported(error)
-        print_error(told)
-        sys.exit(told.exit_code)
+        known = explained(error) or bug_of(error)
+        print_error(known)
+        sys.exit(known.exit_code)

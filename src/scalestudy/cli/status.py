@@ -72,8 +72,7 @@ def status(
 
         raise typer.Exit(0 if print_verified(_results(study), form) else 1)
     from scalestudy.app.follow import follow
-    from scalestudy.app.selection import selected
-    from scalestudy.app.status_record import status_record
+    from scalestudy.app.selection import selected, status_record
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
     from scalestudy.launch.queue.jobs import find_orphans
@@ -110,8 +109,7 @@ def _results(given: Path | None) -> Path:
 def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
     """The points, or groups of them, as a table."""
     from scalestudy.app.selection import all_but_seeds, grouped
-    from scalestudy.cli.groups_table import groups_table
-    from scalestudy.cli.terminal import overview_table
+    from scalestudy.cli.points_table import groups_table, overview_table
 
     if by:
         return groups_table(grouped(overview, by), overview)

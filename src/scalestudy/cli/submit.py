@@ -57,10 +57,10 @@ def submit(
 
     With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
     """
-    from scalestudy.app.request import request_of
     from scalestudy.app.run import submit_study
-    from scalestudy.cli.conducted import print_dry_run
+    from scalestudy.app.survey import request_of
     from scalestudy.cli.console import out
+    from scalestudy.cli.run import print_dry_run
     from scalestudy.cli.terminal import Terminal
     from scalestudy.launch.base import Options, launcher_of, queues
     from scalestudy.util.errors import UserError

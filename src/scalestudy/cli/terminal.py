@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scalestudy.app.listener import Listener
 from scalestudy.app.point_line import line_of, silence
 from scalestudy.cli.console import err, out
-from scalestudy.cli.points_table import points_table
+from scalestudy.cli.points_table import overview_table
 from scalestudy.study.state import ENDED
 
 if TYPE_CHECKING:
@@ -38,73 +38,38 @@ class Terminal(Listener):
     @contextmanager
     def preparing(self, source: str) -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
-        with self._bar(f"Preparing {source}") as on_progress:
+        with _bar(f"Preparing {source}") as on_progress:
             yield on_progress
 
     @contextmanager
     def looking(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
-        with self._bar(f"Looking at {what}") as on_progress:
+        with _bar(f"Looking at {what}") as on_progress:
             yield on_progress
-
-    @contextmanager
-    def _bar(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console = err()
-        # Where nothing can be redrawn it would leave an empty line.
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            bar = progress.add_task(what, total=None)
-            yield lambda count, total: progress.update(bar, completed=count, total=total)
 
     @contextmanager
     def computing(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
         """A bar that goes away."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
-            bar = progress.add_task(what, total=total)
-            yield lambda count: progress.update(bar, completed=count)
+        with _bar(what) as on_progress:
+            on_progress(0, total)
+            yield lambda count: on_progress(count, total)
 
     @contextmanager
     def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
-        columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
-            bar = progress.add_task(f"Fetching {what}", total=None)
-            yield lambda done, total: progress.update(bar, completed=done, total=total)
+        with _bar(f"Fetching {what}", unit) as on_progress:
+            yield on_progress
 
     @contextmanager
     def importing(self, task: str) -> Iterator[None]:
-        """How long it takes, which goes away."""
-        with self._waiting(f"Importing {Path(task).name}"):
+        """What takes time, as long as it does."""
+        with _bar(f"Importing {Path(task).name}"):
             yield
 
     @contextmanager
     def building(self, task: str) -> Iterator[None]:
-        """How long it takes, which goes away."""
-        with self._waiting(f"Building the model of {Path(task).name} once, for its weights"):
-            yield
-
-    @contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
-            progress.add_task(what, total=None)
+        """What takes time, as long as it does."""
+        with _bar(f"Building the model of {Path(task).name} once, for its weights"):
             yield
 
     def already_done(self, count: int, total: int) -> None:
@@ -180,6 +145,27 @@ class Terminal(Listener):
                 self.console.print(line_of(each).line(count), markup=False)
 
 
+@contextmanager
+def _bar(what: str, unit: str = "") -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on standard error that goes away; what is given takes how much of how much is done."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
+    text, console = TextColumn("{task.description}", markup=False), err()
+    columns = (text, BarColumn(), amount, TimeRemainingColumn(elapsed_when_finished=True))
+    # Where nothing can be redrawn it would leave an empty line.
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
+
+
 def _ended(overview: "Overview") -> "Mapping[str, str]":
     """States of the points that have ended, by name; one whose model is still being saved has not quite."""
     return {
@@ -187,12 +173,3 @@ def _ended(overview: "Overview") -> "Mapping[str, str]":
         for each in overview.points
         if each.state in ENDED and not (each.result is not None and each.result.saving)
     }
-
-
-def overview_table(overview: "Overview", height: int) -> "RenderableType":
-    """The points as a table, with the age of the queue's word where it does not answer."""
-    from rich.console import Group
-    from rich.text import Text
-
-    table = points_table([line_of(each) for each in overview.points], height - bool(overview.error))
-    return Group(table, Text(silence(overview), style="yellow")) if overview.error else table
