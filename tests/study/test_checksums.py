@@ -3,7 +3,7 @@ from hashlib import sha256
 
 import pytest
 
-from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums, write_checksums
+from scalestudy.study.record_file import CHECKSUMS, file_checksum, read_checksums, write_checksums
 
 
 def test_what_is_written_is_read_and_checked_by_sha256sum(tmp_path):
@@ -27,7 +27,7 @@ def test_damaged_checksums_are_refused(tmp_path, text):
 
 
 def test_every_block_that_is_read_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("scalestudy.study.checksums.BLOCK", 4)
+    monkeypatch.setattr("scalestudy.study.record_file.BLOCK", 4)
     (tmp_path / "file").write_bytes(b"0123456789")
     blocks = []
     file_checksum(tmp_path / "file", lambda name, size: blocks.append(size))

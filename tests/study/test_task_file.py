@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.study.task_file import NAMES, read_task_file
+from scalestudy.study.catalog import NAMES, read_task_file
 from scalestudy.util.errors import UserError
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.study.toml import toml_line, toml_value
+from scalestudy.study.template import toml_line, toml_value
 
 JSON = st.recursive(
     st.booleans()

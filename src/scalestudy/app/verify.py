@@ -10,11 +10,10 @@ from typing import Any, Literal
 
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
-from scalestudy.study.record_file import Word, read_record
+from scalestudy.study.record_file import CHECKSUMS, Word, file_checksum, read_checksums, read_record
 from scalestudy.study.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
 from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord

@@ -13,7 +13,7 @@ from scalestudy.launch.queue.site import Container, Site, notation
 from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
 from scalestudy.study.settings import StrictModel
-from scalestudy.study.toml import toml_line
+from scalestudy.study.template import toml_line
 from scalestudy.util import units
 from scalestudy.util.errors import ScalestudyError
 
