@@ -3,7 +3,7 @@ from hashlib import sha256
 
 import pytest
 
-from scalestudy.study.record_file import CHECKSUMS, file_checksum, read_checksums, write_checksums
+from scalestudy.study.record_file import CHECKSUMS, read_checksums, write_checksums
 
 
 def test_what_is_written_is_read_and_checked_by_sha256sum(tmp_path):
@@ -24,11 +24,3 @@ def test_damaged_checksums_are_refused(tmp_path, text):
     (tmp_path / CHECKSUMS).write_text(text)
     with pytest.raises(ValueError, match="line 1 "):
         read_checksums(tmp_path)
-
-
-def test_every_block_that_is_read_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("scalestudy.study.record_file.BLOCK", 4)
-    (tmp_path / "file").write_bytes(b"0123456789")
-    blocks = []
-    file_checksum(tmp_path / "file", lambda name, size: blocks.append(size))
-    assert blocks == [4, 4, 2]

@@ -15,6 +15,7 @@ SMALL_SET: dict[str, Any] = {
     "data.image_size": [64, 64],
     "train.epochs": 10,
     "train.batch": "global",
+    "train.learning_rate": 0.01,
     "train.schedule": "cosine",
 }
 """A U-Net on few small synthetic micrographs; the same batches whatever the number of workers."""

@@ -1,7 +1,7 @@
 """JSON records, written atomically and read without an error whatever lies there; checksums of files."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -12,8 +12,6 @@ from scalestudy.util.files import contents, open_regular, write_atomically
 
 CHECKSUMS = "SHA256SUMS"
 """Checksums of a finished run's files, which `sha256sum --check` reads too."""
-BLOCK = 2**22
-"""Bytes that are read at once."""
 Word = Literal["sound", "missing", "corrupt"]
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -99,15 +97,11 @@ def read_checksums(folder: Path) -> dict[str, str]:
     return found
 
 
-def file_checksum(file: Path, on_read: Callable[[str, int], object] = lambda name, size: None) -> str:
-    """SHA-256 of a regular file, in hexadecimal digits; `on_read` gets its name and the bytes of each block.
+def file_checksum(file: Path) -> str:
+    """SHA-256 of a regular file, in hexadecimal digits.
 
     Raises:
         OSError: It cannot be read.
     """
-    digest = hashlib.sha256()
     with open_regular(file, most=2**63) as stream:
-        while block := stream.read(BLOCK):
-            digest.update(block)
-            on_read(str(file), len(block))
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
