@@ -165,8 +165,8 @@ class _Parser:
             action = 'Write task = "unet" first.'
             self._wrong("a task at the top of the file", "none", "task", action, literal=True)
         task = self._expanded(table["task"], "task", "task")
-        if task in TASKS:
-            return str(task)
+        if isinstance(task, str) and task in TASKS:
+            return task
         if isinstance(task, str) and is_application(task):
             name, known = task.removeprefix(PREFIX), applications()
             if known and name not in known:
