@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.study import engines, strategies
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.parse import load_study, parse_study
@@ -257,3 +258,18 @@ def test_another_is_refused_with_its_line(value):
     with pytest.raises(UserError) as caught:
         parse_study(f'task = "cnn"\nengine = {value}\n', FILE)
     assert "line 2" in str(caught.value) and '"tensorflow"' in caught.value.expected
+
+
+def test_strategies_of_several_engines_can_be_swept_together(monkeypatch):
+    ddp = strategies.Traits("ddp", "a test's", "other", processes="per-worker", spans_nodes=True)
+    for registry, name, row in (
+        (strategies.REGISTRY, "ddp", ddp), (engines.REGISTRY, "other", engines.EngineTraits()),
+    ):  # fmt: skip
+        monkeypatch.setitem(registry._built_in, name, "")
+        monkeypatch.setitem(registry._loaded, name, row)
+    text = 'task = "cnn"\n[sweep]\nstrategy = ["native", "ddp"]\nworkers = 1\nseed = 0\n'
+    points = expand(parse_study(text, FILE), gpus=0, cores=4)
+    assert {point.strategy: point.engine for point in points} == {"native": "tensorflow", "ddp": "other"}
+    assert parse_study(text.replace('"native", ', ""), FILE).engine == "other"
+    with pytest.raises(UserError, match="or remove engine"):
+        parse_study(f'engine = "tensorflow"\n{text}', FILE)

@@ -10,7 +10,6 @@ from scalestudy.data.sources.registry import named_source
 from scalestudy.study import keys
 from scalestudy.study.file import Study
 from scalestudy.study.parse import study_of
-from scalestudy.study.strategies import REGISTRY, traits
 from scalestudy.util.errors import UserError
 
 HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")
@@ -60,8 +59,7 @@ def one_point_study(
         absolute = source if named_source(source) else os.path.abspath(os.path.expanduser(source))
         settings = settings | {"data": settings.get("data", {}) | {"source": absolute}}
     name = f"{Path(task).stem.strip('._') or 'task'}-{sweep['strategy']}-w{sweep['workers']}"
-    engine = {"engine": traits(strategy).engine} if (strategy := sweep["strategy"]) in REGISTRY else {}
-    table = {"task": task, **engine, "sweep": sweep, **settings}
+    table = {"task": task, "sweep": sweep, **settings}
     return study_of(_literal(table), Path(f"{name}.toml"))
 
 

@@ -190,14 +190,14 @@ def study_data(
     """What a study file needs ahead.
 
     Returns:
-        Its task; its engine; the different data settings of its points; the kind of data that they hold; how
-        each model that differs by its weights is trained.
+        Its task; the engine of its first point; the different data settings of its points; the kind of data
+        that they hold; how each model that differs by its weights is trained.
     """
     study, kind = with_task_data(load_study(file), listener)
     # As if no machine could be too small: where it runs is not the question here.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
     trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
-    return study.task, study.engine, _data_sets(points), kind, list(trained.values())
+    return study.task, points[0].engine, _data_sets(points), kind, list(trained.values())
 
 
 def _data_sets(points: Iterable[Point]) -> list[DataSettings]:

@@ -130,7 +130,7 @@ def _point(
             "name": point_name(identity["strategy"], identity["workers"], identity["seed"], swept),
             "study": study.name,
             "task": study.task,
-            "engine": study.engine,
+            "engine": traits(identity["strategy"]).engine,
             **identity,
             "swept": swept,
             "data": data,

@@ -58,7 +58,8 @@ class Study(StrictModel):
     task: str
     """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
     engine: EngineName = DEFAULT_ENGINE
-    """What computes: "tensorflow". Each strategy belongs to one engine."""
+    """What computes: "tensorflow". Each strategy belongs to one engine; strategies of several can be swept
+    together where this is not given."""
     quality_margin: Annotated[
         QualityMargin | None,
         BeforeValidator(_margin),

@@ -64,15 +64,16 @@ class _Parser:
         if sections["train"].get("warmup_steps") and sections["train"].get("warmup_epochs"):
             expected, at = "one of train.warmup_steps and train.warmup_epochs", "train.warmup_epochs"
             self._wrong(expected, "both", at, "Remove one of the two.", literal=True)
-        engine = self._engine(table)
-        sweep.setdefault("strategy", [engine_traits(engine).default_strategy])
+        engine = self._engine(table) if "engine" in table or "strategy" not in sweep else None
+        sweep.setdefault("strategy", [engine_traits(engine or DEFAULT).default_strategy])
         for strategy in sweep["strategy"]:
-            if traits(strategy).engine != engine:
+            if engine is not None and traits(strategy).engine != engine:
                 ours = ", ".join(name for name in swept_names() if traits(name).engine == engine)
-                action = f'Take one of these, or write engine = "{traits(strategy).engine}".'
+                action = f'Take one of these, write engine = "{traits(strategy).engine}", or remove engine.'
                 self._wrong(f"strategies of the engine {engine}: {ours}", strategy, "sweep.strategy", action)
         top = {
-            "name": self._name(table), "task": self._task(table), "engine": engine,
+            "name": self._name(table), "task": self._task(table),
+            "engine": engine or traits(sweep["strategy"][0]).engine,
             "quality_margin": self._margin(table),
         }  # fmt: skip
         return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place)

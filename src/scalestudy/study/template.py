@@ -9,7 +9,6 @@ import tomli_w
 from pydantic.fields import FieldInfo
 
 from scalestudy.study.catalog import PREFIX, TASKS, task_defaults
-from scalestudy.study.engines import DEFAULT
 from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
 from scalestudy.study.settings import StrictModel
@@ -102,7 +101,6 @@ def _comment(text: str) -> list[str]:
 def study_toml(study: Study) -> str:
     """The study file that reads as `study`, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task))]
-    lines += [toml_line("engine", study.engine)] if study.engine != DEFAULT else []
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
