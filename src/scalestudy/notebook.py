@@ -102,7 +102,7 @@ class ProgressBar(Warner):
     def seen(self, overview: Overview) -> None:
         """Move it."""
         if self._bar is not None:
-            ended = sum(each.state in ENDED for each in overview.points)
+            ended = sum(status.state in ENDED for status in overview.points)
             self._bar.update(self._bar.task_ids[0], completed=ended)
 
 

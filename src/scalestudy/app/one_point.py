@@ -84,9 +84,9 @@ def _key(option: str) -> tuple[str, str, bool]:
         if name is not None and name not in HIDDEN and (not off or spelled != word):
             section, key = name.split(".")
             return section, key, off
-    own = ("task", "data", "strategy", "workers", "seed", "out", "report", "keys")
+    options = ("task", "data", "strategy", "workers", "seed", "out", "report", "keys")
     known = [key for model in keys.SECTIONS.values() for key in model.model_fields]
-    close = keys.suggestion(word, [*own, *known])
+    close = keys.suggestion(word, [*options, *known])
     action = (
         f"Did you mean --{close.replace('_', '-')}?" if close else "`scalestudy train --keys` lists them."
     )

@@ -87,7 +87,7 @@ class Survey:
 
     def todo(self) -> list[Point]:
         """The points to be run, in the order of their runs."""
-        return self.in_order({each.name for each in self.overview.runnable})
+        return self.in_order({status.name for status in self.overview.runnable})
 
     def in_order(self, names: Set[str]) -> list[Point]:
         """The points of these names, in the order of their runs."""
@@ -101,8 +101,8 @@ class Survey:
         """
         fresh = [point for point in points if point.name not in self._ready]
         find = prepared_ahead if self.launcher.detached else prepared
-        found = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
-        self._ready |= {point.name: point for point in found}
+        added = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
+        self._ready |= {point.name: point for point in added}
         return {point.name: self._ready[point.name] for point in points}
 
     def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:

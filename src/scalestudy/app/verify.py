@@ -76,18 +76,18 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
             f"{folder}, which " + ("has no study.json" if folder.is_dir() else "is no folder"),
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
-    found = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
+    files = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
     for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
         if file.name != "study.json":  # of features, which alone know what is in it
-            found += _optional(folder, file, Record, "record")
-    found += _no_folders(folder, study.record)
+            files += _optional(folder, file, Record, "record")
+    files += _no_folders(folder, study.record)
     points: list[Point] = []
     for run in _runs(folder):
         on_read(run.path.relative_to(folder).as_posix())
-        found += _run(run, folder, on_read)
+        files += _run(run, folder, on_read)
         point = read_record(run.path / "point.json", Point).record
         points += [point] if point else []
-    return found + list(_data(points, on_read))
+    return files + list(_data(points, on_read))
 
 
 def _runs(folder: Path) -> Iterator[RunFolder]:
@@ -112,9 +112,9 @@ def _study_text(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
 
 
 def _optional(folder: Path, file: Path, kind: type[Any], noun: Kind) -> Iterator[Verified]:
-    found = read_record(file, kind)
-    if found.word != "missing":
-        yield Verified(file.relative_to(folder).as_posix(), noun, found.word, found.why)
+    record = read_record(file, kind)
+    if record.word != "missing":
+        yield Verified(file.relative_to(folder).as_posix(), noun, record.word, record.why)
 
 
 def _no_folders(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
@@ -164,10 +164,10 @@ def _wrong(file: Path, checksum: str, on_read: OnRead) -> str:
     """What is wrong with a file that has a checksum; "" if nothing is."""
     on_read(file.name)
     try:
-        found = file_checksum(file)
+        now = file_checksum(file)
     except OSError as error:
         return f"{file.name}: {error.strerror}"
-    return "" if found == checksum else f"{file.name}: its SHA-256 is {found[:12]}…, not {checksum[:12]}…"
+    return "" if now == checksum else f"{file.name}: its SHA-256 is {now[:12]}…, not {checksum[:12]}…"
 
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:

@@ -33,8 +33,8 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-    told = [row for row in rows if row.reason][-3:]
-    shown = _window(rows, max(height - len(told), 3))
+    explained = [row for row in rows if row.reason][-3:]
+    shown = _window(rows, max(height - len(explained), 3))
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     # Names alone are folded in a narrow terminal; figures stay whole.
     table.add_column("point", overflow="fold")
@@ -59,15 +59,15 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
             *([_age(row)] if signs else []),
             *([Text(row.job)] if jobs else []),
         )
-    reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in told]
+    reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in explained]
     return Group(table, *reasons, Text(counts([row.state for row in rows])))
 
 
 def counts(states: Sequence[str]) -> str:
     """`8 points: 3 done, 1 running, 4 missing`."""
-    found = [(state, states.count(state)) for state in STYLES]
+    counted = [(state, states.count(state)) for state in STYLES]
     noun = "point" if len(states) == 1 else "points"
-    return f"{len(states)} {noun}: " + ", ".join(f"{count} {state}" for state, count in found if count)
+    return f"{len(states)} {noun}: " + ", ".join(f"{count} {state}" for state, count in counted if count)
 
 
 def _state(row: PointLine) -> str:
@@ -120,16 +120,16 @@ def groups_table(groups: Sequence["PointGroup"], overview: "Overview") -> "Rende
     return Lines(
         table,
         *(Text(line, style="red") for line in reasons(overview)),
-        Text(counts([each.state for each in overview.points])),
+        Text(counts([status.state for status in overview.points])),
     )
 
 
 def reasons(overview: "Overview") -> list[str]:
     """Each reason of a failure once, the commonest first: "12 points, native-w2-s0 first: out of memory"."""
-    found: dict[str, list[str]] = {}
-    for each in overview.failed:
-        found.setdefault(each.reason, []).append(each.name)
-    ordered = sorted(found.items(), key=lambda pair: -len(pair[1]))
+    names_of: dict[str, list[str]] = {}
+    for status in overview.failed:
+        names_of.setdefault(status.reason, []).append(status.name)
+    ordered = sorted(names_of.items(), key=lambda pair: -len(pair[1]))
     lines = [
         f"{names[0]}: {reason}" if len(names) == 1 else f"{len(names)} points, {names[0]} first: {reason}"
         for reason, names in ordered[:MOST_REASONS]

@@ -29,7 +29,7 @@ class Terminal(Listener):
         self.verbose = verbose
         self._live: Live | None = None
         self._shown: Overview | None = None
-        self._told = False
+        self._silence_shown = False
 
     def note(self, text: str) -> None:
         """On standard error."""
@@ -84,7 +84,7 @@ class Terminal(Listener):
     @contextmanager
     def following(self, overview: "Overview") -> Iterator[None]:
         """The live table, from here to the end."""
-        self._shown, self._told = overview, False
+        self._shown, self._silence_shown = overview, False
         if not self.console.is_terminal:
             self._print_silence(overview)
             yield
@@ -130,19 +130,19 @@ class Terminal(Listener):
         return overview_table(overview, self.console.height - 5)
 
     def _print_silence(self, overview: "Overview") -> None:
-        if overview.error and overview.open and not self._told:
+        if overview.error and overview.open and not self._silence_shown:
             self.console.print(silence(overview), markup=False)
-        self._told = bool(overview.error)
+        self._silence_shown = bool(overview.error)
 
     def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
         now = _ended(overview)
-        ended = [each for each in overview.points if each.name in now]
-        already = sum(before.get(each.name) == each.state for each in ended)
-        for each in ended:
-            if before.get(each.name) != each.state:
+        ended = [status for status in overview.points if status.name in now]
+        already = sum(before.get(status.name) == status.state for status in ended)
+        for status in ended:
+            if before.get(status.name) != status.state:
                 already += 1
                 count = f"[{already}/{len(overview.points)}]"
-                self.console.print(line_of(each).line(count), markup=False)
+                self.console.print(line_of(status).line(count), markup=False)
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def _bar(what: str, unit: str = "") -> Iterator[Callable[[int, int | None], None
 def _ended(overview: "Overview") -> "Mapping[str, str]":
     """States of the points that have ended, by name; one whose model is still being saved has not quite."""
     return {
-        each.name: each.state
-        for each in overview.points
-        if each.state in ENDED and not (each.result is not None and each.result.saving)
+        status.name: status.state
+        for status in overview.points
+        if status.state in ENDED and not (status.result is not None and status.result.saving)
     }

@@ -36,8 +36,8 @@ def applications() -> tuple[str, ...]:
         statements = ast.parse(file.read_text("utf-8")).body
     except (OSError, SyntaxError, ValueError):
         return ()
-    imported = [each for each in statements if isinstance(each, ast.ImportFrom)]
-    names = {alias.asname or alias.name for each in imported for alias in each.names}
+    imported = [node for node in statements if isinstance(node, ast.ImportFrom)]
+    names = {alias.asname or alias.name for node in imported for alias in node.names}
     return tuple(sorted(name for name in names if name[:1].isupper()))
 
 
@@ -137,8 +137,7 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
     absent = {key: value for key, value in brought.data.items() if key not in data.model_fields_set}
-    found = {"source": source, "read": read}
-    return ResolvedData.model_validate(data.model_dump() | absent | found)
+    return ResolvedData.model_validate(data.model_dump() | absent | {"source": source, "read": read})
 
 
 @lru_cache(maxsize=64)

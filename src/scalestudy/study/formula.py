@@ -130,7 +130,7 @@ def parsed_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     node = _expression(f"({text},)", what)
     if not isinstance(node, ast.Tuple):
         raise WrongFormula(EXAMPLES[what])
-    return tuple(_term(each, known, what) for each in node.elts)
+    return tuple(_term(element, known, what) for element in node.elts)
 
 
 def called(text: str) -> str:
@@ -177,7 +177,7 @@ def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
             raise WrongFormula(f"parameters of {name.id} by name (it has {', '.join(ranges) or 'none'}),")
         arguments = [
             *zip(ranges, node.args, strict=False),
-            *((str(each.arg), each.value) for each in node.keywords),
+            *((str(keyword.arg), keyword.value) for keyword in node.keywords),
         ]
     parameters: dict[str, Value] = {}
     for parameter, argument in arguments:

@@ -85,7 +85,7 @@ def checked(name: str, value: Any) -> Any:
         # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
         model = _MODELS[section].model_validate_json(json.dumps({key: value}), strict=True)
     except ValidationError as error:
-        causes = [each["ctx"]["error"] for each in error.errors() if each["type"] == "value_error"]
+        causes = [part["ctx"]["error"] for part in error.errors() if part["type"] == "value_error"]
         formula = next((cause for cause in causes if isinstance(cause, WrongFormula)), None)
         raise formula or WrongValue(str(causes[0]) if causes else described(name)) from None
     except (TypeError, ValueError, RecursionError):  # JSON has no such value: a date, a number without end

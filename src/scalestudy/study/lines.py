@@ -84,7 +84,7 @@ def _record(
 
 def _item_lines(rows: Sequence[str], first: int) -> list[int]:
     """Lines of the items of the list that a statement of several rows assigns; none of any other."""
-    found: list[int] = []
+    starts: list[int] = []
     for number in range(1, len(rows) + 1 if len(rows) > 1 else 1):
         for closing in ("", "\n]", "\n]]", "\n]]]"):
             try:
@@ -93,9 +93,9 @@ def _item_lines(rows: Sequence[str], first: int) -> list[int]:
                 continue
             while isinstance(value, dict) and len(value) == 1:
                 (value,) = value.values()
-            found += [first + number - 1] * ((len(value) if isinstance(value, list) else 0) - len(found))
+            starts += [first + number - 1] * ((len(value) if isinstance(value, list) else 0) - len(starts))
             break
-    return found
+    return starts
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,8 @@ class Point(StrictModel):
 
     def identity(self) -> dict[str, Any]:
         """What makes it this point, as JSON values: equal ones compute the same."""
-        told = {"name", "study", "schema_version", "swept", "terms", "files", "turn"}
-        values = self.model_dump(mode="json", exclude=told)
+        outside = {"name", "study", "schema_version", "swept", "terms", "files", "turn"}
+        values = self.model_dump(mode="json", exclude=outside)
         for section, keys in _WITHOUT_EFFECT.items():
             values[section] = {key: value for key, value in values[section].items() if key not in keys}
         return values

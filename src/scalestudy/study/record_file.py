@@ -88,13 +88,13 @@ def read_checksums(folder: Path) -> dict[str, str]:
         OSError: They cannot be read.
         ValueError: They are damaged.
     """
-    found = {}
+    checksums = {}
     for number, line in enumerate(contents(folder / CHECKSUMS).decode().splitlines(), start=1):
         checksum, separator, name = line.partition("  ")
         if not separator or len(checksum) != 64:
             raise ValueError(f"line {number} holds no checksum")
-        found[name] = checksum
-    return found
+        checksums[name] = checksum
+    return checksums
 
 
 def file_checksum(file: Path) -> str:

@@ -164,23 +164,23 @@ class RunFolder:
         Raises:
             UserError: If its file is missing or corrupt.
         """
-        found = read_record(self.path / "point.json", Point)
-        if found.record is None:
+        stored = read_record(self.path / "point.json", Point)
+        if stored.record is None:
             raise UserError(
                 f"the point of a run, in {self.path / 'point.json'}",
-                found.why or "no such file",
+                stored.why or "no such file",
                 remedy(self.path),
             )
-        return found.record
+        return stored.record
 
     def failure(self) -> Failure | None:
         """Why the run failed; of a record that cannot be read, that it cannot."""
-        found = read_record(self.path / "failure.json", Failure)
-        if found.damaged:
+        stored = read_record(self.path / "failure.json", Failure)
+        if stored.damaged:
             return Failure(
-                rank=None, exit_code=None, reason=f"it failed, and its record is lost: {found.why}"
+                rank=None, exit_code=None, reason=f"it failed, and its record is lost: {stored.why}"
             )
-        return found.record
+        return stored.record
 
     def job(self) -> JobRecord | None:
         """The job of a queue that the run was given to; None for a run of this machine.

@@ -116,7 +116,7 @@ def study_toml(study: Study) -> str:
 def _escaped(value: Any) -> Any:
     # A study file fills in $VARIABLES; a dollar that is meant is doubled.
     if isinstance(value, list | tuple):
-        return [_escaped(each) for each in value]
+        return [_escaped(item) for item in value]
     return value.replace("$", "$$") if isinstance(value, str) else value
 
 
