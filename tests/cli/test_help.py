@@ -47,6 +47,6 @@ def test_one_option_has_one_name_and_one_metavar() -> None:
             if "--workers" in parameter.opts and name not in ("proposal", "report"):
                 assert "-n" in parameter.opts, name
             if parameter.name in ("study", "model") and name not in ("run", "submit", "model predict"):
-                assert parameter.metavar == "[STUDY]" and not parameter.required, name
+                assert parameter.metavar == "STUDY" and not parameter.required, name
             if parameter.name in ("point", "points"):
                 assert "--point" in parameter.opts and parameter.metavar == "POINT", name

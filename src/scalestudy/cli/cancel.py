@@ -11,7 +11,11 @@ def cancel(
     study: StudyArgument = None,
     points: Annotated[
         list[str] | None,
-        typer.Option("--point", help="Only points of this name, or like it: 'horovod-*'.", metavar="POINT"),
+        typer.Option(
+            "--point",
+            help="Only points of this name, or like it: 'horovod-*'; can be repeated.",
+            metavar="POINT",
+        ),
     ] = None,
 ) -> None:
     """Cancel the queued and running jobs of a study. What is cancelled can be submitted again.

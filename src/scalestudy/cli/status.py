@@ -28,7 +28,11 @@ def status(
     ] = None,
     points: Annotated[
         list[str] | None,
-        typer.Option("--point", help="Only points of this name, or like it: 'horovod-*'.", metavar="POINT"),
+        typer.Option(
+            "--point",
+            help="Only points of this name, or like it: 'horovod-*'; can be repeated.",
+            metavar="POINT",
+        ),
     ] = None,
     by: Annotated[
         list[str] | None,

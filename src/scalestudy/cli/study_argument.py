@@ -12,7 +12,7 @@ StudyArgument = Annotated[
     Path | None,
     typer.Argument(
         help="Study file, or its results folder; the newest study here when absent.",
-        metavar="[STUDY]",
+        metavar="STUDY",
         show_default=False,
     ),
 ]
