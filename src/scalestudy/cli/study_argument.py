@@ -16,6 +16,14 @@ StudyArgument = Annotated[
         show_default=False,
     ),
 ]
+PointsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--point",
+        help="Only points of this name, or like it: 'horovod-*'; can be repeated.",
+        metavar="POINT",
+    ),
+]
 
 
 def open_study(given: Path | None) -> "StudyFolder":
