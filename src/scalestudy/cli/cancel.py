@@ -1,22 +1,11 @@
 """`scalestudy cancel`: jobs of a study, taken out of the queue or ended."""
 
-from typing import Annotated
-
-import typer
-
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.study_argument import PointsOption, StudyArgument, open_study
 
 
 def cancel(
     study: StudyArgument = None,
-    points: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--point",
-            help="Only points of this name, or like it: 'horovod-*'; can be repeated.",
-            metavar="POINT",
-        ),
-    ] = None,
+    points: PointsOption = None,
 ) -> None:
     """Cancel the queued and running jobs of a study. What is cancelled can be submitted again.
 

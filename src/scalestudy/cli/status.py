@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.study_argument import PointsOption, StudyArgument, open_study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,14 +26,7 @@ def status(
             metavar="STATE",
         ),
     ] = None,
-    points: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--point",
-            help="Only points of this name, or like it: 'horovod-*'; can be repeated.",
-            metavar="POINT",
-        ),
-    ] = None,
+    points: PointsOption = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
