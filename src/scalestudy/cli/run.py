@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from scalestudy.app.survey import Request
     from scalestudy.launch.base import Options
 
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
+    ),
+]
 OrderOption = Annotated[
     Literal["blocks", "rows"] | None,
     typer.Option(
@@ -21,12 +27,7 @@ OrderOption = Annotated[
 
 def run(
     study: Annotated[Path, typer.Argument(help="Study file.")] = Path("study.toml"),
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
-        ),
-    ] = None,
+    folder: ResultsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the points; start and write nothing.")
     ] = False,

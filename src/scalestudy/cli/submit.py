@@ -6,19 +6,14 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.run import OrderOption
+from scalestudy.cli.run import OrderOption, ResultsOption
 
 
 def submit(
     study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')] = Path(
         "study.toml"
     ),
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
-        ),
-    ] = None,
+    folder: ResultsOption = None,
     dry_run: Annotated[
         bool,
         typer.Option(
