@@ -47,10 +47,6 @@ EXAMPLES = {
         "scalestudy report study.toml --out table.csv",
         "scalestudy report --from measured.csv --out report.html",
     ),
-    "estimate": (
-        "scalestudy estimate study.toml --workers 8,64,512 --bandwidth 100Gbit --per-node 4",
-        "scalestudy estimate study.toml --measure     # where no run of one worker is done yet",
-    ),
     "diagnose": (
         "scalestudy diagnose                          # what the decision of the newest study hangs on",
         "scalestudy diagnose study.toml --point horovod-w8-s0",
