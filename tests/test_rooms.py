@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,14 @@ ORDER = (
 WITH_FRAMEWORK = {"engines", "tasks"}
 
 
+@cache
+def syntax(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def imports(file: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(syntax(file)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -39,7 +45,7 @@ def rooms() -> list[str]:
 def constants(file: Path) -> set[str]:
     return {
         node.value
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(syntax(file))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 
@@ -138,7 +144,7 @@ TWICE = {
 def test_no_two_public_classes_share_a_name():
     files = collections.defaultdict(list)
     for file in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(syntax(file)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files[node.name].append(str(file.relative_to(SOURCE)))
     twice = {name: where for name, where in files.items() if len(where) > 1 and name not in TWICE}
