@@ -47,15 +47,6 @@ EXAMPLES = {
         "scalestudy report study.toml --out table.csv",
         "scalestudy report --from measured.csv --out report.html",
     ),
-    "diagnose": (
-        "scalestudy diagnose                          # what the decision of the newest study hangs on",
-        "scalestudy diagnose study.toml --point horovod-w8-s0",
-    ),
-    "check": (
-        "scalestudy check                             # this machine",
-        "scalestudy check study.toml --submit         # the nodes that its jobs will get",
-        "scalestudy check study.toml --largest-batch",
-    ),
     "model predict": ("scalestudy model predict studies/study images/ --out predictions --overlay",),
     "model evaluate": ("scalestudy model evaluate study.toml --data other/images --split all",),
     "model samples": ("scalestudy model samples study.toml --point horovod-w2-s0 --out samples.html",),

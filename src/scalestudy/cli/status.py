@@ -78,7 +78,7 @@ def status(
 
     console, opened = out(), open_study(study)
     if live and form == "table" and console.is_terminal:
-        from scalestudy.cli.terminal import overview_table
+        from scalestudy.cli.points_table import overview_table
         from scalestudy.features.watch.live import show
 
         show(opened.path, console, overview_table, interval)
