@@ -21,6 +21,6 @@ def test_a_folder_that_is_no_study_is_refused(call, tmp_path):
 
 def test_a_study_file_that_was_not_run_is_told_to_run_first(call, begun_study, tmp_path):
     begun_study(run=False)
-    code, _, err = call("diagnose", tmp_path / "study.toml", "mirrored-w2-s0")
+    code, _, err = call("diagnose", tmp_path / "study.toml", "--point", "mirrored-w2-s0")
     assert code == 2
     assert "Run it first" in err
