@@ -73,7 +73,8 @@ app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")
 for prefix, group in (("", app), ("model ", model.app), ("data ", data.app), ("site ", site.app)):
     for command in group.registered_commands:
-        command.epilog = command.epilog or epilog(f"{prefix}{command.name}")
+        name = command.name or getattr(command.callback, "__name__", "")
+        command.epilog = command.epilog or epilog(f"{prefix}{name}")
 
 
 @app.callback(invoke_without_command=True)
