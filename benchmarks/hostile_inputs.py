@@ -45,7 +45,7 @@ def warm() -> None:
     import polars  # noqa: F401
 
     from scalestudy.analysis import read  # noqa: F401
-    from scalestudy.app import prepare, request, run, survey  # noqa: F401
+    from scalestudy.app import prepare, run, survey  # noqa: F401
     from scalestudy.cli import points_table, terminal  # noqa: F401
     from scalestudy.data.sources import folders, npz  # noqa: F401
     from scalestudy.features.check import check  # noqa: F401

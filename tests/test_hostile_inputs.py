@@ -73,6 +73,7 @@ def test_every_fault_is_seen(
     assert outcome.verdict == verdict
 
 
+@pytest.mark.slow
 def test_a_part_of_all_bad_inputs_is_refused_or_shown_for_what_it_is() -> None:
     command = [sys.executable, str(BENCHMARKS / "hostile_inputs.py"), "--every", "16"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

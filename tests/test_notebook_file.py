@@ -46,6 +46,7 @@ def test_it_holds_no_outputs_and_no_path_of_a_machine():
     assert len({cell["id"] for cell in notebook["cells"]}) == len(notebook["cells"])
 
 
+@pytest.mark.slow
 def test_it_runs_on_a_folder_and_shows_its_tables_and_figures(study, monkeypatch, tmp_path):
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (dev extra)")
     client = pytest.importorskip("nbclient", reason="nbclient is not installed (dev extra)")

@@ -1,12 +1,14 @@
 """The house: a room imports only rooms below it, and most rooms import no framework."""
 
 import ast
+import collections
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,9 +23,14 @@ ORDER = (
 WITH_FRAMEWORK = {"engines", "tasks"}
 
 
+@cache
+def syntax(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def imports(file: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(syntax(file)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -38,7 +45,7 @@ def rooms() -> list[str]:
 def constants(file: Path) -> set[str]:
     return {
         node.value
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(syntax(file))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 
@@ -79,6 +86,7 @@ def test_a_feature_imports_no_other_feature():
             assert not others, f"{file.relative_to(SOURCE)} imports {others}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", [path.name for path in features()])
 def test_the_core_works_without_a_feature(feature, made_study, tmp_path):
     """Its folder is removed, and its lines in registries. Commands import it only when they are called."""
@@ -123,6 +131,22 @@ def test_a_login_node_needs_no_framework(room):
     for file in (SOURCE / room).rglob("*.py"):
         used = {name.split(".")[0] for name in imports(file)} & FRAMEWORKS
         assert not used, f"{file.relative_to(SOURCE)} imports {used}"
+
+
+TWICE = {
+    "Built", "Column", "Counts", "Failure", "Fit", "Form", "Layout", "Moved", "Row", "Source", "Workers",
+}  # fmt: skip
+"""Names of classes that two packages still share. Nothing is added here: name yours by what it is."""
+
+
+def test_no_two_public_classes_share_a_name():
+    files = collections.defaultdict(list)
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(syntax(file)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files[node.name].append(str(file.relative_to(SOURCE)))
+    twice = {name: where for name, where in files.items() if len(where) > 1 and name not in TWICE}
+    assert not twice
 
 
 def test_help_loads_nothing_heavy():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 TESTS = Path(__file__).parent
+pytestmark = pytest.mark.slow
 ENTRY_POINTS = """
 [scalestudy.engines]
 linear = linear:TRAITS

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener
-from scalestudy.app.request import request_of
 from scalestudy.app.result import StudyResult
 from scalestudy.app.run import run_study
+from scalestudy.app.survey import request_of
 from scalestudy.launch.base import Overview
 from scalestudy.launch.status import study_status
 from scalestudy.study.state import ENDED
@@ -102,7 +102,7 @@ class ProgressBar(Warner):
     def seen(self, overview: Overview) -> None:
         """Move it."""
         if self._bar is not None:
-            ended = sum(each.state in ENDED for each in overview.points)
+            ended = sum(status.state in ENDED for status in overview.points)
             self._bar.update(self._bar.task_ids[0], completed=ended)
 
 

@@ -69,6 +69,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return found
 
 
+@pytest.mark.slow
 def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
     study: Path, runs: StandIn, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +112,7 @@ def test_what_is_wrong_in_the_file_is_raised_as_it_is(study: Path, runs: StandIn
         scalestudy.open(study.parent)
 
 
+@pytest.mark.slow
 def test_a_study_is_opened_as_it_stands_and_reported(study: Path, runs: StandIn) -> None:
     scalestudy.run(study, report=False)
     result = scalestudy.open(study.parent / "studies" / "study")

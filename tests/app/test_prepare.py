@@ -10,9 +10,8 @@ from PIL import Image
 
 from scalestudy.app.listener import Listener
 from scalestudy.app.prepare import prepared, prepared_ahead
-from scalestudy.app.request import request_of
 from scalestudy.app.run import dry_run
-from scalestudy.app.survey import survey
+from scalestudy.app.survey import request_of, survey
 from scalestudy.data.sources.digits import Digits
 from scalestudy.util.errors import UserError
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from scalestudy.app.follow import stay
 from scalestudy.app.listener import Listener
-from scalestudy.app.request import Request, request_of
 from scalestudy.app.run import Interrupted, run_study, submit_study
-from scalestudy.launch.base import Options
+from scalestudy.app.survey import Request, request_of
+from scalestudy.launch.base import Note, Options, Overview
 from scalestudy.launch.queue.base import JobView
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Progress
@@ -162,3 +163,19 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     assert sorted(asked) == sorted(names), "the data was looked for once"
     run = StudyFolder.open(request.target).runs(names[0])[0]
     assert run.number == 1 and run.job().attempt == 2
+
+
+def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):
+    monkeypatch.setattr("scalestudy.app.follow.study_status", lambda folder, known, names=None: known)
+    told = []
+
+    class Told(Listener):
+        def note(self, text):
+            told.append(text)
+
+    class Launcher:
+        def start(self, folder, points, options):
+            yield Note("a waits for a GPU")
+
+    stay(Launcher(), None, [], Overview([]), Options(), Told())
+    assert told == ["a waits for a GPU"]

@@ -13,7 +13,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(path: Path) -> None:
         raise KeyError(f"of {path}")
 
-    monkeypatch.setattr("scalestudy.app.request.load_study", load)
+    monkeypatch.setattr("scalestudy.app.survey.load_study", load)
 
 
 def test_the_traceback_goes_to_a_file_and_the_message_asks_for_a_report(

@@ -52,9 +52,10 @@ def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: Study
     ]
 
 
-def test_a_point_alone_can_be_cancelled(call, slurm, queued: StudyFolder) -> None:
+@pytest.mark.parametrize("point", ["native-w2-s0", "*-w2-*"])
+def test_a_point_alone_can_be_cancelled(call, slurm, queued: StudyFolder, point: str) -> None:
     asked = slurm(squeue=BOTH)
-    assert call("cancel", queued.path, "--point", "native-w2-s0")[0] == 0
+    assert call("cancel", queued.path, "--point", point)[0] == 0
     assert "scancel --quiet 7_1\n" in asked.read_text()
 
 

@@ -69,6 +69,7 @@ def test_recording_asks_tensorflow_and_what_was_recorded_is_shown_again(call, ot
     assert err == ""
 
 
+@pytest.mark.slow
 def test_a_record_of_other_versions_is_not_believed(call, other):
     code, out, _ = call("check", other, "--environment", "--format", "json")
     now = Built.model_validate_json(out)
@@ -79,6 +80,7 @@ def test_a_record_of_other_versions_is_not_believed(call, other):
     assert "changed since it was recorded as 0000000000" in err
 
 
+@pytest.mark.slow
 def test_a_record_from_before_another_commit_of_ours_is_believed_but_for_its_version(call, other):
     now = Built.model_validate_json(call("check", other, "--environment", "--format", "json")[1])
     older = {"packages": now.packages | {"scalestudy": "0.0.dev1+g1234567"}, "mpi": "an MPI"}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scalestudy.app.request import Request
 from scalestudy.app.run import run_study
+from scalestudy.app.survey import Request
 from scalestudy.cli.terminal import Terminal
 from scalestudy.launch.base import Options, Overview
 from scalestudy.launch.status import study_status

@@ -57,7 +57,7 @@ def test_an_interrupt_ends_with_130(call, monkeypatch: pytest.MonkeyPatch) -> No
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scalestudy.app.request.load_study", interrupt)
+    monkeypatch.setattr("scalestudy.app.survey.load_study", interrupt)
     assert call("run", "a.toml")[0] == 130
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.analysis.open_questions import UNDONE
-from scalestudy.app.request import request_of
-from scalestudy.app.survey import survey
+from scalestudy.app.survey import request_of, survey
 from scalestudy.launch.base import Options, launcher_of
 from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM

@@ -5,6 +5,7 @@ import pytest
 from scalestudy.launch.describe import BuiltModel
 from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.units import duration
 
 BLOCKS = (
     'task = "cnn"\n[train]\nbatch_size = 32\n'
@@ -129,8 +130,26 @@ def test_a_dry_run_shows_the_points_and_writes_nothing(call, study: Path, launch
     code, text, _ = call("run", study, "--dry-run")
     assert code == 0
     assert "2 points, 2 to run" in text
+    assert "known once a first run has ended" in text
     assert launcher.ran == []
     assert listing(study.parent) == {"study.toml"}
+
+
+def test_a_dry_run_says_how_long_it_takes_by_the_runs_that_have_ended(call, study: Path, launcher) -> None:
+    study.write_text(BLOCKS)
+    launcher.fail = {"native-w2-s1", "horovod-w1-s1"}
+    call("run", study, "--no-report")
+    done = StudyFolder.open(study.parent / "studies" / "study").runs("native-w2-s0")[0].result()
+    text = call("run", study, "--dry-run")[1]
+    assert f"They take about {duration(2 * done.wall_seconds)} (" in text
+    launcher.fail = set()
+    call("run", study, "--no-report")
+    assert "They take" not in call("run", study, "--dry-run")[1]
+
+
+def test_a_dry_run_counts_what_is_oversubscribed(call, study: Path, launcher) -> None:
+    study.write_text(BLOCKS.replace("[1, 2]", "[1, 100]"))
+    assert "4 of them oversubscribed" in call("run", study, "--dry-run")[1]
 
 
 @pytest.mark.parametrize(

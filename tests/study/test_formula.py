@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.study.formula import LONGEST, Range, Term, WrongFormula, parsed_call, parsed_sum
+from scalestudy.study.formula import LONGEST, FormulaTerm, Range, WrongFormula, parsed_call, parsed_sum
 from scalestudy.study.objectives import LOSSES
 
 KNOWN = {
@@ -23,12 +23,12 @@ PARAMETERS = {"one": st.just({}), "two": st.fixed_dictionaries({}, optional=VALU
 def terms(draw):
     name = draw(st.sampled_from(list(KNOWN)))
     weight = draw(st.just(1.0) | st.floats(1e-6, 1e6))
-    return Term(name, draw(PARAMETERS[name]), weight)
+    return FormulaTerm(name, draw(PARAMETERS[name]), weight)
 
 
 @given(st.lists(terms(), min_size=1, max_size=5), st.sampled_from([" + ", "+", "  +"]))
 def test_what_is_written_is_read_back(given_terms, plus):
-    assert parsed_sum(plus.join(term.written() for term in given_terms), KNOWN, "loss") == tuple(given_terms)
+    assert parsed_sum(plus.join(str(term) for term in given_terms), KNOWN, "loss") == tuple(given_terms)
 
 
 def sum_or_words(text):
@@ -39,11 +39,11 @@ def sum_or_words(text):
 
 
 @given(st.text(alphabet="onetwalphcu0.5e-+*(),= \n", max_size=30) | st.text(max_size=30))
-def test_any_text_is_a_sum_or_is_refused_in_words(text):
+def test_any_text_is_a_sum_or_is_refused(text):
     read, said = sum_or_words(text)
     if read:
         assert all(term.name in KNOWN and 0 < term.weight <= 1e6 for term in read)
-        assert parsed_sum(" + ".join(term.written() for term in read), KNOWN, "loss") == read
+        assert parsed_sum(" + ".join(str(term) for term in read), KNOWN, "loss") == read
     else:
         assert said.endswith((".", "?"))
 
@@ -51,12 +51,12 @@ def test_any_text_is_a_sum_or_is_refused_in_words(text):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bce", (Term("bce", {}),)),
-        ("0.5*bce + dice", (Term("bce", {}, 0.5), Term("dice", {}))),
-        ("bce+2*dice", (Term("bce", {}), Term("dice", {}, 2.0))),
-        ("1e-1 * focal(gamma=+3)", (Term("focal", {"gamma": 3.0}, 0.1),)),
-        ("tversky( alpha = .2 , beta=0.8)", (Term("tversky", {"alpha": 0.2, "beta": 0.8}),)),
-        ("dice()", (Term("dice", {}),)),
+        ("bce", (FormulaTerm("bce", {}),)),
+        ("0.5*bce + dice", (FormulaTerm("bce", {}, 0.5), FormulaTerm("dice", {}))),
+        ("bce+2*dice", (FormulaTerm("bce", {}), FormulaTerm("dice", {}, 2.0))),
+        ("1e-1 * focal(gamma=+3)", (FormulaTerm("focal", {"gamma": 3.0}, 0.1),)),
+        ("tversky( alpha = .2 , beta=0.8)", (FormulaTerm("tversky", {"alpha": 0.2, "beta": 0.8}),)),
+        ("dice()", (FormulaTerm("dice", {}),)),
     ],
 )
 def test_a_sum_is_read(text, expected):
@@ -66,8 +66,8 @@ def test_a_sum_is_read(text, expected):
 @pytest.mark.parametrize(
     ("text", "expected", "action"),
     [
-        ("dise", "a loss that has a name", "Did you mean `dice`?"),
-        ("xyz", "a loss that has a name", "`xyz` is none; there are bce, cross_entropy, focal"),
+        ("dise", "a known loss", "Did you mean `dice`?"),
+        ("xyz", "a known loss", "`xyz` is none; there are bce, cross_entropy, focal"),
         ("tversky(alfa=1)", "each parameter of tversky once (it has alpha, beta, smooth),", "Did you mean"),
         ("tversky(alpha=1, alpha=2)", "each parameter of tversky once", "Did you mean `alpha`?"),
         ("focal(gamma=-1)", "gamma=a number from 0 to 10 for focal", "Correct gamma=-1."),
@@ -92,7 +92,7 @@ def test_what_is_none_is_refused_with_what_to_do(text, expected, action):
 
 
 def test_a_metric_is_one_call_without_a_weight():
-    assert parsed_call("two(count=3)", KNOWN, "metric") == Term("two", {"count": 3})
+    assert parsed_call("two(count=3)", KNOWN, "metric") == FormulaTerm("two", {"count": 3})
     for text in ("2*one", "one + one"):
         with pytest.raises(WrongFormula):
             parsed_call(text, KNOWN, "metric")

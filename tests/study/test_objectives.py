@@ -78,8 +78,8 @@ def test_a_study_file_asks_for_them(tmp_path):
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ('loss = "bce + dise"', ("a loss that has a name for train.loss", "line 3", "Did you mean `dice`?")),
-        ('metrics = ["iou", "ious"]', ("a metric that has a name", "line 3", "Did you mean `iou`?")),
+        ('loss = "bce + dise"', ("a known loss for train.loss", "line 3", "Did you mean `dice`?")),
+        ('metrics = ["iou", "ious"]', ("a known metric", "line 3", "Did you mean `iou`?")),
         ("metrics = []", ('a list of metrics as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
         ("metrics = [1]", ('a list of metrics as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
         ('class_weights = "balance"', ('one a class', "line 3", 'Did you mean "balanced"?')),

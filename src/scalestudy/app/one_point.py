@@ -4,12 +4,13 @@ import os
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scalestudy.data.sources.registry import named_source
+from scalestudy.study import keys
+from scalestudy.study.file import Study
+from scalestudy.study.parse import study_of
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    from scalestudy.study.file import Study
 
 HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")
 """Keys that have options of their own, or that one run here has no use for."""
@@ -17,14 +18,12 @@ HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")
 
 def options() -> Iterable[str]:
     """One line for every key of a study file that is an option: name, what it takes, what it means."""
-    from scalestudy.study.keys import SECTIONS, described
-
-    for section, model in SECTIONS.items():
+    for section, model in keys.SECTIONS.items():
         for key, field in model.model_fields.items():
             name = f"{section}.{key}"
             if name not in HIDDEN:
                 meaning = " ".join((field.description or "").split())
-                yield f"--{key.replace('_', '-')}: {described(name)}. {meaning}"
+                yield f"--{key.replace('_', '-')}: {keys.described(name)}. {meaning}"
 
 
 def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -44,7 +43,7 @@ def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def one_point_study(
     task: str, source: str | None, sweep: dict[str, Any], settings: dict[str, dict[str, Any]]
-) -> "Study":
+) -> Study:
     """A study whose sweep is one point; paths are seen from the working folder.
 
     Args:
@@ -56,16 +55,11 @@ def one_point_study(
     Raises:
         UserError: If a value is not what its key takes.
     """
-    from scalestudy.data.sources.registry import named_source
-    from scalestudy.study.parse import study_of
-    from scalestudy.study.strategies import REGISTRY, traits
-
     if source is not None:
         absolute = source if named_source(source) else os.path.abspath(os.path.expanduser(source))
         settings = settings | {"data": settings.get("data", {}) | {"source": absolute}}
     name = f"{Path(task).stem.strip('._') or 'task'}-{sweep['strategy']}-w{sweep['workers']}"
-    engine = {"engine": traits(strategy).engine} if (strategy := sweep["strategy"]) in REGISTRY else {}
-    table = {"task": task, **engine, "sweep": sweep, **settings}
+    table = {"task": task, "sweep": sweep, **settings}
     return study_of(_literal(table), Path(f"{name}.toml"))
 
 
@@ -84,17 +78,15 @@ def _grouped(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 def _key(option: str) -> tuple[str, str, bool]:
     """Section and key of an option, and whether it switches the key off (`--no-xla`)."""
-    from scalestudy.study import keys
-
     word = option.removeprefix("--").replace("-", "_")
     for spelled, off in ((word, False), (word.removeprefix("no_"), True)):
         name = keys.full_name(spelled)
         if name is not None and name not in HIDDEN and (not off or spelled != word):
             section, key = name.split(".")
             return section, key, off
-    own = ("task", "data", "strategy", "workers", "seed", "out", "report", "keys")
+    options = ("task", "data", "strategy", "workers", "seed", "out", "report", "keys")
     known = [key for model in keys.SECTIONS.values() for key in model.model_fields]
-    close = keys.suggestion(word, [*own, *known])
+    close = keys.suggestion(word, [*options, *known])
     action = (
         f"Did you mean --{close.replace('_', '-')}?" if close else "`scalestudy train --keys` lists them."
     )
@@ -102,26 +94,19 @@ def _key(option: str) -> tuple[str, str, bool]:
 
 
 def _value(section: str, key: str, word: str) -> Any:
-    """The word as TOML reads it where the key takes that, the word itself otherwise."""
-    from scalestudy.study.keys import checked
-
+    """The word as TOML reads it where the key takes that, or where it is a number; else the word itself."""
     try:
         value = tomllib.loads(f"value = {word}")["value"]
-        checked(f"{section}.{key}", value)
-    except (ValueError, RecursionError):
-        return _number(word)
-    return value
-
-
-def _number(word: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {word}")["value"] if word[:1] in "-+.0123456789" else word
+        keys.checked(f"{section}.{key}", value)
+    except keys.WrongValue:
+        return value if word[:1] in "-+.0123456789" else word
     except (ValueError, RecursionError):  # no TOML, or a number of thousands of digits
         return word
+    return value
 
 
 def _literal(value: Any) -> Any:
     """Strings shielded from the expansion of variables, which the shell has done."""
     if isinstance(value, dict):
-        return {key: _literal(each) for key, each in value.items()}
+        return {key: _literal(inner) for key, inner in value.items()}
     return value.replace("$", "$$") if isinstance(value, str) else value

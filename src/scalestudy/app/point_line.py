@@ -68,15 +68,15 @@ def line_of(status: PointStatus) -> PointLine:
         line = PointLine(name, state, reason=status.reason)
     if job is None:
         return line
-    view, told = status.view, f"job {job.job}" if job.job else "job not known yet"
+    view, text = status.view, f"job {job.job}" if job.job else "job not known yet"
     if state == "running" and view and view.nodes:
-        told += f" on {view.nodes}"
+        text += f" on {view.nodes}"
     if state == "queued" and view:
-        told += f": {status.waits}" + (
+        text += f": {status.waits}" + (
             f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
         )
     requeues = status.run.requeues() if status.run else ""
-    return replace(line, job=told + (f", queued again {requeues} times" if requeues else ""))
+    return replace(line, job=text + (f", queued again {requeues} times" if requeues else ""))
 
 
 def running_line(name: str, progress: Progress | None) -> PointLine:

@@ -1,23 +1,35 @@
-"""Data sets of a study, prepared before its first run."""
+"""The data of a study: where its task says they are, and prepared before its first run."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from scalestudy.app.listener import Listener
+from scalestudy.app.weights import fetch_weights, refuse_missing_weights
+from scalestudy.data.sources.locate import cache_folder, folder_of
+from scalestudy.data.sources.registry import Kind, named_source
+from scalestudy.data.splits.class_weights import weights_of
+from scalestudy.data.splits.split import Split, counts, find_split, stored_split, validation_of
+from scalestudy.data.store.prepare import fetch, find_prepared, look, predicted_bytes
+from scalestudy.data.store.prepare import prepare as prepare_set
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.launch import describe
+from scalestudy.study.catalog import is_ours, task_defaults, task_file
+from scalestudy.study.expand import expand
+from scalestudy.study.file import Study
+from scalestudy.study.keys import UndefinedVariable, expanded
+from scalestudy.study.lines import KeyLines
+from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
+from scalestudy.study.parse import load_study
+from scalestudy.study.point import Point
+from scalestudy.study.settings import DataSettings, ResolvedTrain
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
+from scalestudy.util.escaping import printable
 
-if TYPE_CHECKING:
-    from scalestudy.data.sources.left_out import LeftOut
-    from scalestudy.data.sources.registry import Kind
-    from scalestudy.data.store.prepared import Prepared
-    from scalestudy.study.lines import Place
-    from scalestudy.study.point import Point
-    from scalestudy.study.settings import DataSettings, ResolvedTrain
-
-Made = tuple[str, str, int]
+PreparedFiles = tuple[str, str, int]
 """Folder of the arrays, file of the split, and number of training samples."""
 
 
@@ -25,16 +37,58 @@ class NotPreparedError(UserError):
     """A data set is to be prepared ahead, and is not."""
 
 
+def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Study, Kind | None]:
+    """The study with its task file's source where it names none, and the kind of data that its task wants.
+
+    Args:
+        study: The study.
+        listener: Is told while the task file is imported.
+
+    Raises:
+        UserError: If neither names a source.
+    """
+    if is_ours(study.task):
+        return study, task_defaults(study.task).kind
+    with (listener or Listener()).importing(study.task):
+        described = describe.describe_task(task_file(study.task), study.launch.silent_after)
+    kind: Kind | None = described.get("kind")
+    if kind not in ("masks", "classes", "custom", None):
+        raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
+    if described.get("reads") and study.data.read is None:
+        study = study.with_data(read=str(task_file(study.task)))
+    kind = "custom" if study.data.read is not None else kind
+    if study.data.source or "data.source" in study.sweep.other:
+        return study, kind
+    data = described.get("data")
+    source = data.get("source") if isinstance(data, dict) else data
+    if source is None and study.data.read is not None:
+        return study.with_data(source=study.data.read), kind  # which needs no other
+    if not isinstance(source, str):
+        raise UserError(
+            "a source of data",
+            f"none{study.place.of('data', 'task')}, and none in {study.task}",
+            'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
+        )
+    if named_source(source) is None:
+        try:
+            source = str(Path(study.task).parent / expanded(source))
+        except UndefinedVariable as undefined:
+            raise UserError(
+                f"the environment variable {undefined} to be set",
+                f'data = "{source}" in {study.task}',
+                f"Run `export {undefined}=...` first, or write the path out.",
+            ) from None
+    return study.with_data(source=source), kind
+
+
 def prepared(
-    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
-) -> "list[Point]":
+    points: Iterable[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
+) -> list[Point]:
     """The points with their data set prepared and split, and their task's weights here; each once.
 
     Raises:
         UserError: If a data set or a user's model cannot be made, or a set is too small for a point.
     """
-    from scalestudy.app.weights import fetch_weights
-
     ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place)
     for point in _by_weights(ready):
         fetch_weights(point.task, point.engine, point.train, point.needed_files().prepared, listener)
@@ -42,22 +96,28 @@ def prepared(
 
 
 def prepared_ahead(
-    points: "Iterable[Point]", kind: "Kind | None", base: Path, place: "Place", listener: Listener
-) -> "list[Point]":
+    points: Iterable[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
+) -> list[Point]:
     """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
 
     Raises:
         NotPreparedError: If one is not prepared.
         UserError: If one is too small for a point; or if the weights may be missing.
     """
-    import shlex
-
-    from scalestudy.app.weights import refuse_missing_weights
-
     command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
 
-    def find(point: "Point") -> Made:
-        return _find_data(point.data, kind, base, place, command, listener)
+    def find(point: Point) -> PreparedFiles:
+        data = point.data
+        assert data.source is not None
+        found = find_prepared(data, task_kind=kind, base=base)
+        split = find_split(found, validation_of(data), data.seed) if found else None
+        if found is None or split is None:
+            raise NotPreparedError(
+                "a data set that is prepared ahead, since a job never decodes or downloads",
+                f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
+                f"Run here: {command}",
+            )
+        return _noted(data, found, split, listener)
 
     ready = _with_data(points, find, place)
     for point in _by_weights(ready):
@@ -66,29 +126,26 @@ def prepared_ahead(
     return ready
 
 
-def _by_weights(points: "Iterable[Point]") -> "Iterable[Point]":
-    """One point for each model that is to be built ahead."""
-    found = {
-        (point.task, point.train.weights, point.train.input_scaling, point.needed_files().prepared): point
-        for point in points
-    }
-    return found.values()
+def prepare_data(data: DataSettings, kind: Kind | None, base: Path, listener: Listener) -> PreparedFiles:
+    """Prepare and split one data set, and tell what was left out of it."""
+    assert data.source is not None
+    fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
+    with listener.preparing(data.source) as on_progress:
+        done = prepare_set(data, task_kind=kind, base=base, on_progress=on_progress)
+    return _noted(data, done, stored_split(done, validation_of(data), data.seed), listener)
 
 
-def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, listener: Listener) -> None:
+def look_at_data(points: Iterable[Point], kind: Kind | None, base: Path, listener: Listener) -> None:
     """Tell what the sources leave out, and which would be kept encoded; nothing is decoded or written.
 
     Raises:
         UserError: If a source is missing, or cannot be what the task needs.
     """
-    from scalestudy.data.store.prepare import find_prepared, look, predicted_bytes
-
-    for data in {point.data.model_dump_json(): point.data for point in points}.values():
-        assert data.source is not None
-        left_out = look(data, task_kind=kind, base=base)
-        _tell(data.source, left_out, listener)
+    for data in _data_sets(points):
+        for note in look(data, task_kind=kind, base=base):
+            listener.note(f"{data.source}: {note}")
         if (done := find_prepared(data, task_kind=kind, base=base)) is not None:
-            _tell_storage(data, done, listener)
+            _note_storage(data, done, listener)
             continue
         with suppress(UserError):  # what is damaged is refused where it is decoded
             needed, storage = predicted_bytes(data, base=base)
@@ -97,24 +154,20 @@ def look_at_data(points: "Iterable[Point]", kind: "Kind | None", base: Path, lis
                 listener.note(f"{data.source}: to be kept encoded, {size} at most, decoded while training")
 
 
-def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -> None:
+def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> None:
     """Refuse a results folder where data are read: it would be taken for data, or be lost with the cache.
 
     Raises:
         UserError: If it is in a source's folder, or in a prepared data set.
     """
-    from os.path import realpath
-
-    from scalestudy.data.sources.locate import cache_folder, folder_of
-
-    for data in {point.data.model_dump_json(): point.data for point in points}.values():
+    for data in _data_sets(points):
         assert data.source is not None
-        wanted, cache = (Path(realpath(each)) for each in (target, cache_folder(data.cache, base)))
+        wanted, cache = (Path(realpath(path)) for path in (target, cache_folder(data.cache, base)))
         source = folder_of(data.source, base)
-        sets = [each for each in (wanted, *wanted.parents) if each.parent == cache]
+        sets = [path for path in (wanted, *wanted.parents) if path.parent == cache]
         if source is not None and wanted.is_relative_to(source):
             inside = f"the data set {source}"
-        elif wanted == cache or any((each / "meta.json").exists() for each in sets):
+        elif wanted == cache or any((path / "meta.json").exists() for path in sets):
             inside = f"the prepared data sets of {cache}"
         else:
             continue
@@ -123,10 +176,49 @@ def refuse_results_inside(points: "Iterable[Point]", base: Path, target: Path) -
         )
 
 
-def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place: "Place") -> "list[Point]":
+def told(folder: str, split: str) -> Iterator[str]:
+    """How a prepared set was understood, and what is on each side of its split: a line each."""
+    prepared = Prepared.open(folder)
+    if prepared.understood:
+        yield printable(f"understood as {prepared.understood}")
+    yield from map(printable, map(str, counts(prepared, Split.load(split))))
+
+
+def study_data(
+    file: Path, listener: Listener
+) -> tuple[str, str, list[DataSettings], Kind | None, list[ResolvedTrain]]:
+    """What a study file needs ahead.
+
+    Returns:
+        Its task; the engine of its first point; the different data settings of its points; the kind of data
+        that they hold; how each model that differs by its weights is trained.
+    """
+    study, kind = with_task_data(load_study(file), listener)
+    # As if no machine could be too small: where it runs is not the question here.
+    points = expand(study, gpus=1_000_000, cores=1_000_000)
+    trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
+    return study.task, points[0].engine, _data_sets(points), kind, list(trained.values())
+
+
+def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
+    """Each data set of the points once."""
+    return list({point.data.model_dump_json(): point.data for point in points}.values())
+
+
+def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
+    """One point for each model that is to be built ahead."""
+    return {
+        (point.task, point.train.weights, point.train.input_scaling, point.needed_files().prepared): point
+        for point in points
+    }.values()
+
+
+def _with_data(
+    points: Iterable[Point], take: Callable[[Point], PreparedFiles], place: KeyLines
+) -> list[Point]:
     """The points with their files; `take` gives them, asked once for each data set."""
-    taken: dict[str, Made] = {}
-    weights: dict[tuple[Any, ...], tuple[float, ...] | None] = {}
+    taken: dict[str, PreparedFiles] = {}
+    weights: dict[tuple[object, ...], tuple[float, ...] | None] = {}
     ready = []
     for point in points:
         key = point.data.model_dump_json()
@@ -134,44 +226,48 @@ def _with_data(points: "Iterable[Point]", take: "Callable[[Point], Made]", place
             taken[key] = take(point)
         folder, split, training = taken[key]
         _refuse_too_few(point, training, place)
-        _refuse_objectives(point, folder, place)
-        asked = (folder, split, point.train.class_weights)
+        train = point.train
+        if train.metrics:
+            where = place.of("train.metrics", "sweep.train.metrics")
+            refuse_of_masks(map(metric_term, train.metrics), Prepared.open(folder).kind, where)
+        if train.loss and train.class_weights:
+            refuse_unweighted(loss_terms(train.loss), place.of("train.loss", "sweep.train.loss"))
+        asked = (folder, split, train.class_weights)
         if asked not in weights:
-            weights[asked] = _class_weights(*asked)
+            weights[asked] = (
+                None
+                if train.class_weights is None
+                else weights_of(train.class_weights, Prepared.open(folder), Split.load(split).train)
+            )
         ready.append(point.with_files(folder, split, weights[asked]))
     return ready
 
 
-def _refuse_objectives(point: "Point", folder: str, place: "Place") -> None:
-    """Refuse metrics and class weights that do not fit the data or the loss that the study names."""
-    from scalestudy.data.store.prepared import Prepared
-    from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
-
-    train = point.train
-    if train.metrics:
-        where = place.of("train.metrics", "sweep.train.metrics")
-        refuse_of_masks(map(metric_term, train.metrics), Prepared.open(folder).kind, where)
-    if train.loss and train.class_weights:
-        refuse_unweighted(loss_terms(train.loss), place.of("train.loss", "sweep.train.loss"))
-
-
-def _class_weights(folder: str, split: str, asked: Any) -> tuple[float, ...] | None:
-    """What the loss weighs classes by; from the training samples' labels, where they are to be balanced."""
-    if asked is None:
-        return None
-    from scalestudy.data.splits.class_weights import weights_of
-    from scalestudy.data.splits.split import Split
-    from scalestudy.data.store.prepared import Prepared
-
-    return weights_of(asked, Prepared.open(folder), Split.load(split).train)
+def _refuse_too_few(point: Point, training: int, place: KeyLines) -> None:
+    if point.workers > training:
+        raise UserError(
+            f"at least {point.workers} training samples for {point.workers} workers",
+            f"{training}{place.of('sweep.workers', 'data.source', 'data', 'task')}",
+            "Take fewer workers, or more data.",
+        )
+    if point.global_batch > training:
+        names = ("sweep.train.batch_size", "train.batch_size", "sweep.workers", "data")
+        raise UserError(
+            f"a global batch within the {training} training samples",
+            f"{point.global_batch} for point {point.name}{place.of(*names)}",
+            "Lower batch_size, take fewer workers, or more data.",
+        )
 
 
-def _tell(source: str, told: "Iterable[LeftOut | str]", listener: Listener) -> None:
-    for each in told:
-        listener.note(f"{source}: {each}")
+def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener) -> PreparedFiles:
+    """Tell what was left out of a prepared set, and where it is."""
+    for note in (*done.left_out, *done.remarks):
+        listener.note(f"{data.source}: {note}")
+    _note_storage(data, done, listener)
+    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
 
-def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) -> None:
+def _note_storage(data: DataSettings, done: Prepared, listener: Listener) -> None:
     """A set that is decoded while training takes cores from it: nobody should have to guess."""
     if done.storage == "encoded":
         size, decoded = units.size(done.bytes), units.size(done.decoded_bytes)
@@ -179,92 +275,3 @@ def _tell_storage(data: "DataSettings", done: "Prepared", listener: Listener) ->
         listener.note(
             f"{data.source}: kept encoded, {size} instead of {decoded}, decoded while training{change}"
         )
-
-
-def _find_data(
-    data: "DataSettings", kind: "Kind | None", base: Path, place: "Place", command: str, listener: Listener
-) -> Made:
-    from scalestudy.data.splits.split import find_split, validation_of
-    from scalestudy.data.store.prepare import find_prepared
-
-    assert data.source is not None
-    done = find_prepared(data, task_kind=kind, base=base)
-    split = find_split(done, validation_of(data), data.seed) if done else None
-    if done is None or split is None:
-        raise NotPreparedError(
-            "a data set that is prepared ahead, since a job never decodes or downloads",
-            f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
-            f"Run here: {command}",
-        )
-    _tell(data.source, (*done.left_out, *done.remarks), listener)
-    _tell_storage(data, done, listener)
-    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
-
-
-def prepare_data(data: "DataSettings", kind: "Kind | None", base: Path, listener: Listener) -> Made:
-    """Prepare and split one data set, and tell what was left out of it.
-
-    Returns:
-        Folder of the arrays, file of the split, and number of training samples.
-    """
-    from scalestudy.data.splits.split import stored_split, validation_of
-    from scalestudy.data.store.prepare import fetch, prepare
-
-    assert data.source is not None
-    fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
-    with listener.preparing(data.source) as on_progress:
-        done = prepare(data, task_kind=kind, base=base, on_progress=on_progress)
-    _tell(data.source, (*done.left_out, *done.remarks), listener)
-    _tell_storage(data, done, listener)
-    split = stored_split(done, validation_of(data), data.seed)
-    return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
-
-
-def told(folder: str, split: str) -> "Iterator[str]":
-    """How a prepared set was understood, and what is on each side of its split: a line each."""
-    from scalestudy.data.splits.split import Split, counts
-    from scalestudy.data.store.prepared import Prepared
-    from scalestudy.util.escaping import printable
-
-    prepared = Prepared.open(folder)
-    if prepared.understood:
-        yield printable(f"understood as {prepared.understood}")
-    yield from map(printable, map(str, counts(prepared, Split.load(split))))
-
-
-def _refuse_too_few(point: "Point", training: int, place: "Place") -> None:
-    where = place.of("sweep.workers", "data.source", "data", "task")
-    if point.workers > training:
-        raise UserError(
-            f"at least {point.workers} training samples for {point.workers} workers",
-            f"{training}{where}",
-            "Take fewer workers, or more data.",
-        )
-    if point.global_batch > training:
-        raise UserError(
-            f"a global batch within the {training} training samples",
-            f"{point.global_batch} for point {point.name}"
-            f"{place.of('sweep.train.batch_size', 'train.batch_size', 'sweep.workers', 'data')}",
-            "Lower batch_size, take fewer workers, or more data.",
-        )
-
-
-def study_data(
-    file: Path, listener: Listener
-) -> "tuple[str, str, list[DataSettings], Kind | None, list[ResolvedTrain]]":
-    """What a study file needs ahead.
-
-    Returns:
-        Its task; its engine; the different data settings of its points; the kind of data that they hold; how
-        each model that differs by its weights is trained.
-    """
-    from scalestudy.app.task_data import with_task_data
-    from scalestudy.study.expand import expand
-    from scalestudy.study.parse import load_study
-
-    study, kind = with_task_data(load_study(file), listener)
-    # As if no machine could be too small: where it runs is not the question here.
-    points = expand(study, gpus=1_000_000, cores=1_000_000)
-    data = {point.data.model_dump_json(): point.data for point in points}
-    trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
-    return study.task, study.engine, list(data.values()), kind, list(trained.values())

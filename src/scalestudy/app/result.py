@@ -71,7 +71,7 @@ class StudyResult:
         self.overview = overview
 
     def __repr__(self) -> str:
-        done = sum(each.state == "done" for each in self.overview.points)
+        done = sum(status.state == "done" for status in self.overview.points)
         return f"<study {self.store.name}: {done} of {len(self.overview.points)} points done, {self.folder}>"
 
     @property

@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from scalestudy.app.follow import follow
+from scalestudy.app.follow import drive, follow, stay, with_turns
 from scalestudy.app.listener import Listener
-from scalestudy.app.request import Request
 from scalestudy.app.result import StudyResult
-from scalestudy.app.steps import drive, stay
-from scalestudy.app.survey import Survey, survey
+from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on
 from scalestudy.launch.status import study_status
-from scalestudy.study.order import RunOrder
+from scalestudy.study.expand import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
+from scalestudy.util import units
 from scalestudy.util.errors import RunError
 
 
@@ -50,8 +49,8 @@ def run_study(
         Interrupted: On Ctrl-C. Workers of this machine have ended then; a queue's jobs go on.
     """
     listener = listener or Listener()
-    found = survey(request, options, listener=listener)
-    overview = _in_queue(found, listener) if found.launcher.detached else _here(found, listener)
+    plan = survey(request, options, listener=listener)
+    overview = _in_queue(plan, listener) if plan.launcher.detached else _here(plan, listener)
     for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
     return _reported(request, overview, listener, report=report)
@@ -68,10 +67,10 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
         RunError: If it cannot be reached.
     """
     listener = listener or Listener()
-    found = survey(request, options, listener=listener)
-    for status in found.overview.damaged:
+    plan = survey(request, options, listener=listener)
+    for status in plan.overview.damaged:
         listener.failed(status)
-    return _submit(found, found.todo(), found.options, listener)
+    return _submit(plan, plan.todo(), plan.options, listener)
 
 
 def dry_run(
@@ -83,15 +82,32 @@ def dry_run(
         UserError: If something is not right.
     """
     listener = listener or Listener()
-    found = survey(request, options, must=False, listener=listener)
-    ready = found.foreseen(found.todo(), listener)
-    for text in found.launcher.dry_run(request.target, found.study, ready, found.overview, found.options):
+    plan = survey(request, options, must=False, listener=listener)
+    ready = plan.foreseen(plan.todo(), listener)
+    for text in plan.launcher.dry_run(request.target, plan.study, ready, plan.overview, plan.options):
         if isinstance(text, Note):
             listener.note(text.text)
         else:
             yield text
-    if not found.launcher.detached:
-        yield from _in_words(found.order, ready.values())
+    if not plan.launcher.detached:
+        yield from _in_words(plan.order, ready.values())
+    if ready:
+        yield _expected_time(plan, set(ready))
+    if shared := sum(point.oversubscribed is not None for point in ready.values()):
+        yield f"{shared} of them oversubscribed: their times will say nothing about speed-up."
+
+
+def _expected_time(plan: Survey, names: set[str]) -> str:
+    """How long the points of these names take, by those that have finished."""
+    from scalestudy.analysis.remaining import remaining
+
+    left = remaining(with_turns(plan.overview, names).points, {}, at_once=plan.launcher.detached)
+    if left.seconds is None:
+        return "How long they take is known once a first run has ended."
+    low, likely, high = map(units.duration, left.seconds)
+    beside = f", and {left.unknown} more of which nothing tells" if left.unknown else ""
+    at_once = " if one runs at a time" if plan.launcher.detached else ""
+    return f"They take about {likely} ({low} to {high}){at_once}, by the runs that have ended{beside}."
 
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
@@ -124,40 +140,40 @@ def _reported(request: Request, overview: Overview, listener: Listener, *, repor
     return result
 
 
-def _here(found: Survey, listener: Listener) -> Overview:
+def _here(plan: Survey, listener: Listener) -> Overview:
     """Run here, and stay until the last worker has ended."""
-    found.launcher.refuse(found.todo())
-    ready = found.ready(found.todo(), listener)
-    folder, launcher = found.folder(), found.launcher
+    plan.launcher.refuse(plan.todo())
+    ready = plan.ready(plan.todo(), listener)
+    folder, launcher = plan.folder(), plan.launcher
     try:
         with folder.lock():
             overview = study_status(folder)
             runnable = {status.name for status in overview.runnable}
             todo = [point for name, point in ready.items() if name in runnable]
-            if done := sum(each.state == "done" for each in overview.points):
+            if done := sum(status.state == "done" for status in overview.points):
                 listener.already_done(done, len(folder.points()))
-            return stay(launcher, folder, todo, overview, found.options, listener) if todo else overview
+            return stay(launcher, folder, todo, overview, plan.options, listener) if todo else overview
     except KeyboardInterrupt:
         raise Interrupted(goes_on=False) from None
 
 
-def _in_queue(found: Survey, listener: Listener) -> Overview:
+def _in_queue(plan: Survey, listener: Listener) -> Overview:
     """Submit, and watch until nothing is queued or running, and nothing interrupted can go on."""
-    _submit(found, found.todo(), found.options, listener)
+    _submit(plan, plan.todo(), plan.options, listener)
     try:
         while True:
-            overview = follow(found.request.target, listener)
-            again = found.in_order({each.name for each in overview.points if goes_on(each)})
-            options = replace(found.options, interrupted_only=True)
-            if not again or not _submit(found, again, options, listener):
+            overview = follow(plan.request.target, listener)
+            again = plan.in_order({status.name for status in overview.points if goes_on(status)})
+            options = replace(plan.options, interrupted_only=True)
+            if not again or not _submit(plan, again, options, listener):
                 return overview
     except KeyboardInterrupt:
         raise Interrupted(goes_on=True) from None
 
 
-def _submit(found: Survey, points: Sequence[Point], options: Options, listener: Listener) -> int:
+def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: Listener) -> int:
     """Give these points to the queue, and say how many it has taken."""
-    ready = found.ready(points, listener)
+    ready = plan.ready(points, listener)
     taken = 0
 
     def step(step: Step) -> None:
@@ -168,12 +184,12 @@ def _submit(found: Survey, points: Sequence[Point], options: Options, listener: 
         elif isinstance(step, Note):
             listener.note(step.text)
 
-    folder = found.folder()
+    folder = plan.folder()
     try:
         with folder.lock():
-            drive(found.launcher.start(folder, list(ready.values()), options), step)
+            drive(plan.launcher.start(folder, list(ready.values()), options), step)
     finally:
-        if found.existing is None:
+        if plan.existing is None:
             _remove_if_unused(folder)
     return taken
 

@@ -1,25 +1,26 @@
-"""The points of an overview that somebody asks for, and groups of them."""
+"""Points that somebody names, groups of them, and how they stand as data for programs."""
 
+import difflib
 import fnmatch
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from scalestudy.study.state import State
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.launch.base import Overview, PointStatus
+    from scalestudy.launch.queue.jobs import Orphan
     from scalestudy.study.point import Point
 
 STATES: tuple[State, ...] = get_args(State)
-AXES = ("strategy", "workers", "seed")
-"""What every study sweeps; beside it, whatever else a study does."""
+STATUS_SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Group:
+class PointGroup:
     """Points that are alike in the axes that they are grouped by.
 
     Attributes:
@@ -33,6 +34,26 @@ class Group:
     points: tuple["PointStatus", ...]
 
 
+def named_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """The names that are given, or fit a pattern such as 'horovod-*', in the order of the study.
+
+    Raises:
+        UserError: If one fits none, naming the nearest.
+    """
+    known, wanted = list(known), set[str]()
+    for pattern in patterns:
+        fitting = {name for name in known if name == pattern or fnmatch.fnmatchcase(name, pattern)}
+        if not fitting:
+            near = difflib.get_close_matches(pattern, known, 3, cutoff=0.5) or known[:3]
+            raise UserError(
+                "the name of a point after --point, or a pattern such as 'horovod-*'",
+                f"{pattern!r}, which fits none of {len(known)} points",
+                f"There are {', '.join(near) or 'none'}{', …' * (len(near) < len(known))}",
+            )
+        wanted |= fitting
+    return [name for name in known if name in wanted]
+
+
 def selected(
     overview: "Overview", *, states: Collection[str] = (), patterns: Sequence[str] = ()
 ) -> "Overview":
@@ -44,51 +65,38 @@ def selected(
     for state in states:
         if state not in STATES:
             raise UserError(f"a state out of {', '.join(STATES)}", repr(state), "Choose one with --state.")
-    for pattern in patterns:
-        if not any(_fits(each.name, pattern) for each in overview.points):
-            first = overview.points[0].name if overview.points else "none"
-            raise UserError(
-                "a name of a point, or a pattern such as 'horovod-*'",
-                f"{pattern!r}, which fits none of {len(overview.points)} points (the first is {first})",
-                "Leave it out to see them all.",
-            )
+    names = {status.name for status in overview.points}
+    if patterns:
+        names = set(named_points([status.name for status in overview.points], patterns))
     points = [
-        each
-        for each in overview.points
-        if (not states or each.state in states)
-        and (not patterns or any(_fits(each.name, pattern) for pattern in patterns))
+        status
+        for status in overview.points
+        if status.name in names and (not states or status.state in states)
     ]
     return replace(overview, points=points)
 
 
-def grouped(overview: "Overview", axes: Sequence[str]) -> list[Group]:
+def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
     """The points by their values of these axes, in the order of the study.
 
     Raises:
         UserError: If the study has no such axis.
     """
-    known = [*AXES, *dict.fromkeys(name for each in overview.points for name in each.point.swept)]
+    known = [*all_but_seeds(overview), "seed"]
     for axis in axes:
         if axis not in known:
             raise UserError(f"an axis out of {', '.join(known)}", repr(axis), "Choose one with --by.")
-    found: dict[str, list[PointStatus]] = {}
-    for each in overview.points:
-        found.setdefault(_title(each.point, axes), []).append(each)
-    return [Group(title, _counted(points), tuple(points)) for title, points in found.items()]
+    groups: dict[str, list[PointStatus]] = {}
+    for status in overview.points:
+        title = ", ".join(_value(status.point, axis) for axis in axes)
+        groups.setdefault(title, []).append(status)
+    return [PointGroup(title, _counted(points), tuple(points)) for title, points in groups.items()]
 
 
 def all_but_seeds(overview: "Overview") -> list[str]:
     """The axes in which points differ, but for the seed."""
-    swept = dict.fromkeys(name for each in overview.points for name in each.point.swept)
+    swept = dict.fromkeys(name for status in overview.points for name in status.point.swept)
     return ["strategy", "workers", *swept]
-
-
-def _fits(name: str, pattern: str) -> bool:
-    return name == pattern or fnmatch.fnmatchcase(name, pattern)
-
-
-def _title(point: "Point", axes: Sequence[str]) -> str:
-    return ", ".join(_value(point, axis) for axis in axes)
 
 
 def _value(point: "Point", axis: str) -> str:
@@ -96,10 +104,78 @@ def _value(point: "Point", axis: str) -> str:
         return point.strategy
     if axis == "workers":
         return f"{point.workers} worker{'s' * (point.workers != 1)}"
-    value = point.seed if axis == "seed" else point.swept.get(axis)
-    return f"{axis} {value}" if axis == "seed" else f"{axis} = {value}"
+    return f"seed {point.seed}" if axis == "seed" else f"{axis} = {point.swept.get(axis)}"
 
 
 def _counted(points: Iterable["PointStatus"]) -> dict[str, int]:
-    counts = Counter(each.state for each in points)
+    counts = Counter(status.state for status in points)
     return {state: counts[state] for state in STATES if counts[state]}
+
+
+def status_record(overview: "Overview", orphans: "Sequence[Orphan]" = ()) -> dict[str, Any]:
+    """An overview as values that JSON knows; keys are added, never renamed, while `schema` stays.
+
+    `orphans` are jobs of the study's folder that none of its runs knows of. Times are Unix times in seconds,
+    throughputs samples per second. What is not known is None.
+    """
+    states = [status.state for status in overview.points]
+    return {
+        "schema": STATUS_SCHEMA,
+        "states": {state: states.count(state) for state in STATES if state in states},
+        "queue": {"asked": overview.asked or None, "error": overview.error or None},
+        "orphans": [
+            {
+                "id": orphan.job.job,
+                "queue": orphan.queue.name,
+                "name": orphan.job.name,
+                "state": orphan.job.state,
+            }
+            for orphan in orphans
+        ],
+        "points": [_point(status) for status in overview.points],
+    }
+
+
+def _point(status: "PointStatus") -> dict[str, Any]:
+    point, result, view = status.point, status.result, status.view
+    return {
+        "name": point.name,
+        "state": status.state,
+        "reason": status.reason or None,
+        "strategy": point.strategy,
+        "implementation": point.implementation,
+        "workers": point.workers,
+        "seed": point.seed,
+        "swept": point.swept,
+        "run": str(status.run.path) if status.run else None,
+        "job": status.job
+        and {
+            "id": status.job.job or None,
+            "queue": status.job.queue,
+            "attempt": status.job.attempt,
+            "requeues": (status.run.requeues() or None) if status.run else None,
+            "submitted": status.job.submitted,
+            "nodes": (view.nodes or None) if view else None,
+            "waits": status.waits or None,
+            "expected": (view.start or None) if view and view.waiting and not view.held else None,
+        },
+        "progress": _progress(status),
+        "silent_seconds": status.silent,
+        "result": result
+        and {
+            "throughput": result.throughput,
+            "training_seconds": result.training_seconds,
+            "metric": result.metric,
+            "quality": result.quality,
+            "model_missing": result.model_missing,
+            "finished": result.finished,
+        },
+    }
+
+
+def _progress(status: "PointStatus") -> dict[str, Any] | None:
+    if status.progress is None:
+        return None
+    # Of a run that stands still the pace tells nothing.
+    update = {"throughput": None, "seconds_left": None} if status.still else {}
+    return status.progress.model_copy(update=update).model_dump(mode="json")

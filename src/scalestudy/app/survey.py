@@ -1,7 +1,9 @@
 """A study before anything of it is started: its points, how they stand, and which are to be run."""
 
+import os
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener
@@ -11,18 +13,51 @@ from scalestudy.app.prepare import (
     prepared,
     prepared_ahead,
     refuse_results_inside,
+    with_task_data,
 )
-from scalestudy.app.request import Request
-from scalestudy.app.task_data import with_task_data
 from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
 from scalestudy.launch.status import study_status
-from scalestudy.study.file import Study
-from scalestudy.study.order import RunOrder
+from scalestudy.study.expand import RunOrder
+from scalestudy.study.file import Study, read_text
+from scalestudy.study.parse import load_study
 from scalestudy.study.point import Point
-from scalestudy.study.store import StudyFolder
+from scalestudy.study.store import StudyFolder, default_folder
 
 if TYPE_CHECKING:
     from scalestudy.data.sources.registry import Kind
+
+
+@dataclass(frozen=True)
+class Request:
+    """A study to run or submit.
+
+    Attributes:
+        study: The study.
+        text: Text of its file.
+        base: Folder that its relative paths are seen from.
+        target: The results folder.
+    """
+
+    study: Study
+    text: str
+    base: Path
+    target: Path
+
+
+def request_of(file: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Request:
+    """The study of a file.
+
+    Args:
+        file: The study file.
+        out: The results folder; studies/NAME beside the study file when None.
+
+    Raises:
+        UserError: Naming the line of whatever is not right.
+    """
+    path = Path(file)
+    study = load_study(path)
+    target = Path(out) if out is not None else default_folder(path, study.name)
+    return Request(study, read_text(path), path.parent, target)
 
 
 @dataclass
@@ -52,7 +87,7 @@ class Survey:
 
     def todo(self) -> list[Point]:
         """The points to be run, in the order of their runs."""
-        return self.in_order({each.name for each in self.overview.runnable})
+        return self.in_order({status.name for status in self.overview.runnable})
 
     def in_order(self, names: Set[str]) -> list[Point]:
         """The points of these names, in the order of their runs."""
@@ -66,8 +101,8 @@ class Survey:
         """
         fresh = [point for point in points if point.name not in self._ready]
         find = prepared_ahead if self.launcher.detached else prepared
-        found = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
-        self._ready |= {point.name: point for point in found}
+        added = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
+        self._ready |= {point.name: point for point in added}
         return {point.name: self._ready[point.name] for point in points}
 
     def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:

@@ -1,8 +1,7 @@
-"""Whether everything a study has written is still as it was written. Nothing is mended or written."""
+"""Whether everything a study has written is still as it was written. Nothing is written."""
 
 import hashlib
 import json
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,20 +9,19 @@ from typing import Any, Literal
 
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.checksums import CHECKSUMS, file_checksum, read_checksums
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
-from scalestudy.study.record_file import Word, read_record
+from scalestudy.study.record_file import CHECKSUMS, Word, file_checksum, read_checksums, read_record
 from scalestudy.study.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
 from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import contents
 
-Kind = Literal["study", "record", "epochs", "model", "checkpoint", "data", "split"]
-OnRead = Callable[[str, int], object]
-"""Called with a file under way and bytes of it that were read."""
+Kind = Literal["study", "record", "epochs", "model", "data", "split"]
+OnRead = Callable[[str], object]
+"""Called with the name of a file that is read now."""
 RECORDS: dict[str, type[Any]] = {
     **DECIDING,
     "failure.json": Failure,
@@ -33,9 +31,7 @@ RECORDS: dict[str, type[Any]] = {
     "gallery.json": GalleryRecord,
 }
 RANK_RECORDS: dict[str, type[Any]] = {"ranks": RankRecord, "causes": Cause, "steps": StepRecord}
-KINDS: dict[str, Kind] = {
-    EPOCHS: "epochs", "model.keras": "model", "best.keras": "model", "checkpoint.npz": "checkpoint",
-}  # fmt: skip
+KINDS: dict[str, Kind] = {EPOCHS: "epochs", "model.keras": "model", "best.keras": "model"}
 """Kinds of a run's files that are no records."""
 
 
@@ -63,7 +59,7 @@ class Verified:
         return self.word == "sound" or (self.word == "missing" and not self.needed)
 
 
-def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Verified]:
+def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
     """Read all files of a study that have a checksum or a schema, and the data that its points name.
 
     Args:
@@ -80,29 +76,18 @@ def verify(folder: Path, on_read: OnRead = lambda name, size: None) -> list[Veri
             f"{folder}, which " + ("has no study.json" if folder.is_dir() else "is no folder"),
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
-    found = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
+    files = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
     for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
         if file.name != "study.json":  # of features, which alone know what is in it
-            found += _optional(folder, file, Record, "record")
-    found += _no_folders(folder, study.record)
+            files += _optional(folder, file, Record, "record")
+    files += _no_folders(folder, study.record)
     points: list[Point] = []
     for run in _runs(folder):
-        on_read(run.path.relative_to(folder).as_posix(), 0)
-        found += _run(run, folder, on_read)
+        on_read(run.path.relative_to(folder).as_posix())
+        files += _run(run, folder, on_read)
         point = read_record(run.path / "point.json", Point).record
         points += [point] if point else []
-    return found + list(_data(points, on_read))
-
-
-def bytes_to_read(folder: Path) -> int:
-    """Bytes of the arrays and models that `verify` will read, for its progress."""
-    files: set[Path] = set()
-    for run in _runs(folder):
-        files |= {run.path / name for name in KINDS}
-        point = read_record(run.path / "point.json", Point).record
-        if point is not None and point.files is not None:
-            files |= {file for form in ("*.npy", "*.bin") for file in Path(point.files.prepared).glob(form)}
-    return sum(file.stat().st_size for file in files if file.is_file())
+    return files + list(_data(points, on_read))
 
 
 def _runs(folder: Path) -> Iterator[RunFolder]:
@@ -127,9 +112,9 @@ def _study_text(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
 
 
 def _optional(folder: Path, file: Path, kind: type[Any], noun: Kind) -> Iterator[Verified]:
-    found = read_record(file, kind)
-    if found.word != "missing":
-        yield Verified(file.relative_to(folder).as_posix(), noun, found.word, found.why)
+    record = read_record(file, kind)
+    if record.word != "missing":
+        yield Verified(file.relative_to(folder).as_posix(), noun, record.word, record.why)
 
 
 def _no_folders(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
@@ -173,36 +158,22 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     if EPOCHS not in checksums and (epochs := run.found_epochs()):
         wrong = [found.why for found in epochs if found.damaged]
         yield verified(EPOCHS, "corrupt" if wrong else "sound", "; ".join(wrong[:3]))
-    for name in ("best.keras", "checkpoint.npz"):
-        if name not in checksums and (run.path / name).exists():
-            why = _torn(run.path / name)
-            yield verified(name, "corrupt" if why else "sound", why)
 
 
 def _wrong(file: Path, checksum: str, on_read: OnRead) -> str:
     """What is wrong with a file that has a checksum; "" if nothing is."""
+    on_read(file.name)
     try:
-        found = file_checksum(file, on_read)
+        now = file_checksum(file)
     except OSError as error:
         return f"{file.name}: {error.strerror}"
-    return "" if found == checksum else f"{file.name}: its SHA-256 is {found[:12]}…, not {checksum[:12]}…"
-
-
-def _torn(file: Path) -> str:
-    """What is wrong with an archive by its own checksums; "" if nothing is."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            bad = archive.testzip()
-    except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile) as error:
-        return f"it is no whole archive: {error}"
-    return "" if bad is None else f"its part {bad} is not what its checksum says"
+    return "" if now == checksum else f"{file.name}: its SHA-256 is {now[:12]}…, not {checksum[:12]}…"
 
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
     """Each data set and split once: its description, its arrays, its rows."""
     files = [point.files for point in points if point.files is not None]
     for folder in dict.fromkeys(names.prepared for names in files):
-        on_read(folder, 0)
         try:
             prepared = Prepared.open(folder)
         except UserError as error:

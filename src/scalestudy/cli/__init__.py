@@ -2,10 +2,9 @@
 
 import io
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from scalestudy.cli import (
     advise,
@@ -26,22 +25,8 @@ from scalestudy.cli import (
     submit,
     train,
 )
+from scalestudy.cli.help import OVERVIEW, CommandGroup, epilog
 from scalestudy.util.errors import explained
-
-# \b keeps the lines as they are.
-EXAMPLES = """\b
-Examples:
-  A first study, start to report:
-    scalestudy init study.toml && scalestudy run study.toml
-  How far it is, from another terminal:
-    scalestudy status studies/study --live
-  The same through Slurm, with launch.on = "slurm" in the file:
-    scalestudy submit study.toml && scalestudy status studies/study --live
-  What its best model says of other images:
-    scalestudy model predict studies/study images/ --out predictions
-  One run, without a study file:
-    scalestudy train --task cnn --data digits --strategy horovod --workers 2
-"""
 
 GROUPS = {
     "Study": ("init", "run", "submit", "train", "status", "logs", "cancel"),
@@ -52,21 +37,15 @@ GROUPS = {
 """Commands as `--help` shows them."""
 
 
-class _Grouped(TyperGroup):
-    """Commands under headings, with summaries that are not cut."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for title, names in GROUPS.items():
-            rows = [(name, self.commands[name].get_short_help_str(limit=300)) for name in names]
-            with formatter.section(title):
-                formatter.write_dl(rows)
+class _MainGroup(CommandGroup):
+    headings = GROUPS
 
 
 app = typer.Typer(
     name="scalestudy",
-    cls=_Grouped,
+    cls=_MainGroup,
     help="Train one Keras model on many workers, and know what each worker bought you.",
-    epilog=EXAMPLES,
+    epilog=OVERVIEW,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -92,6 +71,10 @@ app.command("check", epilog=check.EPILOG)(check.check)
 app.add_typer(model.app, name="model")
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")
+for prefix, group in (("", app), ("model ", model.app), ("data ", data.app), ("site ", site.app)):
+    for command in group.registered_commands:
+        name = command.name or getattr(command.callback, "__name__", "")
+        command.epilog = command.epilog or epilog(f"{prefix}{name}")
 
 
 @app.callback(invoke_without_command=True)
@@ -118,12 +101,8 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        from scalestudy.cli.console import print_error
+        from scalestudy.cli.console import bug_of, print_error
 
-        told = explained(error)
-        if told is None:
-            from scalestudy.cli.bug import reported
-
-            told = reported(error)
-        print_error(told)
-        sys.exit(told.exit_code)
+        known = explained(error) or bug_of(error)
+        print_error(known)
+        sys.exit(known.exit_code)

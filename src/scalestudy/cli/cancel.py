@@ -1,37 +1,29 @@
 """`scalestudy cancel`: jobs of a study, taken out of the queue or ended."""
 
-from typing import Annotated
-
-import typer
-
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.study_argument import PointsOption, StudyArgument, open_study
 
 
 def cancel(
     study: StudyArgument = None,
-    points: Annotated[
-        list[str] | None,
-        typer.Option("--point", help="Point to cancel; can be repeated. All when absent.", metavar="POINT"),
-    ] = None,
+    points: PointsOption = None,
 ) -> None:
     """Cancel the queued and running jobs of a study. What is cancelled can be submitted again.
 
     Without --point also jobs of this folder that none of its runs knows of: those of an earlier study that
     was removed from here, or of a script that was submitted by hand.
     """
-    from scalestudy.app.point_names import refuse_unknown_points
+    from scalestudy.app.selection import named_points
     from scalestudy.cli.console import out
     from scalestudy.launch.queue.jobs import cancel_jobs, end_orphans, find_orphans
 
     opened = open_study(study)
-    refuse_unknown_points(opened, points or [])
-    cancelled = cancel_jobs(opened, points or [])
+    cancelled = cancel_jobs(opened, named_points([point.name for point in opened.points()], points or []))
     orphans = [] if points else find_orphans(opened, must=True)
     end_orphans(orphans)
     if not cancelled and not orphans:
         out().print("Nothing to cancel: no job is queued or running.")
-    for each in cancelled:
-        if each.job:
-            out().print(f"Cancelled {each.name} ({each.state}, job {each.job.job})", markup=False)
+    for status in cancelled:
+        if status.job:
+            out().print(f"Cancelled {status.name} ({status.state}, job {status.job.job})", markup=False)
     for orphan in orphans:
         out().print(f"Cancelled job {orphan.job.job}: no run here knew of it", markup=False)

@@ -37,7 +37,10 @@ def check(
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; the study's largest number when absent.")
+        int | None,
+        typer.Option(
+            "--workers", "-n", min=1, help="Processes; the study's largest number when absent.", metavar="N"
+        ),
     ] = None,
     nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of the job (with --submit).")] = None,
     submit: Annotated[

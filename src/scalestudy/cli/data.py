@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.inspect_data import show
 
 if TYPE_CHECKING:
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from scalestudy.data.sources.registry import Kind
     from scalestudy.study.settings import DataSettings, ResolvedTrain
 
-app = typer.Typer(help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True)
+app = typer.Typer(
+    cls=CommandGroup, help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True
+)
 app.command("show")(show)
 
 

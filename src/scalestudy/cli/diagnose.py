@@ -12,7 +12,7 @@ Examples:
   The point that the decision depends on, of the newest study here:
     scalestudy diagnose
   One that you name, with narrower intervals:
-    scalestudy diagnose study.toml horovod-w4-s0 --rounds 5
+    scalestudy diagnose study.toml --point horovod-w4-s0 --rounds 5
 """
 
 
@@ -20,10 +20,9 @@ def diagnose(
     study: StudyArgument = None,
     point: Annotated[
         str | None,
-        typer.Argument(
-            help="Name of a point; when absent the next larger than advised, else the largest measured.",
-            metavar="[POINT]",
-            show_default=False,
+        typer.Option(
+            help="Point; the next larger than advised, else the largest measured, when absent.",
+            metavar="POINT",
         ),
     ] = None,
     rounds: Annotated[

@@ -1,5 +1,6 @@
 """`scalestudy check --environment`: what an environment was built from."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,19 +22,48 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
         record: Whether to look at everything anew and keep it in the environment.
         form: "table" or "json".
     """
-    from scalestudy.app.environment import environment_record
     from scalestudy.cli.console import err
 
-    found = environment_record(path, record=record)
-    if found.unrecorded:
-        prefix = found.prefix
+    prefix = Path(sys.prefix) if path is None else path.expanduser()
+    built, unrecorded = _record(prefix, record=record)
+    if unrecorded:
         err().print(
-            f"Note: {prefix} {found.unrecorded}; `scalestudy check {prefix} --environment --record` also asks"
+            f"Note: {prefix} {unrecorded}; `scalestudy check {prefix} --environment --record` also asks"
             " the framework.",
             markup=False,
         )
-    built = found.built
     print(built.model_dump_json(indent=1) if form == "json" else _text(built))
+
+
+def _record(prefix: Path, *, record: bool) -> "tuple[Built, str]":
+    """What an environment was built from: as recorded where that is still so, else as it is seen now and why.
+
+    Raises:
+        UserError: There is no environment with Scalestudy in the folder, or it cannot be written to.
+    """
+    from scalestudy.hardware.built import RECORD_FILE, describe, describe_other, read_record
+    from scalestudy.util.errors import UserError
+    from scalestudy.util.files import write_atomically
+
+    here = prefix.resolve() == Path(sys.prefix).resolve()
+    now = describe(builds=record) if here else describe_other(prefix, builds=record)
+    if record:
+        try:
+            write_atomically(prefix / RECORD_FILE, now.model_dump_json(indent=1) + "\n")
+        except OSError as error:
+            raise UserError(
+                "an environment that can be written to",
+                f"{prefix}: {error.strerror}",
+                "Record it as its owner, or leave --record out.",
+            ) from error
+        return now, ""
+    stored = read_record(prefix)
+    if stored is None:
+        return now, "was never recorded"
+    if stored.id != now.id:
+        return now, f"has changed since it was recorded as {stored.id}"
+    # The id leaves our own commit open, and the folder may have another name.
+    return stored.model_copy(update={"packages": now.packages, "prefix": now.prefix}), ""
 
 
 def _text(built: "Built") -> str:

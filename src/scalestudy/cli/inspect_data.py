@@ -24,7 +24,8 @@ def show(
         bool, typer.Option("--all", help="Read every image of a source that is not prepared.")
     ] = False,
     html: Annotated[
-        Path | None, typer.Option(help="Write it as a page as well, with pictures.", metavar="FILE")
+        Path | None,
+        typer.Option("--out", help="Write it as a page as well, with pictures (HTML).", metavar="FILE"),
     ] = None,
     format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
 ) -> None:
@@ -65,6 +66,6 @@ def show(
             write_document(inspection_document(inspections), "html", html)
         except OSError as error:
             raise UserError(
-                "a file that can be written", f"{html}: {error.strerror}", "Name another one with --html."
+                "a file that can be written", f"{html}: {error.strerror}", "Name another one with --out."
             ) from error
         err().print(f"Written: {html}", markup=False)

@@ -27,7 +27,7 @@ OPTION = re.compile(r"-n\d*|--(workers|strategy|device|cpus-per-worker|logs|dry-
 def launch(
     script: Annotated[Path, typer.Argument(help="Python script; what follows it are its own arguments.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
-    workers: Annotated[int, typer.Option("-n", "--workers", min=1, help="Number of workers.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", "-n", min=1, help="Number of workers.")] = 1,
     strategy: Annotated[
         str,
         typer.Option(help="How workers combine their gradients: multiworker, horovod, virtual."),

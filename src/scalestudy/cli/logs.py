@@ -1,17 +1,31 @@
 """`scalestudy logs`: what the workers of a run have written."""
 
-from typing import Annotated
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from scalestudy.cli.study_argument import StudyArgument, open_study
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scalestudy.study.run_folder import RunFolder
+    from scalestudy.study.store import StudyFolder
+
+BLOCK = 1 << 16
+"""Bytes at the end of a log in which its last lines are looked for."""
 
 
 def logs(
     study: StudyArgument = None,
     point: Annotated[
         str | None,
-        typer.Option(help="Point; the one that is running, or ran last, when absent.", metavar="POINT"),
+        typer.Option(
+            help="Point, or pattern as 'horovod-*'; the one that is running, or ran last, when absent.",
+            metavar="POINT",
+        ),
     ] = None,
     rank: Annotated[int | None, typer.Option(min=0, help="One rank; all when absent.", metavar="N")] = None,
     job: Annotated[bool, typer.Option("--job", help="The job's own log, instead of the ranks'.")] = False,
@@ -25,30 +39,64 @@ def logs(
     It is the newest run of the point; each line has its rank before it. As long as no rank has said anything,
     the job's own log is shown.
     """
-    from scalestudy.app.logs import chosen_run
-    from scalestudy.app.point_names import refuse_unknown_points
+    from scalestudy.app.selection import named_points
     from scalestudy.cli.console import out
-    from scalestudy.cli.tail import Tails
     from scalestudy.launch.failures import log_files
+    from scalestudy.launch.status import study_status
     from scalestudy.util.errors import UserError
 
     opened = open_study(study)
     folder = opened.path
-    refuse_unknown_points(opened, [point] if point else [])
-    run = chosen_run(opened, point)
+    names = named_points([known.name for known in opened.points()], [point or "*"])
+    run = _chosen_run(opened, names)
     if run is None:
-        raise UserError(
-            f"a run of {point or folder}", "none yet", f"`scalestudy status {folder}` shows what there is."
-        )
+        what = f"a run of {point or folder}"
+        raise UserError(what, "none yet", f"`scalestudy status {folder}` shows what there is.")
     if not follow and not log_files(run, rank, job=job):
-        what = "job.log" if job else "logs of any rank" if rank is None else f"log of rank {rank}"
-        raise UserError(
-            f"a {what} in {run.path / 'logs'}".replace("a logs", "logs"),
-            "none yet",
-            f"`scalestudy status {folder}` shows how far it is.",
-        )
+        what = "a job.log" if job else "logs of any rank" if rank is None else f"a log of rank {rank}"
+        action = f"`scalestudy status {folder}` shows how far it is."
+        raise UserError(f"{what} in {run.path / 'logs'}", "none yet", action)
     out().print(f"{run.path / 'logs'}", markup=False)
-    tails = Tails(opened, run, rank, job=job, lines=lines)
-    tails.show()
-    if follow:
-        tails.follow()
+    read: dict[Path, int] = {}
+    _show(log_files(run, rank, job=job), read, lines)
+    while follow:
+        follow = any(status.run == run for status in study_status(opened).open)
+        _show(log_files(run, rank, job=job), read, lines)
+        time.sleep(0.5 * follow)
+
+
+def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
+    """Of the points' newest runs one that is under way, else whichever wrote last."""
+    from scalestudy.launch.status import study_status
+
+    newest = {name: runs[-1] for name in names if (runs := folder.runs(name))}
+    if len(newest) < 2:
+        return next(iter(newest.values()), None)
+    states = study_status(folder).states
+    running = [run for name, run in newest.items() if states[name] == "running"]
+    return max(running or newest.values(), key=_last_written)
+
+
+def _last_written(run: "RunFolder") -> float:
+    return max((file.stat().st_mtime for file in (run.path / "logs").glob("*.log")), default=0.0)
+
+
+def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int) -> None:
+    """Print what is new since `read` bytes of each log: of one not seen before its last lines."""
+    from scalestudy.util.escaping import printable
+
+    for prefix, file in files:
+        if not file.is_file():  # a pipe in its place would be waited for
+            continue
+        try:
+            with open(file, "rb") as stream:
+                start = read[file] if file in read else max(stream.seek(0, 2) - BLOCK, 0)
+                stream.seek(start)
+                text = stream.read()
+        except OSError:
+            continue
+        whole = text[: text.rfind(b"\n") + 1]  # a line under way is left for the next time
+        added = whole.decode(errors="replace").splitlines()
+        for line in added if file in read else added[-lines:]:
+            print(prefix + printable(line), flush=True)
+        read[file] = start + len(whole)

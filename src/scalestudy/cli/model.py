@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli.help import CommandGroup
+from scalestudy.cli.study_argument import newest_study
+
 if TYPE_CHECKING:
     from scalestudy.cli.terminal import Terminal
     from scalestudy.features.predict.find_model import FoundModel
@@ -17,13 +20,20 @@ SHOWN = 20
 """Skipped images that are named."""
 
 app = typer.Typer(
-    help="Use a trained model: predict, evaluate, look at samples, export.", no_args_is_help=True
+    cls=CommandGroup,
+    help="Use a trained model: predict, evaluate, look at samples, export.",
+    no_args_is_help=True,
 )
-Run = Annotated[
-    Path, typer.Argument(help="A run's folder, or a study's or its file (its best run).", metavar="RUN")
+Model = Annotated[
+    Path | None,
+    typer.Argument(
+        help="A run's folder, or a study's or its file (its best run); the newest study here when absent.",
+        metavar="STUDY",
+        show_default=False,
+    ),
 ]
 Point = Annotated[
-    str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="NAME")
+    str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="POINT")
 ]
 Weights = Annotated[str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")]
 Device = Annotated[str, typer.Option(help="auto takes GPUs where there are any.", metavar="auto|cpu|gpu")]
@@ -34,7 +44,8 @@ def predict(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A run's folder, a study's or its file (its best run), or an exported model.", metavar="RUN"
+            help="A run's folder, a study's or its file (its best run), or an exported model.",
+            metavar="STUDY",
         ),
     ],
     images: Annotated[
@@ -86,7 +97,7 @@ def predict(
 
 @app.command()
 def evaluate(
-    model: Run,
+    model: Model = None,
     data: Annotated[
         str | None, typer.Option(help="Another data set; the run's own when absent.", metavar="SOURCE")
     ] = None,
@@ -129,7 +140,7 @@ def evaluate(
 
 @app.command()
 def samples(
-    model: Run,
+    model: Model = None,
     out_file: Annotated[Path, typer.Option("--out", help="File of the page.", metavar="FILE")] = Path(
         "samples.html"
     ),
@@ -153,10 +164,10 @@ def samples(
 
 @app.command()
 def export(
-    model: Run,
     out_path: Annotated[
         Path, typer.Option("--out", help="File (.keras, .onnx), or folder of a SavedModel.", metavar="PATH")
     ],
+    model: Model = None,
     format: Annotated[str, typer.Option(help="What is written.", metavar="keras|savedmodel|onnx")] = "keras",
     raw_inputs: Annotated[
         bool,
@@ -181,11 +192,11 @@ def export(
     out().print(f"{found.label}: {out_path} (inputs {shape}, {takes}); classes in {beside}", markup=False)
 
 
-def _found(path: Path, point: str | None, weights: str) -> "tuple[FoundModel, Terminal]":
+def _found(path: Path | None, point: str | None, weights: str) -> "tuple[FoundModel, Terminal]":
     from scalestudy.cli.terminal import Terminal
     from scalestudy.features.predict.find_model import find_model
 
-    model, terminal = find_model(path, point=point, weights=weights), Terminal()
+    model, terminal = find_model(path or newest_study(), point=point, weights=weights), Terminal()
     for note in model.notes:
         terminal.note(note)
     return model, terminal

@@ -2,10 +2,20 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+if TYPE_CHECKING:
+    from scalestudy.app.survey import Request
+    from scalestudy.launch.base import Options
+
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
+    ),
+]
 OrderOption = Annotated[
     Literal["blocks", "rows"] | None,
     typer.Option(
@@ -16,13 +26,8 @@ OrderOption = Annotated[
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="Study file.")],
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
-        ),
-    ] = None,
+    study: Annotated[Path, typer.Argument(help="Study file.")] = Path("study.toml"),
+    folder: ResultsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the points; start and write nothing.")
     ] = False,
@@ -37,8 +42,7 @@ def run(
 
     With launch.on = "slurm" or "pbs" the points are submitted and watched; Ctrl-C leaves their jobs alone.
     """
-    from scalestudy.app.request import request_of
-    from scalestudy.cli.conducted import conducted
+    from scalestudy.app.survey import request_of
     from scalestudy.launch.base import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
@@ -46,3 +50,63 @@ def run(
     request = request_of(study, folder)
     code = conducted(request, resume, options, dry_run=dry_run, report=report, verbose=verbose)
     raise typer.Exit(code)
+
+
+def conducted(
+    request: "Request",
+    resume: str,
+    options: "Options | None" = None,
+    *,
+    dry_run: bool = False,
+    report: bool = True,
+    verbose: bool = False,
+) -> int:
+    """Run what is missing of a study in this terminal, and report.
+
+    Args:
+        request: The study.
+        resume: The command that takes it up again.
+        options: How to start it.
+        dry_run: Print what would be done instead.
+        report: Whether to write the report.
+        verbose: Whether to print all of it, and not the decision alone.
+
+    Returns:
+        The exit code: 0 done, 1 a run failed, 130 interrupted.
+
+    Raises:
+        UserError: Before anything is started or written.
+    """
+    from scalestudy.app.run import Interrupted, run_study
+    from scalestudy.cli.console import err
+    from scalestudy.cli.terminal import Terminal
+
+    terminal = Terminal(verbose=verbose)
+    if dry_run:
+        print_dry_run(request, options)
+        return 0
+    try:
+        result = run_study(request, listener=terminal, options=options, report=report)
+    except Interrupted as interrupted:
+        where = shlex.quote(str(request.target))
+        text = (
+            f"\nThe jobs go on. Watch them with: scalestudy status {where} --live"
+            f"\nCancel them with: scalestudy cancel {where}"
+            if interrupted.goes_on
+            else f"\nInterrupted; finished runs are kept. Resume with: {resume}"
+        )
+        err().print(text, markup=False)
+        return 130
+    if result.overview.failed:
+        err().print(f"Run what failed again with: {resume}", markup=False)
+    return 1 if result.failures else 0
+
+
+def print_dry_run(request: "Request", options: "Options | None" = None) -> None:
+    """Print what running or submitting would do; nothing is started or written."""
+    from scalestudy.app.run import dry_run
+    from scalestudy.cli.console import out
+    from scalestudy.cli.terminal import Terminal
+
+    for text in dry_run(request, options, listener=Terminal()):
+        out().print(text, markup=False)

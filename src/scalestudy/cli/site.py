@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Describe a cluster once, in a site profile.", no_args_is_help=True)
+from scalestudy.cli.help import CommandGroup
+
+app = typer.Typer(cls=CommandGroup, help="Describe a cluster once, in a site profile.", no_args_is_help=True)
 
 
 @app.command("init")
@@ -84,7 +86,7 @@ def show_all() -> None:
 def show(name: Annotated[str, typer.Argument(help="Name or path of a site profile.")]) -> None:
     """Print a site profile as it is understood, every key with its value."""
     from scalestudy.launch.queue.site import find_site, site_path
-    from scalestudy.study.toml import toml_line
+    from scalestudy.study.template import toml_line
 
     print(f"# {site_path(name, Path.cwd())}")
     site = find_site(name, Path.cwd())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.study_argument import PointsOption, StudyArgument, open_study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,10 +26,7 @@ def status(
             metavar="STATE",
         ),
     ] = None,
-    points: Annotated[
-        list[str] | None,
-        typer.Option("--point", help="Only points of this name, or like it: 'horovod-*'.", metavar="PATTERN"),
-    ] = None,
+    points: PointsOption = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,8 +69,7 @@ def status(
 
         raise typer.Exit(0 if print_verified(_results(study), form) else 1)
     from scalestudy.app.follow import follow
-    from scalestudy.app.selection import selected
-    from scalestudy.app.status_record import status_record
+    from scalestudy.app.selection import selected, status_record
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
     from scalestudy.launch.queue.jobs import find_orphans
@@ -82,7 +78,7 @@ def status(
 
     console, opened = out(), open_study(study)
     if live and form == "table" and console.is_terminal:
-        from scalestudy.cli.terminal import overview_table
+        from scalestudy.cli.points_table import overview_table
         from scalestudy.features.watch.live import show
 
         show(opened.path, console, overview_table, interval)
@@ -110,8 +106,7 @@ def _results(given: Path | None) -> Path:
 def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
     """The points, or groups of them, as a table."""
     from scalestudy.app.selection import all_but_seeds, grouped
-    from scalestudy.cli.groups_table import groups_table
-    from scalestudy.cli.terminal import overview_table
+    from scalestudy.cli.points_table import groups_table, overview_table
 
     if by:
         return groups_table(grouped(overview, by), overview)

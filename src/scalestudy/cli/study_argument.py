@@ -12,8 +12,16 @@ StudyArgument = Annotated[
     Path | None,
     typer.Argument(
         help="Study file, or its results folder; the newest study here when absent.",
-        metavar="[STUDY]",
+        metavar="STUDY",
         show_default=False,
+    ),
+]
+PointsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--point",
+        help="Only points of this name, or like it: 'horovod-*'; can be repeated.",
+        metavar="POINT",
     ),
 ]
 
@@ -33,7 +41,7 @@ def open_study(given: Path | None) -> "StudyFolder":
     from scalestudy.util.errors import UserError
 
     if given is None:
-        return StudyFolder.open(_newest(Path()))
+        return StudyFolder.open(newest_study())
     if not given.is_file():
         return StudyFolder.open(given)
     folder = default_folder(given, load_study(given).name)
@@ -44,9 +52,15 @@ def open_study(given: Path | None) -> "StudyFolder":
     return StudyFolder.open(folder)
 
 
-def _newest(here: Path) -> Path:
+def newest_study(here: Path | None = None) -> Path:
+    """The results folder that is meant where none is named: this one, or the newest in it.
+
+    Raises:
+        UserError: There is none.
+    """
     from scalestudy.util.errors import UserError
 
+    here = here or Path()
     if (here / "study.json").is_file():
         return here
     records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json")]

@@ -6,17 +6,14 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.run import OrderOption
+from scalestudy.cli.run import OrderOption, ResultsOption
 
 
 def submit(
-    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')],
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
-        ),
-    ] = None,
+    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')] = Path(
+        "study.toml"
+    ),
+    folder: ResultsOption = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -55,10 +52,10 @@ def submit(
 
     With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
     """
-    from scalestudy.app.request import request_of
     from scalestudy.app.run import submit_study
-    from scalestudy.cli.conducted import print_dry_run
+    from scalestudy.app.survey import request_of
     from scalestudy.cli.console import out
+    from scalestudy.cli.run import print_dry_run
     from scalestudy.cli.terminal import Terminal
     from scalestudy.launch.base import Options, launcher_of, queues
     from scalestudy.util.errors import UserError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scalestudy.app.listener import Listener
 from scalestudy.app.point_line import line_of, silence
 from scalestudy.cli.console import err, out
-from scalestudy.cli.points_table import points_table
+from scalestudy.cli.points_table import overview_table
 from scalestudy.study.state import ENDED
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Terminal(Listener):
         self.verbose = verbose
         self._live: Live | None = None
         self._shown: Overview | None = None
-        self._told = False
+        self._silence_shown = False
 
     def note(self, text: str) -> None:
         """On standard error."""
@@ -38,73 +38,38 @@ class Terminal(Listener):
     @contextmanager
     def preparing(self, source: str) -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
-        with self._bar(f"Preparing {source}") as on_progress:
+        with _bar(f"Preparing {source}") as on_progress:
             yield on_progress
 
     @contextmanager
     def looking(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
-        with self._bar(f"Looking at {what}") as on_progress:
+        with _bar(f"Looking at {what}") as on_progress:
             yield on_progress
-
-    @contextmanager
-    def _bar(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console = err()
-        # Where nothing can be redrawn it would leave an empty line.
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            bar = progress.add_task(what, total=None)
-            yield lambda count, total: progress.update(bar, completed=count, total=total)
 
     @contextmanager
     def computing(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
         """A bar that goes away."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
-            bar = progress.add_task(what, total=total)
-            yield lambda count: progress.update(bar, completed=count)
+        with _bar(what) as on_progress:
+            on_progress(0, total)
+            yield lambda count: on_progress(count, total)
 
     @contextmanager
     def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
         """A bar that goes away."""
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
-        columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
-            bar = progress.add_task(f"Fetching {what}", total=None)
-            yield lambda done, total: progress.update(bar, completed=done, total=total)
+        with _bar(f"Fetching {what}", unit) as on_progress:
+            yield on_progress
 
     @contextmanager
     def importing(self, task: str) -> Iterator[None]:
-        """How long it takes, which goes away."""
-        with self._waiting(f"Importing {Path(task).name}"):
+        """What takes time, as long as it does."""
+        with _bar(f"Importing {Path(task).name}"):
             yield
 
     @contextmanager
     def building(self, task: str) -> Iterator[None]:
-        """How long it takes, which goes away."""
-        with self._waiting(f"Building the model of {Path(task).name} once, for its weights"):
-            yield
-
-    @contextmanager
-    def _waiting(self, what: str) -> Iterator[None]:
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
-            progress.add_task(what, total=None)
+        """What takes time, as long as it does."""
+        with _bar(f"Building the model of {Path(task).name} once, for its weights"):
             yield
 
     def already_done(self, count: int, total: int) -> None:
@@ -119,7 +84,7 @@ class Terminal(Listener):
     @contextmanager
     def following(self, overview: "Overview") -> Iterator[None]:
         """The live table, from here to the end."""
-        self._shown, self._told = overview, False
+        self._shown, self._silence_shown = overview, False
         if not self.console.is_terminal:
             self._print_silence(overview)
             yield
@@ -165,34 +130,46 @@ class Terminal(Listener):
         return overview_table(overview, self.console.height - 5)
 
     def _print_silence(self, overview: "Overview") -> None:
-        if overview.error and overview.open and not self._told:
+        if overview.error and overview.open and not self._silence_shown:
             self.console.print(silence(overview), markup=False)
-        self._told = bool(overview.error)
+        self._silence_shown = bool(overview.error)
 
     def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
         now = _ended(overview)
-        ended = [each for each in overview.points if each.name in now]
-        already = sum(before.get(each.name) == each.state for each in ended)
-        for each in ended:
-            if before.get(each.name) != each.state:
+        ended = [status for status in overview.points if status.name in now]
+        already = sum(before.get(status.name) == status.state for status in ended)
+        for status in ended:
+            if before.get(status.name) != status.state:
                 already += 1
                 count = f"[{already}/{len(overview.points)}]"
-                self.console.print(line_of(each).line(count), markup=False)
+                self.console.print(line_of(status).line(count), markup=False)
+
+
+@contextmanager
+def _bar(what: str, unit: str = "") -> Iterator[Callable[[int, int | None], None]]:
+    """A bar on standard error that goes away; what is given takes how much of how much is done."""
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
+    text, console = TextColumn("{task.description}", markup=False), err()
+    columns = (text, BarColumn(), amount, TimeRemainingColumn(elapsed_when_finished=True))
+    # Where nothing can be redrawn it would leave an empty line.
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
 def _ended(overview: "Overview") -> "Mapping[str, str]":
     """States of the points that have ended, by name; one whose model is still being saved has not quite."""
     return {
-        each.name: each.state
-        for each in overview.points
-        if each.state in ENDED and not (each.result is not None and each.result.saving)
+        status.name: status.state
+        for status in overview.points
+        if status.state in ENDED and not (status.result is not None and status.result.saving)
     }
-
-
-def overview_table(overview: "Overview", height: int) -> "RenderableType":
-    """The points as a table, with the age of the queue's word where it does not answer."""
-    from rich.console import Group
-    from rich.text import Text
-
-    table = points_table([line_of(each) for each in overview.points], height - bool(overview.error))
-    return Group(table, Text(silence(overview), style="yellow")) if overview.error else table

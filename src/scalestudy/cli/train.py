@@ -22,7 +22,7 @@ def train(
         ),
     ] = None,
     strategy: Annotated[str, typer.Option(help="How workers combine their gradients.")] = DEFAULT,
-    workers: Annotated[int, typer.Option(help="Number of workers.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", metavar="N")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of weights, order and dropout.")] = 0,
     folder: Annotated[
         Path | None,
@@ -41,9 +41,9 @@ def train(
     --epochs 5 --batch-size 8 --xla --image-size 256 256; --keys lists them all.
     """
     from scalestudy.app.one_point import one_point_study, option_values, options
-    from scalestudy.app.request import Request
-    from scalestudy.cli.conducted import conducted
+    from scalestudy.app.survey import Request
     from scalestudy.cli.console import out
+    from scalestudy.cli.run import conducted
     from scalestudy.study.template import study_toml
 
     if keys:

@@ -1,8 +1,7 @@
 """`scalestudy status --verify`: whether a study is still as it was written."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +17,13 @@ def print_verified(folder: Path, form: str) -> bool:
     """Verify a results folder and print what was found, as "table" or "json"; whether all is sound."""
     import json
 
-    from scalestudy.app.verify import verify
-    from scalestudy.cli.console import out
+    from rich.markup import escape
 
-    with _bar(folder) as on_read:
-        files = verify(folder, on_read)
+    from scalestudy.app.verify import verify
+    from scalestudy.cli.console import err, out
+
+    with err().status("Reading") as status:
+        files = verify(folder, lambda name: status.update(f"Reading {escape(name)}"))
     wrong = [file for file in files if not file.sound]
     if form == "json":
         rows = [
@@ -55,21 +56,3 @@ def _table(files: "Sequence[Verified]") -> "Table":
         cells = [Text(str(count[word]) if count[word] else "", style=STYLES[word]) for word in words]
         table.add_row(kind, *cells)
     return table
-
-
-@contextmanager
-def _bar(folder: Path) -> Iterator[Callable[[str, int], None]]:
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from scalestudy.app.verify import bytes_to_read
-    from scalestudy.cli.console import err
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err(), transient=True, disable=not err().is_terminal) as progress:
-        bar = progress.add_task("Reading", total=bytes_to_read(folder) or None)
-        yield lambda name, size: progress.update(bar, advance=size, description=f"Reading {Path(name).name}")

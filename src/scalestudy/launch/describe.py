@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalestudy.study.catalog import read_task_file
 from scalestudy.study.engines import any_installed
 from scalestudy.study.settings import LaunchSettings
-from scalestudy.study.task_file import read_task_file
 from scalestudy.tasks.file import ASKED_BY, WITHIN
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError

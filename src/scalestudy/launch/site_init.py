@@ -11,8 +11,8 @@ from scalestudy.launch.queue.base import QUEUE_ERRORS
 from scalestudy.launch.queue.site import Container, Site, notation
 from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
-from scalestudy.study.settings import Section
-from scalestudy.study.toml import toml_line
+from scalestudy.study.settings import StrictModel
+from scalestudy.study.template import toml_line
 from scalestudy.util import units
 from scalestudy.util.errors import ScalestudyError
 
@@ -82,7 +82,7 @@ def site_template(proposal: Proposal) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _key(model: type[Section], key: str, info: FieldInfo, value: Any) -> list[str]:
+def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> list[str]:
     schema = model.model_json_schema()["properties"][key]
     words = _sentence(info.description) + (f" Takes {wanted(schema)}." if "enum" in schema else "")
     if value is not None:

@@ -25,7 +25,8 @@ from scalestudy.hardware.process import end_with
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
-from scalestudy.util.tracebacks import crashed_at, escaped, raised_at, user_frame, words_of
+from scalestudy.util.escaping import escaped
+from scalestudy.util.tracebacks import crashed_at, raised_at, user_frame, words_of
 
 PASSED_ON = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that a launcher may send to the one process it knows, and that are meant for the worker."""

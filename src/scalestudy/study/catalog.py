@@ -2,16 +2,16 @@
 
 import ast
 import importlib.util
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from scalestudy.study.keys import WrongValue, checked
+from scalestudy.study.keys import PLAIN, WrongValue, checked, is_plain
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
-from scalestudy.study.task_file import read_task_file
-from scalestudy.study.variables import PLAIN, is_plain
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import contents
 from scalestudy.util.registry import Registry
 
 PREFIX = "keras:"
@@ -36,8 +36,8 @@ def applications() -> tuple[str, ...]:
         statements = ast.parse(file.read_text("utf-8")).body
     except (OSError, SyntaxError, ValueError):
         return ()
-    imported = [each for each in statements if isinstance(each, ast.ImportFrom)]
-    names = {alias.asname or alias.name for each in imported for alias in each.names}
+    imported = [node for node in statements if isinstance(node, ast.ImportFrom)]
+    names = {alias.asname or alias.name for node in imported for alias in node.names}
     return tuple(sorted(name for name in names if name[:1].isupper()))
 
 
@@ -137,47 +137,37 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
     absent = {key: value for key, value in brought.data.items() if key not in data.model_fields_set}
-    found = {"source": source, "read": read}
-    return ResolvedData.model_validate(data.model_dump() | absent | found)
+    return ResolvedData.model_validate(data.model_dump() | absent | {"source": source, "read": read})
 
 
 @lru_cache(maxsize=64)
 def _read(file: Path, changed: int) -> TaskDefaults:
     del changed  # makes another entry of a file that was edited
     text = read_task_file(file)
-    told = text.values
-    kind, data, train = told.get("kind"), told.get("data"), told.get("train", {})
+    kind, data, train = (text.values.get(name) for name in ("kind", "data", "train"))
     source = data.get("source") if isinstance(data, dict) else data
     if kind not in ("masks", "classes", "custom", None):
-        raise UserError('kind = "masks" or "classes"', f"{kind!r} in {file}", "Correct the task file.")
+        raise _wrong_task_file('kind = "masks" or "classes"', repr(kind), file)
     if isinstance(source, str) and not is_plain(source):
-        raise UserError(f"{PLAIN} for data", f"{source[:50]!r} in {file}", "Correct the task file.")
+        raise _wrong_task_file(f"{PLAIN} for data", repr(source[:50]), file)
     return TaskDefaults(
         kind,
         source if isinstance(source, str) else None,
-        COMMON | _checked(train, file),
+        COMMON | _checked_train({} if train is None else train, file),
         _checked_data(data, file) if isinstance(data, dict) else {},
         text.reads,
     )
 
 
 def _checked_data(data: dict[str, Any], file: Path) -> dict[str, Any]:
-    found = {}
-    for key, value in data.items():
-        if key == "source":
-            continue
-        try:
-            if key not in DataSettings.model_fields:
-                raise WrongValue(f"keys of [data] in `data` ({', '.join(DataSettings.model_fields)})")
-            found[key] = checked(f"data.{key}", value)
-        except WrongValue as wrong:
-            raise UserError(
-                f"{wrong} for data.{key}", f"{value!r} in {file}", "Correct the task file."
-            ) from None
-    return found
+    unknown = data.keys() - DataSettings.model_fields.keys()
+    if unknown:
+        known = ", ".join(DataSettings.model_fields)
+        raise _wrong_task_file(f"keys of [data] in `data` ({known})", f"`{min(unknown, key=str)}`", file)
+    return {key: _checked(f"data.{key}", value, file) for key, value in data.items() if key != "source"}
 
 
-def _checked(train: Any, file: Path) -> dict[str, Any]:
+def _checked_train(train: Any, file: Path) -> dict[str, Any]:
     known = [key for key, field in TrainSettings.model_fields.items() if field.default is None]
     if not isinstance(train, dict) or not train.keys() <= set(known):
         wrong = sorted(map(str, train.keys() - set(known))) if isinstance(train, dict) else []
@@ -187,10 +177,101 @@ def _checked(train: Any, file: Path) -> dict[str, Any]:
             "Correct the task file; all other keys are the study's alone.",
         )
     for key, value in train.items():
-        try:
-            checked(f"train.{key}", value)
-        except WrongValue as wrong:
-            raise UserError(
-                f"{wrong} for train.{key}", f"{value!r} in {file}", "Correct the task file."
-            ) from None
+        _checked(f"train.{key}", value, file)
     return train
+
+
+def _checked(name: str, value: Any, file: Path) -> Any:
+    try:
+        return checked(name, value)
+    except WrongValue as wrong:
+        raise _wrong_task_file(f"{wrong} for {name}", repr(value), file) from None
+
+
+def _wrong_task_file(expected: str, received: str, file: Path) -> UserError:
+    return UserError(expected, f"{received} in {file}", "Correct the task file.")
+
+
+NAMES = ("data", "kind", "train", "read")
+"""Names of a task file that are wanted before any framework is there."""
+
+
+@dataclass(frozen=True)
+class TaskText:
+    """What the text of a task file tells.
+
+    Attributes:
+        values: Those of `NAMES` that are given as literals, by name.
+        unknown: Those that only running the file would tell.
+    """
+
+    values: dict[str, Any]
+    unknown: frozenset[str] = frozenset()
+
+    @property
+    def reads(self) -> bool:
+        """Whether the file has a function `read`, which gives the data."""
+        return "read" in self.unknown
+
+
+def read_task_file(path: Path) -> TaskText:
+    """Read a task file: `data = "folder"` is known, `data = os.environ["DATA"]` is not.
+
+    Raises:
+        UserError: If it cannot be read, or is no Python.
+    """
+    try:
+        statements = ast.parse(contents(path)).body
+    except (OSError, SyntaxError, ValueError) as error:
+        raise UserError(
+            f"a task file that can be imported: {path}",
+            f"{type(error).__name__}: {error}",
+            "Run it with python to see the whole traceback.",
+        ) from error
+    values: dict[str, Any] = {}
+    unknown: set[str] = set()
+    for statement in statements:
+        for name, value in _bound(statement):
+            values.pop(name, None)
+            unknown.discard(name)
+            try:
+                values[name] = ast.literal_eval(value) if value is not None else _refused()
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                unknown.add(name)
+    return TaskText(values, frozenset(unknown))
+
+
+def _refused() -> Any:
+    raise ValueError
+
+
+def _bound(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+    """The wanted names that a top-level statement binds, each with its value if that is one expression."""
+    if isinstance(statement, ast.Assign):
+        plain = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+        yield from ((name, statement.value) for name in plain if name in NAMES)
+        yield from ((name, None) for name in _stored(statement.targets) if name not in plain)
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        if statement.value is not None and statement.target.id in NAMES:
+            yield statement.target.id, statement.value
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        names = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+        yield from ((name, None) for name in NAMES if name in names or "*" in names)
+    elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if statement.name in NAMES:
+            yield statement.name, None
+    else:
+        yield from ((name, None) for name in _stored([statement]))
+
+
+def _stored(nodes: Iterable[ast.AST]) -> set[str]:
+    """The wanted names that something among these assigns to, or defines or imports."""
+    names = set()
+    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+    return names & set(NAMES)

@@ -22,11 +22,11 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
     Raises:
         UserError: Naming every key that differs.
     """
-    found = list(dict.fromkeys(differences(stored, new)))
-    if found:
+    sentences = list(dict.fromkeys(differences(stored, new)))
+    if sentences:
         raise UserError(
             f"the study that made {path}",
-            "another one: " + "; ".join(found),
+            "another one: " + "; ".join(sentences),
             "Name another folder with --out, or change these back; values under [sweep] may be added.",
         )
 
@@ -47,8 +47,8 @@ def differences(stored: Reading, new: Reading) -> Iterator[str]:
 
 def settings_of(study: Study) -> dict[str, Any]:
     """What a study asks for, by dotted key, defaults filled in: JSON values."""
-    own = task_defaults(study.task).source
-    data = study.data if study.data.source else study.data.model_copy(update={"source": own})
+    source = study.data.source or task_defaults(study.task).source
+    data = study.data.model_copy(update={"source": source})
     sections = {"data": data, "train": resolved_train(study.task, study.train), "launch": study.launch}
     return {"task": study.task} | _dotted(
         {name: model.model_dump(mode="json") for name, model in sections.items()}

@@ -7,10 +7,11 @@ An engine of another package adds a row by an entry point in the group "scalestu
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from scalestudy.study.strategies import Rendezvous, Role, traits
 from scalestudy.util.errors import UserError
@@ -83,7 +84,7 @@ class Collective:
 
     @property
     def library(self) -> str | None:
-        """Library that it needs beside the engine."""
+        """StrategyLibrary that it needs beside the engine."""
         return traits(self.strategy).library
 
     @property
@@ -112,7 +113,7 @@ class Requirement(NamedTuple):
     versions: str
 
 
-class Library(NamedTuple):
+class StrategyLibrary(NamedTuple):
     """A library of some of an engine's strategies, which is built for one version of the framework.
 
     Attributes:
@@ -167,7 +168,7 @@ class EngineTraits:
     across: str = ""
     requirements: tuple[Requirement, ...] = ()
     needs_of: tuple[str, ...] = ()
-    libraries: tuple[Library, ...] = ()
+    libraries: tuple[StrategyLibrary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     variables: tuple[str, ...] = ()
     trial_module: str = ""
@@ -198,8 +199,8 @@ class EngineTraits:
 
     def versions(self) -> dict[str, str]:
         """Installed versions of what decides how it computes, by the name of the package."""
-        names = [name for each in self.requirements for name in each.packages]
-        return installed_versions([*names, *(each.name for each in self.libraries)])
+        names = [name for requirement in self.requirements for name in requirement.packages]
+        return installed_versions([*names, *(library.name for library in self.libraries)])
 
     def weights_folder(self, variables: Mapping[str, str]) -> str:
         """Where the framework keeps pretrained weights that it has downloaded; "" where it has none."""
@@ -216,27 +217,27 @@ class EngineTraits:
         """
         return None
 
-    def library(self, name: str) -> Library:
+    def library(self, name: str) -> StrategyLibrary:
         """The library of this name.
 
         Raises:
             KeyError: There is none.
         """
-        return {each.name: each for each in self.libraries}[name]
+        return {library.name: library for library in self.libraries}[name]
 
     def communications(self, strategy: str) -> tuple[str, ...]:
         """What `launch.communication` chooses from for a strategy that does the work; () where nothing."""
         return tuple(
-            each.communication
-            for each in self.collectives
-            if each.strategy == strategy and each.communication
+            collective.communication
+            for collective in self.collectives
+            if collective.strategy == strategy and collective.communication
         )
 
     def meeting(self, needs: Iterable[str], *, gpu: bool | None = None) -> list[Collective]:
         """The collectives by which a study's needs may be met, on GPUs or on CPUs; on either where None."""
         wanted = set(needs)
-        able = [each for each in self.collectives if gpu is None or each.of_use(gpu=gpu)]
-        return [each for each in able if wanted & set(each.needs)]
+        able = [way for way in self.collectives if gpu is None or way.of_use(gpu=gpu)]
+        return [way for way in able if wanted & set(way.needs)]
 
 
 def any_installed() -> bool:
@@ -246,13 +247,11 @@ def any_installed() -> bool:
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     """Versions of those packages that are installed, by name."""
-    found = {}
+    versions = {}
     for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return versions
 
 
 REGISTRY: Registry[EngineTraits] = Registry(
@@ -281,11 +280,9 @@ def collective(name: str) -> Collective:
     Raises:
         KeyError: There is none.
     """
-    every: dict[str, Any] = {each.name: each for each in all_collectives()}
-    found: Collective = every[name]
-    return found
+    return {collective.name: collective for collective in all_collectives()}[name]
 
 
 def all_collectives() -> list[Collective]:
     """Those of all engines."""
-    return [each for name in REGISTRY.names() for each in engine_traits(name).collectives]
+    return [way for name in REGISTRY.names() for way in engine_traits(name).collectives]

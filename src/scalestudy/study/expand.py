@@ -1,8 +1,8 @@
-"""From a study to its points: every combination of the swept values, each fully resolved."""
+"""From a study to its points, every combination of the swept values, and the order of their runs."""
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -11,11 +11,50 @@ from urllib.parse import quote
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.study.file import Study
-from scalestudy.study.point import Point
+from scalestudy.study.point import Point, Turn
+from scalestudy.study.settings import Order, StrictModel
 from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
 
 MOST_POINTS = 10_000
+
+
+class RunOrder(StrictModel):
+    """Randomised blocks, one for each seed, or row by row; stored with the study.
+
+    A block holds every row once, so slow drift of a machine falls on all rows alike and can be told from
+    their differences (Montgomery, Design and Analysis of Experiments, randomised complete block design).
+    """
+
+    by: Order = "blocks"
+    seed: int = 0
+    """Of the permutations of blocks; drawn once for a study."""
+
+    @classmethod
+    def drawn_from(cls, study_text: str) -> "RunOrder":
+        """Blocks, with a seed that is a digest of the study file: a dry run shows what a run then takes."""
+        return cls(seed=int(hashlib.sha256(study_text.encode()).hexdigest()[:8], 16))
+
+    def arrange(self, points: Sequence[Point]) -> list[Point]:
+        """The points in the order of their runs, each with its turn.
+
+        Blocks come in the order in which their seeds first occur. Inside a block points are sorted by a
+        digest of order seed and name, so the relative order of two points of a block depends on these alone:
+        adding seeds, workers or other values never changes it.
+
+        Args:
+            points: All points of the study, row by row.
+        """
+        if self.by == "blocks":
+            blocks = {seed: block for block, seed in enumerate(dict.fromkeys(point.seed for point in points))}
+            points = sorted(points, key=lambda point: (blocks[point.seed], self._digest(point)))
+        return [
+            point.model_copy(update={"turn": Turn(order=self.by, place=place)})
+            for place, point in enumerate(points)
+        ]
+
+    def _digest(self, point: Point) -> bytes:
+        return hashlib.sha256(f"{self.seed} {point.name}".encode()).digest()
 
 
 def expand(
@@ -30,7 +69,7 @@ def expand(
 ) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
-    They are listed so, and run as `order.RunOrder` says.
+    They are listed so, and run as `RunOrder` says.
 
     A strategy of one worker by definition (`single`) is taken at 1 worker and left out at the others.
 
@@ -53,10 +92,11 @@ def expand(
     _refuse_too_many(study)
     machine = Machine(gpus, cores, cluster, tasks_per_node, capability, node_gpus)
     points = []
-    for swept in _combinations(study.sweep.other):
+    for values in product(*study.sweep.other.values()):
+        swept = dict(zip(study.sweep.other, values, strict=True))
         device = swept.get("launch.device", study.launch.device)
-        own = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
-        cpus = machine.cpus_per_worker(device) if own is None else own
+        cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
+        cpus = machine.cpus_per_worker(device) if cpus is None else cpus
         for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
             kind = traits(strategy)
             if kind.most_workers is not None and workers > kind.most_workers:
@@ -68,11 +108,6 @@ def expand(
             refuse_impossible(point, study.place, machine)
             points.append(point.on(oversubscribed=oversubscription(point, machine)))
     return points
-
-
-def _combinations(other: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
-    for values in product(*other.values()):
-        yield dict(zip(other, values, strict=True))
 
 
 def _point(
@@ -95,7 +130,7 @@ def _point(
             "name": point_name(identity["strategy"], identity["workers"], identity["seed"], swept),
             "study": study.name,
             "task": study.task,
-            "engine": study.engine,
+            "engine": traits(identity["strategy"]).engine,
             **identity,
             "swept": swept,
             "data": data,

@@ -1,8 +1,11 @@
 """Which points can run on a machine, and which run with timings that say nothing."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
-from scalestudy.study.lines import Place
+from scalestudy.study.lines import KeyLines
 from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
@@ -75,21 +78,25 @@ class Machine:
         return min(self.tasks_per_node, gpus) if gpus else self.tasks_per_node
 
 
-def refuse_impossible(point: Point, place: Place, machine: Machine) -> None:
+def refuse_impossible(point: Point, place: KeyLines, machine: Machine) -> None:
     """Refuse a point that cannot run at all.
 
     Raises:
         UserError: Naming the line and what would do.
     """
-    _refuse_small_batch(point, place)
-    _refuse_wrong_fold(point, place)
-    _refuse_two_warmups(point, place)
-    _refuse_square_root_too_far(point, place)
-    _refuse_xla_with_collectives(point, place)
-    _refuse_mirrored_over_nodes(point, place, machine)
-    _refuse_missing_gpus(point, place, machine)
-    _refuse_missing_tf32(point, place, machine)
-    _refuse_shared_cores(point, place, machine)
+    for obstacle in chain(
+        _of_batch(point), _of_folds(point), _of_training(point), _of_machine(point, machine)
+    ):
+        raise UserError(obstacle.expected, f"{obstacle.received}{place.of(*obstacle.names)}", obstacle.action)
+
+
+class _Obstacle(NamedTuple):
+    """Why a point cannot run; `names` are the keys whose line a message gives, the likeliest first."""
+
+    expected: str
+    received: str
+    action: str
+    names: tuple[str, ...]
 
 
 def oversubscription(point: Point, machine: Machine) -> str | None:
@@ -118,127 +125,98 @@ def _cores(count: int) -> str:
     return "1 core" if count == 1 else f"{count} cores"
 
 
-def _refuse_small_batch(point: Point, place: Place) -> None:
-    if point.global_batch >= point.workers:
-        return
-    key = "train.batch_size"
-    raise UserError(
-        f"a global batch of at least one sample for each of the {point.workers} workers",
-        f"batch_size = {point.global_batch}{place.of(f'sweep.{key}', key, 'train.batch', 'sweep.workers')}",
-        "Raise batch_size, or take fewer workers.",
-    )
+def _keys(*names: str) -> tuple[str, ...]:
+    """Each key as it is swept, then as it stands in its section."""
+    return tuple(key for name in names for key in (f"sweep.{name}", name))
 
 
-def _refuse_wrong_fold(point: Point, place: Place) -> None:
-    data = point.data
-    if data.folds is None and data.fold == 0:
-        return
-    where = place.of("sweep.data.fold", "data.fold", "sweep.data.folds", "data.folds")
+def _of_batch(point: Point) -> Iterator[_Obstacle]:
+    if point.global_batch < point.workers:
+        yield _Obstacle(
+            f"a global batch of at least one sample for each of the {point.workers} workers",
+            f"batch_size = {point.global_batch}",
+            "Raise batch_size, or take fewer workers.",
+            (*_keys("train.batch_size"), "train.batch", "sweep.workers"),
+        )
+
+
+def _of_folds(point: Point) -> Iterator[_Obstacle]:
+    data, names = point.data, _keys("data.fold", "data.folds")
     if data.folds is None:
-        raise UserError(
-            "folds beside fold", f"fold = {data.fold} alone{where}", "Add folds, such as `folds = 5`."
-        )
+        if data.fold != 0:
+            action = "Add folds, such as `folds = 5`."
+            yield _Obstacle("folds beside fold", f"fold = {data.fold} alone", action, names)
+        return
     if data.validation is not None:
-        raise UserError(
-            "one of validation and folds",
-            f"both{where}",
-            "Remove one: a fold is what is held out.",
-        )
+        action = "Remove one: a fold is what is held out."
+        yield _Obstacle("one of validation and folds", "both", action, names)
     if data.fold >= data.folds:
-        raise UserError(
+        yield _Obstacle(
             f"a fold of 0 to {data.folds - 1}, since folds = {data.folds}",
-            f"fold = {data.fold}{where}",
+            f"fold = {data.fold}",
             "Count folds from 0.",
+            names,
         )
 
 
-def _refuse_two_warmups(point: Point, place: Place) -> None:
-    if not (point.train.warmup_steps and point.train.warmup_epochs):
-        return
-    names = ("sweep.train.warmup_epochs", "sweep.train.warmup_steps", "train.warmup_epochs")
-    raise UserError(
-        "one of train.warmup_steps and train.warmup_epochs",
-        f"both, for point {point.name}{place.of(*names)}",
-        "Remove one of the two.",
-    )
+def _of_training(point: Point) -> Iterator[_Obstacle]:
+    train = point.train
+    if train.warmup_steps and train.warmup_epochs:
+        yield _Obstacle(
+            "one of train.warmup_steps and train.warmup_epochs",
+            f"both, for point {point.name}",
+            "Remove one of the two.",
+            ("sweep.train.warmup_epochs", "sweep.train.warmup_steps", "train.warmup_epochs"),
+        )
+    adaptive = train.optimizer in ("adam", "adamw", "lamb")
+    # From ten reference batches on, Adam's first beta, 1 − κ(1 − 0.9), is not positive (Malladi 2022).
+    if adaptive and train.learning_rate_scaling == "sqrt" and point.batch_ratio >= LARGEST_ROOT:
+        yield _Obstacle(
+            f'a global batch under {LARGEST_ROOT} reference batches for learning_rate_scaling = "sqrt" with '
+            f"{train.optimizer}",
+            f"{point.batch_ratio:g} reference batches at {point.workers} workers",
+            'Use "linear", fewer workers, or a larger reference_batch.',
+            (*_keys("train.learning_rate_scaling"), "sweep.workers"),
+        )
+    if train.xla and train.sync_batch_norm and not point.traits.one_device:
+        yield _Obstacle(
+            f"train.xla without train.sync_batch_norm under {point.implementation}, since synchronised batch "
+            "normalisation communicates inside the part that XLA would compile",
+            f"both true for point {point.name}",
+            'Switch one of the two off, or take "virtual" or "single", which need no communication.',
+            ("train.sync_batch_norm", "sweep.train.sync_batch_norm", *_keys("train.xla")),
+        )
 
 
-def _refuse_square_root_too_far(point: Point, place: Place) -> None:
-    """From ten reference batches on, Adam's first beta, 1 − κ(1 − 0.9), is not positive (Malladi 2022)."""
-    adaptive = point.train.optimizer in ("adam", "adamw", "lamb")
-    if not (adaptive and point.train.learning_rate_scaling == "sqrt" and point.batch_ratio >= LARGEST_ROOT):
-        return
-    key = "train.learning_rate_scaling"
-    raise UserError(
-        f'a global batch under {LARGEST_ROOT} reference batches for learning_rate_scaling = "sqrt" with '
-        f"{point.train.optimizer}",
-        f"{point.batch_ratio:g} reference batches at {point.workers} workers"
-        f"{place.of(f'sweep.{key}', key, 'sweep.workers')}",
-        'Use "linear", fewer workers, or a larger reference_batch.',
-    )
-
-
-def _refuse_xla_with_collectives(point: Point, place: Place) -> None:
-    if not (point.train.xla and point.train.sync_batch_norm and not point.traits.one_device):
-        return
-    names = ("train.sync_batch_norm", "sweep.train.sync_batch_norm", "train.xla", "sweep.train.xla")
-    raise UserError(
-        f"train.xla without train.sync_batch_norm under {point.implementation}, since synchronised batch "
-        "normalisation communicates inside the part that XLA would compile",
-        f"both true for point {point.name}{place.of(*names)}",
-        'Switch one of the two off, or take "virtual" or "single", which need no communication.',
-    )
-
-
-def _refuse_missing_gpus(point: Point, place: Place, machine: Machine) -> None:
-    if machine.device(point.launch.device) == "cpu":
-        return
-    needed = 1 if point.traits.one_device else _of_one_node(point, machine)
-    if needed <= machine.gpus:
-        return
-    noun = "worker" if point.workers == 1 else "workers"
-    node = " a node" if machine.cluster else ""
-    available = "no GPU" if machine.gpus == 0 else f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}{node}"
-    names = ("sweep.workers", "launch.device", "sweep.launch.device", "sweep.strategy")
-    raise UserError(
-        "a GPU for every worker",
-        f"{point.workers} {noun} on {available} for point {point.name}{place.of(*names)}",
-        'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers on '
-        "one device.",
-    )
-
-
-def _refuse_missing_tf32(point: Point, place: Place, machine: Machine) -> None:
+def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
+    kind, of_point, nodes = point.traits, f"for point {point.name}", _nodes(point, machine)
+    if not (kind.spans_nodes or kind.one_device) and nodes > 1:
+        yield _Obstacle(
+            f"workers that fit on one node for {point.implementation}",
+            f"{point.workers} workers, which need {nodes} nodes, {of_point}",
+            'Take fewer workers, or "native" or "multiworker", which span nodes.',
+            ("sweep.workers", "sweep.strategy"),
+        )
     device = machine.device(point.launch.device)
-    lacking = without_tf32(point.train.precision, device, machine.capability)
-    if lacking is None:
-        return
-    names = ("sweep.train.precision", "train.precision")
-    raise UserError(
-        TF32_NEEDS, f"{lacking} for point {point.name}{place.of(*names)}", 'Set precision = "float32".'
-    )
-
-
-def _refuse_mirrored_over_nodes(point: Point, place: Place, machine: Machine) -> None:
-    nodes = _nodes(point, machine)
-    if point.traits.spans_nodes or point.traits.one_device or nodes == 1:
-        return
-    raise UserError(
-        f"workers that fit on one node for {point.implementation}",
-        f"{point.workers} workers, which need {nodes} nodes, for point {point.name}"
-        f"{place.of('sweep.workers', 'sweep.strategy')}",
-        'Take fewer workers, or "native" or "multiworker", which span nodes.',
-    )
-
-
-def _refuse_shared_cores(point: Point, place: Place, machine: Machine) -> None:
-    """A cluster grants no core twice, so there is no oversubscribed run there."""
-    reason = oversubscription(point, machine) if machine.cluster else None
-    if reason is None:
-        return
-    names = ("launch.cpus_per_worker", "sweep.launch.cpus_per_worker", "sweep.workers", "launch.site")
-    raise UserError(
-        f"workers that fit on the {_cores(machine.cores)} of a node",
-        f"{reason} for point {point.name}{place.of(*names)}",
-        "Lower launch.cpus_per_worker, or tasks_per_node in the site profile.",
-    )
+    needed = 1 if kind.one_device else _of_one_node(point, machine)
+    if device == "gpu" and needed > machine.gpus:
+        noun = "worker" if point.workers == 1 else "workers"
+        available = f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}" + " a node" * machine.cluster
+        yield _Obstacle(
+            "a GPU for every worker",
+            f"{point.workers} {noun} on {available if machine.gpus else 'no GPU'} {of_point}",
+            'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers '
+            "on one device.",
+            ("sweep.workers", "launch.device", "sweep.launch.device", "sweep.strategy"),
+        )
+    if lacking := without_tf32(point.train.precision, device, machine.capability):
+        action = 'Set precision = "float32".'
+        yield _Obstacle(TF32_NEEDS, f"{lacking} {of_point}", action, _keys("train.precision"))
+    # A cluster grants no core twice, so there is no oversubscribed run there.
+    if machine.cluster and (reason := oversubscription(point, machine)):
+        yield _Obstacle(
+            f"workers that fit on the {_cores(machine.cores)} of a node",
+            f"{reason} {of_point}",
+            "Lower launch.cpus_per_worker, or tasks_per_node in the site profile.",
+            ("launch.cpus_per_worker", "sweep.launch.cpus_per_worker", "sweep.workers", "launch.site"),
+        )

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.study.engines import DEFAULT as DEFAULT_ENGINE
-from scalestudy.study.lines import Place
+from scalestudy.study.lines import KeyLines
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.settings import (
     DataSettings,
     EngineName,
     LaunchSettings,
-    Section,
     Seed,
     Strategy,
+    StrictModel,
     TrainSettings,
     Workers,
 )
@@ -23,8 +23,13 @@ from scalestudy.study.strategies import DEFAULT
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import contents
 
+LARGEST = 2**20
+"""Bytes of the longest study file or site profile that is read."""
+DEEPEST = 20
+"""Lists and tables inside each other; no key of ours takes more than a few."""
 
-class SweepSettings(Section):
+
+class SweepSettings(StrictModel):
     """What is varied: every combination of these values is a point.
 
     Any key of [data], [train] and [launch] can be added with a list of values.
@@ -45,7 +50,7 @@ def _margin(given: object) -> object:
     return given if given is None or isinstance(given, QualityMargin) else QualityMargin.parse(given)
 
 
-class Study(Section):
+class Study(StrictModel):
     """A whole sweep, as its file describes it."""
 
     name: str
@@ -53,7 +58,8 @@ class Study(Section):
     task: str
     """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
     engine: EngineName = DEFAULT_ENGINE
-    """What computes: "tensorflow". Each strategy belongs to one engine."""
+    """What computes: "tensorflow". Each strategy belongs to one engine; strategies of several can be swept
+    together where this is not given."""
     quality_margin: Annotated[
         QualityMargin | None,
         BeforeValidator(_margin),
@@ -65,35 +71,22 @@ class Study(Section):
     train: TrainSettings = TrainSettings()
     sweep: SweepSettings = SweepSettings()
     launch: LaunchSettings = LaunchSettings()
-    _place: Place = PrivateAttr(default_factory=Place)
+    _place: KeyLines = PrivateAttr(default_factory=KeyLines)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> KeyLines:
         """Where its keys were written."""
         return self._place
 
-    def placed(self, place: Place) -> "Study":
+    def placed(self, place: KeyLines) -> "Study":
         """This study, remembering where its keys were written."""
         copy = self.model_copy()
         copy._place = place
         return copy
 
-    def with_source(self, source: str) -> "Study":
-        """This study with another source of data."""
-        return self._with_data(source=source)
-
-    def with_reader(self, file: str) -> "Study":
-        """This study with data that `read` of this Python file reads."""
-        return self._with_data(read=file)
-
-    def _with_data(self, **keys: str) -> "Study":
+    def with_data(self, **keys: str) -> "Study":
+        """This study with other settings of its data."""
         return self.model_copy(update={"data": self.data.model_copy(update=keys)})
-
-
-LARGEST = 2**20
-"""Bytes of the longest study file or site profile that is read."""
-DEEPEST = 20
-"""Lists and tables inside each other; no key of ours takes more than a few."""
 
 
 def read_text(path: Path) -> str:
@@ -110,11 +103,8 @@ def read_text(path: Path) -> str:
         ) from None
     except (OSError, ValueError) as error:
         if path.is_dir():
-            raise UserError(
-                "a study file",
-                f"{path}, which is a folder",
-                "Name the .toml file; `status` and `report` take folders.",
-            ) from None
+            action = "Name the .toml file; `status` and `report` take folders."
+            raise UserError("a study file", f"{path}, which is a folder", action) from None
         raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Check the file.") from None
 
 
@@ -124,13 +114,13 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
     Raises:
         UserError: Naming the line, if it is not TOML; or if its lists and tables are nested without end.
     """
-    deep = UserError(
-        f"lists and tables nested at most {DEEPEST} times in {file}", "more", "Correct the file."
-    )
     try:
         table = tomllib.loads(text)
+        _refuse_deep(table)
     except RecursionError:
-        raise deep from None
+        raise UserError(
+            f"lists and tables nested at most {DEEPEST} times in {file}", "more", "Correct the file."
+        ) from None
     except ValueError as error:
         message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
         what, _, place = message.rpartition(" (at ")
@@ -141,18 +131,11 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
             f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})",
             'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].',
         ) from None
-    if _deeper_than(table, DEEPEST):
-        raise deep
     return table
 
 
-def _deeper_than(value: Any, most: int) -> bool:
-    """Whether lists and tables are nested more than so many times."""
-    level = [value]
-    for _ in range(most + 1):
-        level = [inner for outer in level for inner in _inside(outer)]
-    return bool(level)
-
-
-def _inside(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+def _refuse_deep(value: Any, left: int = DEEPEST + 1) -> None:
+    if left < 0:
+        raise RecursionError
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_deep(inner, left - 1)

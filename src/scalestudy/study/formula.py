@@ -1,27 +1,40 @@
-"""The little language of losses and metrics: `0.5*bce + dice`, `tversky(alpha=0.3, beta=0.7)`. Pure."""
+"""The language of losses, metrics and augmentation: `0.5*bce + dice`, `top_k(k=5)`, `flip, rotate(15)`."""
 
 import ast
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 Value = float | int | str
 LONGEST = 1000
 """Characters of a formula."""
+EXAMPLES = {
+    "loss": 'a sum of losses, as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",',
+    "metric": 'a metric, as "f1" or "top_k(k=5)",',
+    "operation": 'a list of operations, as "flip, rotate(15)",',
+}
+"""What is expected of a text, by what it is made of."""
 
 
-class WrongFormula(ValueError):
-    """A text that names no loss or metric.
+class WrongValue(ValueError):
+    """A value that its key does not take; the text says what would do.
 
     Args:
-        expected: What would have been right.
-        action: What to do about it.
+        expected: What would.
+        action: What to do about it, where more is known than the key.
     """
 
-    def __init__(self, expected: str, action: str) -> None:
-        super().__init__(f"Expected {expected}. {action}")
+    def __init__(self, expected: str, action: str = "") -> None:
+        super().__init__(expected)
         self.expected, self.action = expected, action
+
+
+class WrongFormula(WrongValue):
+    """A text that names no loss, metric or operation."""
+
+    def __init__(self, expected: str, action: str = "Correct the formula.") -> None:
+        super().__init__(expected, action)
 
 
 class Range(NamedTuple):
@@ -39,16 +52,24 @@ class Range(NamedTuple):
     high: float = 1e6
     words: tuple[str, ...] = ()
 
-    def told(self) -> str:
-        """What it takes, in words."""
+    def __str__(self) -> str:
         if self.words:
             return " or ".join(self.words)
         kind = "a whole number" if isinstance(self.default, int) else "a number"
         return f"{kind} from {self.low:g} to {self.high:g}"
 
+    def allowed(self, value: Value | None) -> Value | None:
+        """The value in the type of the default, or None where the parameter does not take it."""
+        if self.words:
+            return value if value in self.words else None
+        whole = isinstance(self.default, int)
+        if not isinstance(value, int | float) or (whole and isinstance(value, float)):
+            return None
+        return (value if whole else float(value)) if self.low <= value <= self.high else None
 
-class Term(NamedTuple):
-    """One loss or metric.
+
+class FormulaTerm(NamedTuple):
+    """One loss, metric or operation.
 
     Attributes:
         name: Its name.
@@ -60,8 +81,7 @@ class Term(NamedTuple):
     parameters: dict[str, Value]
     weight: float = 1.0
 
-    def written(self) -> str:
-        """As a study file writes it."""
+    def __str__(self) -> str:
         given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
         call = f"{self.name}({given})" if given else self.name
         return call if self.weight == 1.0 else f"{self.weight!r}*{call}"
@@ -71,13 +91,13 @@ Known = Mapping[str, Mapping[str, Range]]
 """Parameters by name, by the name of what has them."""
 
 
-def parsed_sum(text: str, known: Known, what: str) -> tuple[Term, ...]:
+def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     """The terms of `0.5*bce + dice`, their weights above 0.
 
     Args:
         text: The sum.
         known: What there is.
-        what: "loss" or "metric", for messages.
+        what: A key of `EXAMPLES`, for messages.
 
     Raises:
         WrongFormula: If it is no such sum.
@@ -89,7 +109,7 @@ def parsed_sum(text: str, known: Known, what: str) -> tuple[Term, ...]:
     return (_weighted(node, known, what), *reversed(terms))
 
 
-def parsed_call(text: str, known: Known, what: str) -> Term:
+def parsed_call(text: str, known: Known, what: str) -> FormulaTerm:
     """The one term of `top_k(k=5)`.
 
     Raises:
@@ -97,14 +117,26 @@ def parsed_call(text: str, known: Known, what: str) -> Term:
     """
     node = _expression(text, what)
     if isinstance(node, ast.BinOp):
-        raise WrongFormula(f"one {what}", "Correct the formula.")
+        raise WrongFormula(f"one {what}")
     return _term(node, known, what)
+
+
+def parsed_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
+    """The terms of `flip, rotate(15)`, whose parameters need no names.
+
+    Raises:
+        WrongFormula: If it is no such list.
+    """
+    node = _expression(f"({text},)", what)
+    if not isinstance(node, ast.Tuple):
+        raise WrongFormula(EXAMPLES[what])
+    return tuple(_term(element, known, what) for element in node.elts)
 
 
 def called(text: str) -> str:
     """The first name in a text, known or not; "" without one."""
-    found = re.search(r"[A-Za-z_]\w*", re.sub(r"\d[eE][-+]?\d", "", text), re.ASCII)
-    return found[0] if found else ""
+    match = re.search(r"[A-Za-z_]\w*", re.sub(r"\d[eE][-+]?\d", "", text), re.ASCII)
+    return match[0] if match else ""
 
 
 def _expression(text: str, what: str) -> ast.expr:
@@ -113,82 +145,62 @@ def _expression(text: str, what: str) -> ast.expr:
             raise ValueError
         return ast.parse(" ".join(text.split()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _no_formula(what) from None
+        raise WrongFormula(EXAMPLES[what]) from None
 
 
-def _no_formula(what: str) -> WrongFormula:
-    example = (
-        'a sum of losses, as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",'
-        if what == "loss"
-        else 'a metric, as "f1" or "top_k(k=5)",'
-    )
-    return WrongFormula(example, "Correct the formula.")
-
-
-def _weighted(node: ast.expr, known: Known, what: str) -> Term:
+def _weighted(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     """A call, perhaps with a number and `*` before it."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
         return _term(node, known, what)
     weight = _literal(node.left)
     if not isinstance(weight, int | float):
-        raise _no_formula(what)
+        raise WrongFormula(EXAMPLES[what])
     if not 0 < weight <= 1e6:
-        raise WrongFormula("weights above 0 and at most 1000000", "Correct the formula.")
+        raise WrongFormula("weights above 0 and at most 1000000")
     return _term(node.right, known, what)._replace(weight=float(weight))
 
 
-def _term(node: ast.expr, known: Known, what: str) -> Term:
+def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     name = node.func if isinstance(node, ast.Call) else node
     if not isinstance(name, ast.Name):
-        raise _no_formula(what)
+        raise WrongFormula(EXAMPLES[what])
     if name.id not in known:
-        raise WrongFormula(f"a {what} that has a name", _meant(name.id, known))
-    parameters: dict[str, Value] = {}
-    if isinstance(node, ast.Call):
-        if node.args:
-            raise _no_formula(what)
-        for keyword in node.keywords:
-            parameters |= _parameter(name.id, keyword, known[name.id], parameters)
-    return Term(name.id, parameters)
-
-
-def _parameter(
-    name: str, keyword: ast.keyword, ranges: Mapping[str, Range], given: Mapping[str, Value]
-) -> dict[str, Value]:
-    parameter = str(keyword.arg)
-    if parameter not in ranges or parameter in given:
-        has = ", ".join(ranges) or "none"
-        raise WrongFormula(
-            f"each parameter of {name} once (it has {has}),", _meant(parameter, ranges, "Remove it.")
+        close = difflib.get_close_matches(name.id, known, n=1, cutoff=0.6)
+        action = (
+            f"Did you mean `{close[0]}`?" if close else f"`{name.id}` is none; there are {', '.join(known)}."
         )
-    value = _allowed(_literal(keyword.value), ranges[parameter])
-    if value is None:
-        action = f"Correct {parameter}={ast.unparse(keyword.value)}."
-        raise WrongFormula(f"{parameter}={ranges[parameter].told()} for {name}", action)
-    return {parameter: value}
+        raise WrongFormula(f"a known {what}", action)
+    ranges = known[name.id]
+    arguments: list[tuple[str, ast.expr]] = []
+    if isinstance(node, ast.Call):
+        if len(node.args) > (len(ranges) if what == "operation" else 0):
+            raise WrongFormula(f"parameters of {name.id} by name (it has {', '.join(ranges) or 'none'}),")
+        arguments = [
+            *zip(ranges, node.args, strict=False),
+            *((str(keyword.arg), keyword.value) for keyword in node.keywords),
+        ]
+    parameters: dict[str, Value] = {}
+    for parameter, argument in arguments:
+        if parameter not in ranges or parameter in parameters:
+            close = difflib.get_close_matches(parameter, ranges, n=1, cutoff=0.6)
+            raise WrongFormula(
+                f"each parameter of {name.id} once (it has {', '.join(ranges) or 'none'}),",
+                f"Did you mean `{close[0]}`?" if close else f"Remove {parameter}.",
+            )
+        value = ranges[parameter].allowed(_literal(argument))
+        if value is None:
+            action = f"Correct {parameter}={ast.unparse(argument)}."
+            raise WrongFormula(f"{parameter}={ranges[parameter]} for {name.id}", action)
+        parameters[parameter] = value
+    return FormulaTerm(name.id, parameters)
 
 
 def _literal(node: ast.expr) -> Value | None:
-    """A number, or a name as a text; None for anything else."""
+    """A number, or a text with or without quotes; None for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None
-    return value if type(value) in (int, float) else None
-
-
-def _allowed(value: Value | None, allowed: Range) -> Value | None:
-    if allowed.words:
-        return value if value in allowed.words else None
-    if not isinstance(value, int | float) or (isinstance(allowed.default, int) and isinstance(value, float)):
-        return None
-    return type(allowed.default)(value) if allowed.low <= value <= allowed.high else None  # type: ignore[arg-type]
-
-
-def _meant(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    if close:
-        return f"Did you mean `{close[0]}`?"
-    return otherwise or f"`{name}` is none; there are {', '.join(known)}."
+    return value if type(value) in (int, float, str) else None

@@ -30,11 +30,9 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
     living = _living(before, after)
     last = min(known.values(), key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
     lives = last.rank in living
-    alike = [sign for sign in after if sign.marks == last.marks and (sign.rank in living) == lives]
-    return Hang(
-        rank=None if len(alike) > 1 else last.rank, host=last.host if len(alike) == 1 else "",
-        phase=last.phase, epoch=last.epoch, step=last.step, seconds=seconds, lives=lives,
-    )  # fmt: skip
+    alike = sum(sign.marks == last.marks and (sign.rank in living) == lives for sign in after)
+    hang = _at(last, seconds, lives=lives)
+    return hang if alike == 1 else hang.model_copy(update={"rank": None, "host": ""})
 
 
 def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float) -> Hang | None:
@@ -49,11 +47,13 @@ def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float)
     stopped = [sign for sign in after if sign.rank not in living]
     if not stopped:
         return None
-    last = min(stopped, key=lambda sign: (sign.marks, sign.rank))
-    return Hang(
-        rank=last.rank, host=last.host, phase=last.phase, epoch=last.epoch, step=last.step,
-        seconds=seconds, lives=False,
-    )  # fmt: skip
+    return _at(min(stopped, key=lambda sign: (sign.marks, sign.rank)), seconds, lives=False)
+
+
+def _at(sign: Sign, seconds: float, *, lives: bool) -> Hang:
+    """That this rank hangs where its last sign was."""
+    place = sign.model_dump(include={"rank", "host", "phase", "epoch", "step"})
+    return Hang(**place, seconds=seconds, lives=lives)
 
 
 def _living(before: Sequence[Sign], after: Sequence[Sign]) -> set[int]:

@@ -1,26 +1,21 @@
 """Where each key and list item of a TOML text stands, since `tomllib` does not say; and how that is named."""
 
-import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_SPACE = re.compile(r"[ \t]*")
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}'
-    r"|'''.*?'{3,5}"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'",
-    re.DOTALL,
-)
-_SCALAR = re.compile(r"[^,\]}#\r\n]+")
+LONGEST = 500
+"""Lines of a statement that is read; what follows a longer one has no line in messages."""
 
 
-def line_numbers(text: str) -> dict[Path, int]:
+def line_numbers(text: str) -> dict[KeyPath, int]:
     """Line (from 1) of every table, key and list item of `text`, by its path from the root.
+
+    A statement is the shortest run of lines that is TOML by itself, and an item stands on the first line with
+    which, once the brackets are closed, it is in its list.
 
     Args:
         text: TOML that `tomllib` has accepted; nothing is checked again here.
@@ -28,127 +23,87 @@ def line_numbers(text: str) -> dict[Path, int]:
     Returns:
         `{("sweep",): 3, ("sweep", "workers"): 4, ("sweep", "workers", 0): 4, ...}`.
     """
-    return _Scanner(text).scan()
-
-
-class _Scanner:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.counted = (0, 1)
-        self.lines: dict[Path, int] = {}
-        self.tables: dict[Path, int] = {}
-
-    def scan(self) -> dict[Path, int]:
-        table: Path = ()
-        self._skip(_BLANK)
-        while self.at < len(self.text):
-            if self.text[self.at] == "[":
-                table = self._header()
-            else:
-                self._pair(table)
-            self._skip(_BLANK)
-        return self.lines
-
-    def _header(self) -> Path:
-        line, array = self._line(), self.text.startswith("[[", self.at)
-        self.at += 2 if array else 1
-        path: Path = ()
-        keys = self._key()
-        for number, key in enumerate(keys):
-            path += (key,)
-            self.lines.setdefault(path, line)
-            if array and number == len(keys) - 1:
-                self.tables[path] = self.tables.get(path, -1) + 1
-            if path in self.tables:
-                path += (self.tables[path],)
-                self.lines.setdefault(path, line)
-        self.at += 2 if array else 1
-        return path
-
-    def _pair(self, table: Path) -> None:
-        line, path = self._line(), table
-        for key in self._key():
-            path += (key,)
-            self.lines.setdefault(path, line)
-        self.at += 1
-        self._skip(_SPACE)
-        self._value(path)
-
-    def _key(self) -> list[str]:
-        """A dotted key; afterwards the scanner stands behind it and its spaces."""
-        keys = []
-        while True:
-            self._skip(_SPACE)
-            if self.text[self.at] in "\"'":
-                quoted = self._take(_STRING)
-                keys.append(str(tomllib.loads(f"key = {quoted}")["key"]))
-            else:
-                keys.append(self._take(_BARE))
-            self._skip(_SPACE)
-            if self.at >= len(self.text) or self.text[self.at] != ".":
-                return keys
-            self.at += 1
-
-    def _value(self, path: Path) -> None:
-        first = self.text[self.at]
-        if first in "\"'":
-            self._take(_STRING)
-        elif first == "[":
-            self._items(path)
-        elif first == "{":
-            self._inline(path)
+    rows = text.replace("\r\n", "\n").split("\n")
+    lines: dict[KeyPath, int] = {}
+    tables: dict[KeyPath, int] = {}  # index of the last table of each array of tables
+    table: KeyPath = ()
+    start = 0
+    while start < len(rows):
+        content, end = _statement(rows, start)
+        if content is None:
+            break
+        if rows[start].lstrip().startswith("["):
+            table = _header(content, start + 1, lines, tables)
         else:
-            self._take(_SCALAR)
+            _record(content, table, start + 1, lines, _item_lines(rows[start:end], start + 1))
+        start = end
+    return lines
 
-    def _items(self, path: Path) -> None:
-        self.at += 1
-        index = 0
-        self._skip(_BLANK)
-        while self.text[self.at] != "]":
-            if self.text[self.at] == ",":
-                self.at += 1
-            else:
-                self.lines[(*path, index)] = self._line()
-                self._value((*path, index))
-                index += 1
-            self._skip(_BLANK)
-        self.at += 1
 
-    def _inline(self, path: Path) -> None:
-        self.at += 1
-        self._skip(_BLANK)
-        while self.text[self.at] != "}":
-            if self.text[self.at] == ",":
-                self.at += 1
-            else:
-                self._pair(path)
-            self._skip(_BLANK)
-        self.at += 1
+def _statement(rows: Sequence[str], start: int) -> tuple[dict[str, Any] | None, int]:
+    """What the statement that begins on this row says, and the row after it."""
+    for end in range(start + 1, min(start + LONGEST, len(rows)) + 1):
+        try:
+            return tomllib.loads("\n".join(rows[start:end])), end
+        except ValueError:
+            continue
+    return None, start
 
-    def _line(self) -> int:
-        start, line = self.counted
-        self.counted = (self.at, line + self.text.count("\n", start, self.at))
-        return self.counted[1]
 
-    def _take(self, pattern: re.Pattern[str]) -> str:
-        match = pattern.match(self.text, self.at)
-        assert match is not None, f"not TOML at {self.text[self.at : self.at + 20]!r}"
-        self.at = match.end()
-        return match.group()
+def _header(
+    content: dict[str, Any], line: int, lines: dict[KeyPath, int], tables: dict[KeyPath, int]
+) -> KeyPath:
+    """Note `[a.b]` or `[[a.b]]`; returns the path of the table that it opens."""
+    path: KeyPath = ()
+    inner: Any = content
+    while isinstance(inner, dict) and inner:
+        ((key, inner),) = inner.items()
+        path += (key,)
+        lines.setdefault(path, line)
+        if isinstance(inner, list):
+            tables[path] = tables.get(path, -1) + 1
+        if path in tables:
+            path += (tables[path],)
+            lines.setdefault(path, line)
+    return path
 
-    def _skip(self, pattern: re.Pattern[str]) -> None:
-        match = pattern.match(self.text, self.at)
-        assert match is not None
-        self.at = match.end()
+
+def _record(
+    value: Any, path: KeyPath, line: int, lines: dict[KeyPath, int], items: Sequence[int] = ()
+) -> None:
+    """Note what is in a value; `items` are the lines of the items of the first list in it."""
+    if path:
+        lines.setdefault(path, line)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _record(inner, (*path, key), line, lines, items)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _record(inner, (*path, index), items[index] if index < len(items) else line, lines)
+
+
+def _item_lines(rows: Sequence[str], first: int) -> list[int]:
+    """Lines of the items of the list that a statement of several rows assigns; none of any other."""
+    starts: list[int] = []
+    for number in range(1, len(rows) + 1 if len(rows) > 1 else 1):
+        for closing in ("", "\n]", "\n]]", "\n]]]"):
+            try:
+                value: Any = tomllib.loads("\n".join(rows[:number]) + closing)
+            except ValueError:
+                continue
+            while isinstance(value, dict) and len(value) == 1:
+                (value,) = value.values()
+            starts += [first + number - 1] * ((len(value) if isinstance(value, list) else 0) - len(starts))
+            break
+    return starts
 
 
 @dataclass(frozen=True)
-class Place:
+class KeyLines:
     """File and lines of a study's keys; empty for a study that was not read from a file.
 
     `lines` goes by dotted name, an item of a list with its index: "train.epochs", "sweep.workers[2]".
-    All places compare equal: where a setting was written makes no other study.
+    All compare equal: where a setting was written makes no other study.
     """
 
     file: str = field(default="", compare=False)

@@ -47,8 +47,6 @@ _LOSSES = """
     mean_squared_logarithmic_error msle root_mean_squared_error rmse
     false_positives false_negatives perplexity
 """
-NEUTRAL = ("Mean", "MeanMetricWrapper", "Metric", "Sum")
-"""Keras's own that take any direction, being made of whatever they are given."""
 
 
 def _squeezed(name: str) -> str:

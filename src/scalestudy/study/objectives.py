@@ -5,7 +5,7 @@ What they compute is in `tasks/`; here is what can be checked before any framewo
 
 from collections.abc import Iterable, Sequence
 
-from scalestudy.study.formula import Range, Term, WrongFormula, parsed_call, parsed_sum
+from scalestudy.study.formula import FormulaTerm, Range, WrongFormula, parsed_call, parsed_sum
 from scalestudy.util.errors import UserError
 
 _SMOOTH = Range(1.0)
@@ -50,7 +50,7 @@ MATRICES = ("confusion_matrix",)
 """Those that are no number, and no quality."""
 
 
-def loss_terms(text: str) -> tuple[Term, ...]:
+def loss_terms(text: str) -> tuple[FormulaTerm, ...]:
     """The losses that a sum is made of.
 
     Raises:
@@ -59,7 +59,7 @@ def loss_terms(text: str) -> tuple[Term, ...]:
     return parsed_sum(text, LOSSES, "loss")
 
 
-def metric_term(text: str) -> Term:
+def metric_term(text: str) -> FormulaTerm:
     """The metric that a text asks for.
 
     Raises:
@@ -71,7 +71,7 @@ def metric_term(text: str) -> Term:
     return term
 
 
-def metric_key(term: Term) -> str:
+def metric_key(term: FormulaTerm) -> str:
     """Its name in results: `f1`, `f1_micro`, `top_k_3`, with the parameters that are not the default."""
     ranges = METRICS[term.name]
     given = [value for name, value in term.parameters.items() if value != ranges[name].default]
@@ -80,7 +80,7 @@ def metric_key(term: Term) -> str:
     )
 
 
-def refuse_of_masks(terms: Iterable[Term], kind: str, where: str = "") -> None:
+def refuse_of_masks(terms: Iterable[FormulaTerm], kind: str, where: str = "") -> None:
     """Refuse metrics of masks for data of another kind; `where` they stand is part of the message.
 
     Raises:
@@ -95,7 +95,7 @@ def refuse_of_masks(terms: Iterable[Term], kind: str, where: str = "") -> None:
         )
 
 
-def refuse_unweighted(terms: Iterable[Term], where: str = "") -> None:
+def refuse_unweighted(terms: Iterable[FormulaTerm], where: str = "") -> None:
     """Refuse a sum of losses of which none takes class weights, which are asked for.
 
     Raises:
@@ -103,7 +103,7 @@ def refuse_unweighted(terms: Iterable[Term], where: str = "") -> None:
     """
     terms = list(terms)
     if not any(term.name in WEIGHTED for term in terms):
-        raise unweighted(" + ".join(term.written() for term in terms), where)
+        raise unweighted(" + ".join(str(term) for term in terms), where)
 
 
 def unweighted(loss: str, where: str = "") -> UserError:

@@ -9,13 +9,21 @@ from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
 from scalestudy.study.file import Study, read_text, toml_table
-from scalestudy.study.lines import Place, line_numbers
+from scalestudy.study.lines import KeyLines, KeyPath, line_numbers
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.strategies import swept_names, traits
-from scalestudy.study.variables import PLAIN, UndefinedVariable, expanded, is_plain
 from scalestudy.util.errors import UserError
 
 _INIT = "`scalestudy init` shows every key with its default."
+
+
+def load_study(path: str | Path) -> Study:
+    """Read a study file.
+
+    Raises:
+        UserError: Naming the file and the line, for anything that is not right in it.
+    """
+    return parse_study(read_text(Path(path)), Path(path))
 
 
 def parse_study(text: str, path: Path) -> Study:
@@ -29,7 +37,7 @@ def parse_study(text: str, path: Path) -> Study:
         UserError: Naming the file and the line.
     """
     table = toml_table(text, path.name)
-    place = Place(path.name, {_dotted(at): line for at, line in line_numbers(text).items()})
+    place = KeyLines(path.name, {_dotted(key): line for key, line in line_numbers(text).items()})
     return _Parser(path, place).study(table)
 
 
@@ -39,11 +47,11 @@ def study_of(table: dict[str, Any], path: Path) -> Study:
     Raises:
         UserError: For anything that is not right in it.
     """
-    return _Parser(path, Place()).study(table)
+    return _Parser(path, KeyLines()).study(table)
 
 
 class _Parser:
-    def __init__(self, path: Path, place: Place) -> None:
+    def __init__(self, path: Path, place: KeyLines) -> None:
         self.path = path
         self.place = place
 
@@ -53,29 +61,35 @@ class _Parser:
                 self._unknown(key, key, "", keys.TOP_KEYS)
         sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
         sweep = self._sweep(self._table(table, "sweep"))
-        self._one_warmup(sections["train"])
-        engine = self._engine(table)
-        own = {
-            "name": self._name(table), "task": self._task(table), "engine": engine,
+        if sections["train"].get("warmup_steps") and sections["train"].get("warmup_epochs"):
+            expected, at = "one of train.warmup_steps and train.warmup_epochs", "train.warmup_epochs"
+            self._wrong(expected, "both", at, "Remove one of the two.", literal=True)
+        engine = self._engine(table) if "engine" in table or "strategy" not in sweep else None
+        sweep.setdefault("strategy", [engine_traits(engine or DEFAULT).default_strategy])
+        for strategy in sweep["strategy"]:
+            if engine is not None and traits(strategy).engine != engine:
+                ours = ", ".join(name for name in swept_names() if traits(name).engine == engine)
+                action = f'Take one of these, write engine = "{traits(strategy).engine}", or remove engine.'
+                self._wrong(f"strategies of the engine {engine}: {ours}", strategy, "sweep.strategy", action)
+        top = {
+            "name": self._name(table), "task": self._task(table),
+            "engine": engine or traits(sweep["strategy"][0]).engine,
             "quality_margin": self._margin(table),
         }  # fmt: skip
-        sweep.setdefault("strategy", [engine_traits(engine).default_strategy])
-        self._of_one_engine(engine, sweep["strategy"])
-        study = Study.model_validate({**own, "sweep": sweep, **sections})
-        return study.placed(self.place)
+        return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place)
 
     def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
-        found = table.get(name, {})
-        if not isinstance(found, dict):
-            self._wrong(
-                f"a section [{name}]", found, name, f"Write [{name}] on a line of its own, its keys below."
-            )
-        return found
+        section = table.get(name, {})
+        if not isinstance(section, dict):
+            action = f"Write [{name}] on a line of its own, its keys below."
+            self._wrong(f"a section [{name}]", section, name, action)
+        return section
 
     def _section(self, section: str, table: dict[str, Any]) -> dict[str, Any]:
+        known = tuple(keys.SECTIONS[section].model_fields)
         for key in table:
-            if key not in keys.SECTIONS[section].model_fields:
-                self._unknown(key, f"{section}.{key}", section, tuple(keys.SECTIONS[section].model_fields))
+            if key not in known:
+                self._unknown(key, f"{section}.{key}", section, known)
         return {
             key: self._value(f"{section}.{key}", value, f"{section}.{key}") for key, value in table.items()
         }
@@ -83,106 +97,86 @@ class _Parser:
     def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
         own: dict[str, Any] = {}
         other: dict[str, list[Any]] = {}
-        lines: dict[str, int] = {}
+        written_at: dict[str, str] = {}
         for written, given in _flattened(table):
             at = f"sweep.{written}"
             if written in keys.SWEEP_KEYS:
-                own[written] = self._list(written, given, at)
+                own[written] = self._list(at, given, at)
                 continue
             name = keys.full_name(written)
             if name is None:
-                known = (
-                    *keys.SWEEP_KEYS,
-                    *(key for model in keys.SECTIONS.values() for key in model.model_fields),
-                )
-                self._unknown(written, at, "sweep", known)
+                inner = [key for model in keys.SECTIONS.values() for key in model.model_fields]
+                self._unknown(written, at, "sweep", (*keys.SWEEP_KEYS, *inner))
             if name in other:
                 self._wrong(f"{name} once in [sweep]", "it twice", at, "Keep one of the two.", literal=True)
             other[name] = self._list(name, given, at)
-            if at in self.place.lines:
-                lines[f"sweep.{name}"] = self.place.lines[at]
-        self.place.lines.update(lines)
+            written_at[name] = at
+        lines = self.place.lines
+        lines |= {f"sweep.{name}": lines[at] for name, at in written_at.items() if at in lines}
         return {**own, "other": other}
 
     def _list(self, name: str, given: Any, at: str) -> list[Any]:
-        values = given if isinstance(given, list) and not self._is_value(name, given) else [given]
+        values = given if isinstance(given, list) and not _is_value(name, given) else [given]
+        label = name.removeprefix("sweep.")
         if not values:
-            self._wrong(
-                f"at least one value for {name} in [sweep]", [], at, "Give it values, or remove the key."
-            )
+            action = "Give it values, or remove the key."
+            self._wrong(f"at least one value for {label} in [sweep]", [], at, action)
         seen: list[Any] = []
         for index, value in enumerate(values):
             item = f"{at}[{index}]"
             valid = self._value(name, value, item if item in self.place.lines else at)
             if valid in seen:
-                self._wrong(f"each value of {name} once", value, item, "Remove the repeated value.")
+                self._wrong(f"each value of {label} once", value, item, "Remove the repeated value.")
             seen.append(valid)
         return seen
 
-    def _is_value(self, name: str, given: Any) -> bool:
-        """Whether a list is itself one value of the key, as a pair is for image_size."""
-        if name in keys.SWEEP_KEYS:
-            return False
-        try:
-            keys.checked(name, given)
-        except keys.WrongValue:
-            return False
-        return True
-
     def _value(self, name: str, value: Any, at: str) -> Any:
-        value = self._expanded(value, name, at)
+        label = name.removeprefix("sweep.")
+        value = self._expanded(value, label, at)
         if name == "train.weights" and isinstance(value, str) and value not in ("imagenet", "none"):
             value = str((self.path.absolute().parent / Path(value).expanduser()).resolve())
         try:
-            return keys.checked_sweep(name, value) if name in keys.SWEEP_KEYS else keys.checked(name, value)
+            return keys.checked(name, value)
         except keys.WrongValue as wrong:
-            self._wrong(f"{wrong} for {name}", value, at, wrong.action or _repair(name, value))
+            self._wrong(f"{wrong} for {label}", value, at, wrong.action or _repair(name, value))
 
     def _expanded(self, value: Any, name: str, at: str) -> Any:
         if isinstance(value, list):
             return [self._expanded(item, name, at) for item in value]
         if not isinstance(value, str):
             return value
-        if not is_plain(value):
-            self._wrong(f"{PLAIN} for {name}", value, at, "Correct the text.")
+        if not keys.is_plain(value):
+            self._wrong(f"{keys.PLAIN} for {name}", value, at, "Correct the text.")
         try:
-            return expanded(value)
-        except UndefinedVariable as undefined:
+            return keys.expanded(value)
+        except keys.UndefinedVariable as undefined:
+            expected = f"the environment variable {undefined}, which {name} uses, to be set"
             action = f"Run `export {undefined}=...` first, or write the value itself ($$ for a plain $)."
-            self._wrong(
-                f"the environment variable {undefined}, which {name} uses, to be set", value, at, action
-            )
+            self._wrong(expected, value, at, action)
 
     def _name(self, table: dict[str, Any]) -> str:
         name = self._expanded(table.get("name", self.path.stem), "name", "name")
         if not isinstance(name, str) or not re.fullmatch(r"[^\W_][\w .,+=@-]{0,99}", name):
-            self._wrong(
-                "a name that can name a folder (letters, digits and .,+=@-, a letter or digit first)",
-                name,
-                "name",
-                'Write name = "my-study".',
-            )
+            expected = "a name that can name a folder (letters, digits and .,+=@-, a letter or digit first)"
+            self._wrong(expected, name, "name", 'Write name = "my-study".')
         return name
 
     def _task(self, table: dict[str, Any]) -> str:
-        names = ", ".join(f'"{name}"' for name in TASKS.names()) + f', "{PREFIX}MODEL"'
         if "task" not in table:
-            self._wrong(
-                "a task at the top of the file", "none", "task", 'Write task = "unet" first.', literal=True
-            )
+            action = 'Write task = "unet" first.'
+            self._wrong("a task at the top of the file", "none", "task", action, literal=True)
         task = self._expanded(table["task"], "task", "task")
-        if not isinstance(task, str):
-            self._wrong(
-                f"{names} or the path of a Python file for task", task, "task", 'Write task = "unet".'
-            )
-        if task in TASKS:
+        if isinstance(task, str) and task in TASKS:
             return task
-        if is_application(task):
-            self._application(task)
+        if isinstance(task, str) and is_application(task):
+            name, known = task.removeprefix(PREFIX), applications()
+            if known and name not in known:
+                action = _did_you_mean(name, known, f"There are {', '.join(known)}.", PREFIX)
+                self._wrong(f"a model of keras.applications after {PREFIX}", name, "task", action)
             return task
-        if not task.endswith(".py"):
-            close = keys.suggestion(task, TASKS.names())
-            action = f'Did you mean "{close}"?' if close else "Name a task, or a file ending in .py."
+        if not isinstance(task, str) or not task.endswith(".py"):
+            names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}MODEL"])
+            action = _did_you_mean(task, TASKS.names(), "Name a task, or a file ending in .py.")
             self._wrong(f"{names} or the path of a Python file for task", task, "task", action)
         file = (self.path.absolute().parent / task).resolve()
         if not file.is_file():
@@ -190,49 +184,20 @@ class _Parser:
             self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
         return str(file)
 
-    def _application(self, task: str) -> None:
-        name, known = task.removeprefix(PREFIX), applications()
-        if known and name not in known:
-            close = keys.suggestion(name, known)
-            action = f'Did you mean "{PREFIX}{close}"?' if close else f"There are {', '.join(known)}."
-            self._wrong(f"a model of keras.applications after {PREFIX}", name, "task", action)
-
     def _engine(self, table: dict[str, Any]) -> str:
         engine = self._expanded(table.get("engine", DEFAULT), "engine", "engine")
-        names = engine_names()
-        if engine not in names:
-            expected = " or ".join(f'"{name}"' for name in names)
+        if engine not in engine_names():
+            expected = " or ".join(f'"{name}"' for name in engine_names())
             self._wrong(f"{expected} for engine", engine, "engine", f'Write engine = "{DEFAULT}".')
         return str(engine)
 
-    def _of_one_engine(self, engine: str, strategies: list[str]) -> None:
-        for strategy in strategies:
-            if traits(strategy).engine != engine:
-                ours = ", ".join(name for name in swept_names() if traits(name).engine == engine)
-                self._wrong(
-                    f"strategies of the engine {engine}: {ours}", strategy, "sweep.strategy",
-                    f'Take one of these, or write engine = "{traits(strategy).engine}".',
-                )  # fmt: skip
-
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
         key = "quality_margin"
-        if key not in table:
-            return None
         try:
-            return QualityMargin.parse(table[key])
+            return QualityMargin.parse(table[key]) if key in table else None
         except ValueError as error:
             action = 'Write quality_margin = 0.01, or quality_margin = "2 %".'
             self._wrong(f"{error} for {key}", table[key], key, action)
-
-    def _one_warmup(self, train: dict[str, Any]) -> None:
-        if train.get("warmup_steps") and train.get("warmup_epochs"):
-            self._wrong(
-                "one of train.warmup_steps and train.warmup_epochs",
-                "both",
-                "train.warmup_epochs",
-                "Remove one of the two.",
-                literal=True,
-            )
 
     def _unknown(self, key: str, at: str, section: str, known: tuple[str, ...]) -> NoReturn:
         inside = f"[{section}]" if section else "the top of the file"
@@ -245,11 +210,8 @@ class _Parser:
         raise UserError(expected, f"{seen}{self.place.of(at, at.partition('[')[0])}", action)
 
 
-def _dotted(at: tuple[str | int, ...]) -> str:
-    text = ""
-    for part in at:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text
+def _dotted(path: KeyPath) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -258,6 +220,20 @@ def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield from _flattened(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
+
+
+def _is_value(name: str, given: Any) -> bool:
+    """Whether a list is itself one value of the key, as a pair is for image_size."""
+    try:
+        keys.checked(name, given)
+    except keys.WrongValue:
+        return False
+    return True
+
+
+def _did_you_mean(word: Any, known: tuple[str, ...] | list[str], otherwise: str, prefix: str = "") -> str:
+    close = keys.suggestion(word, known) if isinstance(word, str) else None
+    return f'Did you mean "{prefix}{close}"?' if close else otherwise
 
 
 def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
@@ -271,7 +247,7 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
     close = keys.suggestion(key.rpartition(".")[2] if section == "sweep" else key, known)
     if close:
         return f"Did you mean `{close}`?"
-    for name, model in {**keys.SECTIONS}.items():
+    for name, model in keys.SECTIONS.items():
         close = keys.suggestion(key, model.model_fields)
         if close:
             return f"Did you mean `{close}` in [{name}]?"
@@ -280,22 +256,8 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
 
 def _repair(name: str, value: Any) -> str:
     words = keys.choices(name)
-    close = keys.suggestion(value, words) if isinstance(value, str) else None
-    if close:
-        return f'Did you mean "{close}"?'
     if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
         return f"Write {value} without quotes."
-    takes_list = name not in keys.SWEEP_KEYS and "a list" in keys.described(name)
-    if isinstance(value, list) and name not in keys.SWEEP_KEYS and not takes_list:
+    if isinstance(value, list) and not name.startswith("sweep.") and "a list" not in keys.described(name):
         return f"Give one value; to try several, write {name} under [sweep]."
-    return f"Correct the value. {_INIT}"
-
-
-def load_study(path: str | Path) -> Study:
-    """Read a study file.
-
-    Raises:
-        UserError: Naming the file and the line, for anything that is not right in it.
-    """
-    path = Path(path)
-    return parse_study(read_text(path), path)
+    return _did_you_mean(value, words, f"Correct the value. {_INIT}")

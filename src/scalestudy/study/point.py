@@ -12,9 +12,9 @@ from scalestudy.study.settings import (
     ResolvedData,
     ResolvedLaunch,
     ResolvedTrain,
-    Section,
     Seed,
     Strategy,
+    StrictModel,
     Workers,
 )
 from scalestudy.study.strategies import Traits, traits
@@ -25,7 +25,7 @@ _WITHOUT_EFFECT = {"data": {"cache"}}
 """Settings that cannot change a result."""
 
 
-class Terms(Section):
+class Terms(StrictModel):
     """What a point runs under: it decides how fast it is, not what it computes."""
 
     implementation: Implementation
@@ -39,7 +39,7 @@ class Terms(Section):
         return self.model_dump(mode="json", exclude={"launch": {"silent_after"}})
 
 
-class Files(Section):
+class PointFiles(StrictModel):
     """Where the data of a run lie."""
 
     prepared: str
@@ -50,7 +50,7 @@ class Files(Section):
     """`train.class_weights` as numbers, one a class: "balanced" is known once the split is."""
 
 
-class Turn(Section):
+class Turn(StrictModel):
     """When a run is taken among those of its study."""
 
     order: Order
@@ -58,7 +58,7 @@ class Turn(Section):
     """Counted from 0, as the study was when the run was started."""
 
 
-class Point(Section):
+class Point(StrictModel):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
     schema_version: Literal[1] = POINT_SCHEMA
@@ -77,7 +77,7 @@ class Point(Section):
     data: ResolvedData
     train: ResolvedTrain
     terms: Terms
-    files: Files | None = None
+    files: PointFiles | None = None
     """Filled in when the run is started; None for a point that is only planned."""
     turn: Turn | None = None
     """As `files`."""
@@ -109,8 +109,8 @@ class Point(Section):
 
     def identity(self) -> dict[str, Any]:
         """What makes it this point, as JSON values: equal ones compute the same."""
-        told = {"name", "study", "schema_version", "swept", "terms", "files", "turn"}
-        values = self.model_dump(mode="json", exclude=told)
+        outside = {"name", "study", "schema_version", "swept", "terms", "files", "turn"}
+        values = self.model_dump(mode="json", exclude=outside)
         for section, keys in _WITHOUT_EFFECT.items():
             values[section] = {key: value for key, value in values[section].items() if key not in keys}
         return values
@@ -132,10 +132,10 @@ class Point(Section):
         self, prepared: str, split: str, class_weights: tuple[float, ...] | None = None
     ) -> "Point":
         """The point with its data."""
-        files = Files(prepared=prepared, split=split, class_weights=class_weights)
+        files = PointFiles(prepared=prepared, split=split, class_weights=class_weights)
         return self.model_copy(update={"files": files})
 
-    def needed_files(self) -> Files:
+    def needed_files(self) -> PointFiles:
         """Where its data lie.
 
         Raises:

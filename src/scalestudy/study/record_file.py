@@ -1,13 +1,17 @@
-"""JSON records: written atomically; reading one raises nothing, whatever lies in its place."""
+"""JSON records, written atomically and read without an error whatever lies there; checksums of files."""
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from scalestudy.util.files import contents, write_atomically
+from scalestudy.util.files import contents, open_regular, write_atomically
 
+CHECKSUMS = "SHA256SUMS"
+"""Checksums of a finished run's files, which `sha256sum --check` reads too."""
 Word = Literal["sound", "missing", "corrupt"]
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -65,3 +69,39 @@ def first_error(error: ValidationError) -> str:
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def write_checksums(folder: Path, names: Iterable[str]) -> None:
+    """Write the checksums of these files of a folder, by their relative names.
+
+    Raises:
+        OSError: A file cannot be read, or the checksums cannot be written.
+    """
+    lines = [f"{file_checksum(folder / name)}  {name}\n" for name in sorted(names)]
+    write_atomically(folder / CHECKSUMS, "".join(lines))
+
+
+def read_checksums(folder: Path) -> dict[str, str]:
+    """The checksums that `write_checksums` wrote, by file name.
+
+    Raises:
+        OSError: They cannot be read.
+        ValueError: They are damaged.
+    """
+    checksums = {}
+    for number, line in enumerate(contents(folder / CHECKSUMS).decode().splitlines(), start=1):
+        checksum, separator, name = line.partition("  ")
+        if not separator or len(checksum) != 64:
+            raise ValueError(f"line {number} holds no checksum")
+        checksums[name] = checksum
+    return checksums
+
+
+def file_checksum(file: Path) -> str:
+    """SHA-256 of a regular file, in hexadecimal digits.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with open_regular(file, most=2**63) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

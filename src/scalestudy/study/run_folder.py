@@ -6,19 +6,25 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from scalestudy.study.checksums import write_checksums
 from scalestudy.study.engines import DEFAULT, REGISTRY, engine_traits
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.launcher_process import LauncherProcess, is_alive, is_recent, this_process
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
-from scalestudy.study.record_file import StoredRecord, parse_record, read_record, write_record
+from scalestudy.study.record_file import (
+    StoredRecord,
+    parse_record,
+    read_record,
+    write_checksums,
+    write_record,
+)
 from scalestudy.study.records import (
     Cause,
     EpochRecord,
@@ -54,6 +60,33 @@ DECIDING: dict[str, type[BaseModel]] = {
 """Records without which nobody can say whether a run is to be started again."""
 
 
+def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecord | None]":
+    return lambda run: read_record(run.path / name, kind).record
+
+
+def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
+    """Of each rank that has written one, by rank."""
+
+    def read(run: "RunFolder") -> list[RankedRecord]:
+        try:
+            names = [name for name in os.listdir(run.path / folder) if name.endswith(".json")]
+        except OSError:
+            return []
+        stored = (read_record(run.path / folder / name, kind).record for name in names if name[0].isdigit())
+        return sorted((record for record in stored if record), key=lambda record: record.rank)
+
+    return read
+
+
+def _writer(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder, AnyRecord], None]":
+    """`{rank}` in the name is that of the record."""
+
+    def write(run: "RunFolder", record: AnyRecord) -> None:
+        run.write(name.format(rank=getattr(record, "rank", "")), record)
+
+    return write
+
+
 class RunFolder:
     """One execution of a point: `points/NAME/run-K`.
 
@@ -65,6 +98,47 @@ class RunFolder:
         submission: Of the job that writes, where a queue has started it: once the folder is another job's,
             or is gone, writers raise RunError.
     """
+
+    result = _reader("result.json", Result)
+    """The result; its presence means that the run is done."""
+    progress = _reader("progress.json", Progress)
+    """Where the run is."""
+    launcher_process = _reader("launcher.json", LauncherProcess)
+    """The process that started the workers."""
+    hang = _reader("signs/hang.json", Hang)
+    """Why a watchdog has ended the run."""
+    model_record = _reader("model.json", ModelRecord)
+    """What the models of the run are of; None before the run has begun."""
+    best_record = _reader("best.json", BestRecord)
+    """Of which epoch `best` is; None where none is kept."""
+    gallery_record = _reader("gallery.json", GalleryRecord)
+    """A few validation samples with their prediction, as the run has left them when it ended."""
+    causes = _rank_reader("causes", Cause)
+    """How ranks ended before their work was done, by rank."""
+    ranks = _rank_reader("ranks", RankRecord)
+    """Environments of the ranks, by rank."""
+    steps = _rank_reader("steps", StepRecord)
+    """How long the steps of the ranks took, by rank."""
+    signs = _rank_reader("signs", Sign)
+    """The last sign of life of each rank that gave one, by rank."""
+    write_result = _writer("result.json", Result)
+    """Declare the run done."""
+    write_failure = _writer("failure.json", Failure)
+    """Declare the run failed."""
+    write_hang = _writer("signs/hang.json", Hang)
+    """Say why a watchdog ends the run."""
+    write_job = _writer("job.json", JobRecord)
+    """Name the job that the run was given to."""
+    write_model_record = _writer("model.json", ModelRecord)
+    """Say what the models of the run are of."""
+    write_best_record = _writer("best.json", BestRecord)
+    """Say of which epoch `best` is."""
+    write_cause = _writer("causes/{rank}.json", Cause)
+    """Say how a rank ended, in the place of what was said of it before."""
+    write_rank = _writer("ranks/{rank}.json", RankRecord)
+    """Record the environment of a rank."""
+    write_steps = _writer("steps/{rank}.json", StepRecord)
+    """Record how long the steps of a rank took."""
 
     def __init__(self, path: str | Path, submission: str = "") -> None:
         self.path = path if isinstance(path, Path) else Path(path)
@@ -90,46 +164,30 @@ class RunFolder:
         Raises:
             UserError: If its file is missing or corrupt.
         """
-        found = read_record(self.path / "point.json", Point)
-        if found.record is None:
+        stored = read_record(self.path / "point.json", Point)
+        if stored.record is None:
             raise UserError(
                 f"the point of a run, in {self.path / 'point.json'}",
-                found.why or "no such file",
+                stored.why or "no such file",
                 remedy(self.path),
             )
-        return found.record
-
-    def result(self) -> Result | None:
-        """The result; its presence means that the run is done."""
-        return self._record("result.json", Result)
-
-    def progress(self) -> Progress | None:
-        """Where the run is."""
-        return self._record("progress.json", Progress)
+        return stored.record
 
     def failure(self) -> Failure | None:
         """Why the run failed; of a record that cannot be read, that it cannot."""
-        found = read_record(self.path / "failure.json", Failure)
-        if found.damaged:
+        stored = read_record(self.path / "failure.json", Failure)
+        if stored.damaged:
             return Failure(
-                rank=None, exit_code=None, reason=f"it failed, and its record is lost: {found.why}"
+                rank=None, exit_code=None, reason=f"it failed, and its record is lost: {stored.why}"
             )
-        return found.record
-
-    def causes(self) -> list[Cause]:
-        """How ranks ended before their work was done, by rank."""
-        return self._records_of_ranks("causes", Cause)
-
-    def launcher_process(self) -> LauncherProcess | None:
-        """The process that started the workers."""
-        return self._record("launcher.json", LauncherProcess)
+        return stored.record
 
     def job(self) -> JobRecord | None:
         """The job of a queue that the run was given to; None for a run of this machine.
 
         Its id is that of the job which has begun here, if one has: `began` holds its submission and its id.
         """
-        record = self._record("job.json", JobRecord)
+        record = read_record(self.path / "job.json", JobRecord).record
         if record is None or not record.submission:
             return record
         try:
@@ -143,7 +201,7 @@ class RunFolder:
         """Raise RunError if this folder was given to another job than the one that writes."""
         if not self._submission:
             return
-        record = self._record("job.json", JobRecord)
+        record = read_record(self.path / "job.json", JobRecord).record
         if record is None or record.submission != self._submission:
             raise RunError(
                 f"the folder of this job's own run (submission {self._submission})",
@@ -194,22 +252,6 @@ class RunFolder:
             if line
         ]
 
-    def ranks(self) -> list[RankRecord]:
-        """Environments of the ranks, by rank."""
-        return self._records_of_ranks("ranks", RankRecord)
-
-    def steps(self) -> list[StepRecord]:
-        """How long the steps of the ranks took, by rank."""
-        return self._records_of_ranks("steps", StepRecord)
-
-    def signs(self) -> list[Sign]:
-        """The last sign of life of each rank that gave one, by rank."""
-        return self._records_of_ranks("signs", Sign)
-
-    def hang(self) -> Hang | None:
-        """Why a watchdog has ended the run."""
-        return self._record("signs/hang.json", Hang)
-
     def log(self, rank: int) -> Path:
         """Log of a rank; its folder exists."""
         path = self.path / "logs" / f"rank-{rank}.log"
@@ -244,26 +286,6 @@ class RunFolder:
         """A few validation samples with their prediction."""
         return self.path / "gallery.json"
 
-    def model_record(self) -> ModelRecord | None:
-        """What the models of the run are of; None before the run has begun."""
-        return self._record("model.json", ModelRecord)
-
-    def best_record(self) -> BestRecord | None:
-        """Of which epoch `best` is; None where none is kept."""
-        return self._record("best.json", BestRecord)
-
-    def gallery_record(self) -> GalleryRecord | None:
-        """A few validation samples with their prediction, as the run has left them when it ended."""
-        return self._record("gallery.json", GalleryRecord)
-
-    def write_model_record(self, record: ModelRecord) -> None:
-        """Say what the models of the run are of."""
-        self._write("model.json", record)
-
-    def write_best_record(self, record: BestRecord) -> None:
-        """Say of which epoch `best` is."""
-        self._write("best.json", record)
-
     def forget_best(self) -> None:
         """Remove what a run has kept that starts anew."""
         for path in (self.path / "best.json", self.best):
@@ -294,10 +316,6 @@ class RunFolder:
         if process is None:
             return False
         return is_alive(process, progress.updated if progress else None)
-
-    def write_result(self, result: Result) -> None:
-        """Declare the run done."""
-        self._write("result.json", result)
 
     def write_checksums(self) -> None:
         """Write the checksums of a finished run's files; nothing of them changes from here on."""
@@ -334,15 +352,7 @@ class RunFolder:
 
     def write_progress(self, progress: Progress) -> None:
         """Replace the progress. A power cut may take it: a second later there is another."""
-        self._write("progress.json", progress, durable=False)
-
-    def write_failure(self, failure: Failure) -> None:
-        """Declare the run failed."""
-        self._write("failure.json", failure)
-
-    def write_cause(self, cause: Cause) -> None:
-        """Say how a rank ended, in the place of what was said of it before."""
-        self._write(f"causes/{cause.rank}.json", cause)
+        self.write("progress.json", progress, durable=False)
 
     def forget_cause(self, rank: int) -> None:
         """Take back what was said of a rank: it is at work (again)."""
@@ -353,18 +363,6 @@ class RunFolder:
         for cause in self.causes():
             self.forget_cause(cause.rank)
 
-    def write_job(self, job: JobRecord) -> None:
-        """Name the job that the run was given to."""
-        self._write("job.json", job)
-
-    def write_rank(self, rank: RankRecord) -> None:
-        """Record the environment of a rank."""
-        self._write(f"ranks/{rank.rank}.json", rank)
-
-    def write_steps(self, steps: StepRecord) -> None:
-        """Record how long the steps of a rank took."""
-        self._write(f"steps/{steps.rank}.json", steps)
-
     def write_sign(self, sign: Sign) -> None:
         """Replace the sign of life of a rank. It is not waited for until it is on the disk."""
         path = self.path / "signs" / f"{sign.rank}.json"
@@ -372,34 +370,24 @@ class RunFolder:
         with replacing(path, path.with_suffix(".new")) as file:
             file.write(sign.model_dump_json().encode() + b"\n")
 
-    def write_hang(self, hang: Hang) -> None:
-        """Say why a watchdog ends the run."""
-        self._write("signs/hang.json", hang)
-
     def forget_signs(self) -> None:
         """Remove the signs of processes that have ended, before others begin."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
 
     def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
         """Name the process that owns the workers: this one, unless another is given."""
-        self._write("launcher.json", process or this_process())
+        self.write("launcher.json", process or this_process())
 
-    def _write(self, name: str, record: Record, *, durable: bool = True) -> None:
+    def write(self, name: str, record: Record, *, durable: bool = True) -> None:
+        """Write a record of this run.
+
+        Raises:
+            RunError: If the folder has become another job's.
+        """
         self.refuse_other_job()
         if "/" in name:
             (self.path / name).parent.mkdir(exist_ok=True)
         write_record(self.path / name, record, durable=durable)
-
-    def _record(self, name: str, kind: type[AnyRecord]) -> AnyRecord | None:
-        return read_record(self.path / name, kind).record
-
-    def _records_of_ranks(self, folder: str, kind: type[RankedRecord]) -> list[RankedRecord]:
-        try:
-            names = [name for name in os.listdir(self.path / folder) if name.endswith(".json")]
-        except OSError:
-            return []
-        found = (self._record(f"{folder}/{name}", kind) for name in names if name[0].isdigit())
-        return sorted((record for record in found if record), key=lambda record: record.rank)
 
 
 def write_point(path: Path, point: Point) -> None:

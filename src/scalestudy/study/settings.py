@@ -44,7 +44,7 @@ class OneOf:
 
     def _known(self, name: str) -> str:
         if name not in self._names():
-            raise ValueError(f"one of {', '.join(self._names())}")
+            raise ValueError("one of " + ", ".join(f'"{known}"' for known in self._names()))
         return name
 
 
@@ -113,13 +113,13 @@ Pattern = Annotated[
 ]
 
 
-class Section(BaseModel):
+class StrictModel(BaseModel):
     """Base of all sections: unknown keys are errors, values never change after reading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class DataSettings(Section):
+class DataSettings(StrictModel):
     """What is read."""
 
     source: str | None = Field(default=None, examples=["path/to/data"])
@@ -198,7 +198,7 @@ class ResolvedData(DataSettings):
     source: str
 
 
-class TrainSettings(Section):
+class TrainSettings(StrictModel):
     """How it is trained. The task has defaults of its own for what is None here."""
 
     epochs: Epochs | None = None
@@ -284,7 +284,7 @@ class ResolvedTrain(TrainSettings):
     deterministic: bool = True
 
 
-class LaunchSettings(Section):
+class LaunchSettings(StrictModel):
     """Where it runs."""
 
     on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT

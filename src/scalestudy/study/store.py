@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from scalestudy.study.differences import refuse_other_study
+from scalestudy.study.expand import RunOrder
 from scalestudy.study.file import Study
-from scalestudy.study.order import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Record
@@ -25,6 +25,7 @@ from scalestudy.util.locks import Timeout, take
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 
 STUDY_SCHEMA: Literal[1] = 1
+_OTHER_FOLDER = "Name another folder with --out."
 
 
 class StudyRecord(Record):
@@ -75,21 +76,14 @@ class StudyFolder:
             UserError: If the folder holds something else, or was made by another study file.
         """
         path = Path(path)
-        digest = hashlib.sha256(study_text.encode()).hexdigest()
         existing = cls.check(path, study, points)
         order = order or (existing.order if existing else RunOrder.drawn_from(study_text))
+        digest = hashlib.sha256(study_text.encode()).hexdigest()
         record = StudyRecord(study=study, points=points, order=order, study_text=digest)
         try:
-            if existing is not None:
-                return existing._extended(record, study_text)
-            _create(path, record, study_text)
+            return existing._extended(record, study_text) if existing else _created(path, record, study_text)
         except OSError as error:
-            raise UserError(
-                "a folder for the results that can be written to",
-                f"{error.filename or path}: {error.strerror}",
-                "Name another folder with --out.",
-            ) from error
-        return cls(path, record)
+            raise _not_writable(f"{error.filename or path}: {error.strerror}") from error
 
     @classmethod
     def check(cls, path: str | Path, study: Study, points: list[Point]) -> "StudyFolder | None":
@@ -100,9 +94,7 @@ class StudyFolder:
         """
         path = Path(path)
         if path.exists() and not path.is_dir():
-            raise UserError(
-                "a folder for the results", f"{path}, which is a file", "Name another with --out."
-            )
+            raise UserError("a folder for the results", f"{path}, which is a file", _OTHER_FOLDER)
         _refuse_unmakeable(path)
         if os.path.lexists(path / "study.json"):
             folder = cls.open(path)
@@ -112,7 +104,7 @@ class StudyFolder:
             raise UserError(
                 "an empty folder, or the results folder of a study",
                 f"{path}, which holds other things and no study.json",
-                "Name another folder with --out.",
+                _OTHER_FOLDER,
             )
         return None
 
@@ -124,32 +116,31 @@ class StudyFolder:
             UserError: If it is none, naming studies nearby.
         """
         path = Path(path)
-        if path.is_file():
-            raise UserError("the results folder of a study", f"{path}, which is a file", _nearby(path))
-        found = read_record(path / "study.json", StudyRecord)
-        if found.record is not None:
-            return cls(path, found.record)
-        if found.word == "missing" or path.is_file():
-            what = "which has no study.json" if path.is_dir() else "which does not exist"
-            what = "which is a file" if path.is_file() else what
-            raise UserError("the results folder of a study", f"{path}, {what}", _nearby(path))
+        stored = read_record(path / "study.json", StudyRecord)
+        if stored.record is not None:
+            return cls(path, stored.record)
+        if stored.word == "missing" or not path.is_dir():
+            what = (
+                "is a file" if path.is_file() else "has no study.json" if path.is_dir() else "does not exist"
+            )
+            raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
         command = f"scalestudy status --verify {shlex.quote(str(path))}"
         raise UserError(
             f"a study.json that is whole, and that this version understands (schema {STUDY_SCHEMA})",
-            f"{path / 'study.json'}, which is corrupt: {found.why}",
+            f"{path / 'study.json'}, which is corrupt: {stored.why}",
             f"`{command}` shows all that is wrong; restore the file from a backup.",
         )
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
         # What is in the queue stays too, or nobody could cancel it any more; what is damaged, for `verify`.
-        kept = [
+        older = [
             point
             for point in self.points()
             if point.name not in names
             and state_of_runs(self.runs(point.name)) not in (*UNSUCCESSFUL, "missing")
         ]
-        record = record.model_copy(update={"points": [*record.points, *kept]})
+        record = record.model_copy(update={"points": [*record.points, *older]})
         if record != self._record:
             with self.lock():
                 _write(self.path, record, study_text)
@@ -195,29 +186,20 @@ class StudyFolder:
         (self.path / "points").mkdir(exist_ok=True)  # and not what is around it: a removed study stays so
         parent = self.path / "points" / point.name
         parent.mkdir(exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".run-", dir=parent))
-        try:
-            temporary.chmod(0o777 & parent.stat().st_mode)
+        with _temporary(parent, ".run-") as temporary:
             write_point(temporary / "point.json", point)
             RunFolder(temporary).write_launcher_process()
-            return self._numbered(point, temporary)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
-
-    def _numbered(self, point: Point, temporary: Path) -> RunFolder:
-        parent = temporary.parent
-        number = max((run.number for run in self.runs(point.name)), default=0)
-        while True:
-            number += 1
-            try:
-                # Fails where run-K exists, since a run folder is never empty.
-                run = RunFolder(temporary.rename(parent / f"run-{number}"))
-                sync_folder(parent)
-                return run
-            except OSError:
-                if not (parent / f"run-{number}").exists():
-                    raise
+            number = max((run.number for run in self.runs(point.name)), default=0)
+            while True:
+                number += 1
+                try:
+                    # Fails where run-K exists, since a run folder is never empty.
+                    run = RunFolder(temporary.rename(parent / f"run-{number}"))
+                    sync_folder(parent)
+                    return run
+                except OSError:
+                    if not (parent / f"run-{number}").exists():
+                        raise
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -230,17 +212,16 @@ class StudyFolder:
         try:
             held = take(file)
         except Timeout:
+            holder = ""
+            with suppress(OSError):
+                holder = contents(file).decode(errors="replace").strip()
             raise UserError(
                 f"no other run of {self.path}",
-                f"one by process {_holder(file) or 'unknown'}",
+                f"one by process {holder or 'unknown'}",
                 f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
             ) from None
         except OSError as error:
-            raise UserError(
-                "a folder for the results that can be written to",
-                f"{error.filename or file}: {error.strerror}",
-                "Make room in it, or ask its owner for the right to write.",
-            ) from error
+            raise _not_writable(f"{error.filename or file}: {error.strerror}") from error
         # Some network file systems have no locks; a study on them is guarded by its files alone.
         with held or nullcontext():
             with suppress(OSError):  # the pid is for messages only
@@ -248,17 +229,25 @@ class StudyFolder:
             yield
 
 
-def _create(path: Path, record: StudyRecord, study_text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+@contextmanager
+def _temporary(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder that gets its name within, and is removed if that fails."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     try:
-        temporary.chmod(0o777 & path.parent.stat().st_mode)
+        folder.chmod(0o777 & parent.stat().st_mode)
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _created(path: Path, record: StudyRecord, study_text: str) -> StudyFolder:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _temporary(path.parent, f".{path.name}.") as temporary:
         _write(temporary, record, study_text)
         temporary.rename(path)
         sync_folder(path.parent)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+    return StudyFolder(path, record)
 
 
 def _write(path: Path, record: StudyRecord, study_text: str) -> None:
@@ -270,31 +259,24 @@ def _write(path: Path, record: StudyRecord, study_text: str) -> None:
 def _refuse_unmakeable(path: Path) -> None:
     """Refuse a folder that cannot be made, before anything is prepared for it."""
     try:
-        folder = next(each for each in (path, *path.absolute().parents) if os.path.lexists(each))
+        folder = next(above for above in (path, *path.absolute().parents) if os.path.lexists(above))
         wrong = "" if folder.is_dir() else f"{folder} is no folder"
         if not wrong and not os.access(folder, os.W_OK | os.X_OK) and not (path / "study.json").exists():
             wrong = f"{folder} cannot be written to"
     except (OSError, ValueError) as error:
         wrong = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if wrong:
-        name = str(path) if len(str(path)) <= LONGEST else f"{str(path)[:LONGEST]}…"
-        raise UserError(
-            "a folder for the results that can be made or written to",
-            f"{name}: {wrong}",
-            "Name another with --out.",
-        )
+        raise _not_writable(f"{str(path)[:LONGEST]}{'…' * (len(str(path)) > LONGEST)}: {wrong}")
 
 
-def _holder(file: Path) -> str:
-    try:
-        return contents(file).decode(errors="replace").strip()
-    except OSError:
-        return ""
+def _not_writable(what: str) -> UserError:
+    action = "Make room there, ask its owner for the right to write, or name another with --out."
+    return UserError("a folder for the results that can be made and written to", what, action)
 
 
 def _nearby(path: Path) -> str:
     around = {path, path / "studies", path.parent, path.parent / "studies"}
-    found = sorted({str(file.parent) for folder in around for file in folder.glob("*/study.json")})
-    if not found:
+    folders = sorted({str(file.parent) for folder in around for file in folder.glob("*/study.json")})
+    if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
-    return "Nearby: " + ", ".join(found[:5]) + "."
+    return "Nearby: " + ", ".join(folders[:5]) + "."

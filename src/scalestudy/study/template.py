@@ -1,26 +1,27 @@
-"""The commented study file of `scalestudy init`, generated from the models, so it cannot go stale."""
+"""Study files as text: the commented one of `scalestudy init`, generated from the models, and any study's."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
+import tomli_w
 from pydantic.fields import FieldInfo
 
 from scalestudy.study.catalog import PREFIX, TASKS, task_defaults
-from scalestudy.study.engines import DEFAULT
 from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
-from scalestudy.study.settings import Section
-from scalestudy.study.toml import toml_line
+from scalestudy.study.settings import StrictModel
 
 WIDTH = 100
 
 
-def study_template(task: str = "unet") -> str:
+def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyType({})) -> str:
     """Text of a study file: a short study that runs, then every key with its default, commented out.
 
     Args:
         task: Built-in task, or the path of a Python file relative to the study file.
+        values: What it sets, by dotted key: `{"sweep.workers": [1, 2], "train.epochs": 10}`.
     """
     names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}EfficientNetV2B0"])
     margin, engine = Study.model_fields["quality_margin"], Study.model_fields["engine"]
@@ -37,7 +38,7 @@ def study_template(task: str = "unet") -> str:
         *_comment(f"{_one_line(margin)} Not set; for example:"),
         f"# {toml_line('quality_margin', (margin.examples or [None])[0])}",
         "",
-        *_sweep(),
+        *_sweep(values),
         "",
         *_comment(
             "All below is optional: each key is shown with its default (or an example where it has none). "
@@ -45,20 +46,26 @@ def study_template(task: str = "unet") -> str:
         ),
     ]
     for name, model in SECTIONS.items():
-        lines += ["", *_comment(_summary(model).partition(".")[0] + "."), f"[{name}]", *_keys(model, task)]
+        lines += [
+            "",
+            *_comment(_summary(model).partition(".")[0] + "."),
+            f"[{name}]",
+            *_keys(name, task, values),
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _sweep() -> Iterator[str]:
+def _sweep(values: Mapping[str, Any]) -> Iterator[str]:
     yield from _comment(_summary(SweepSettings))
     yield "[sweep]"
     for key in SWEEP_KEYS:
         field = SweepSettings.model_fields[key]
         yield from _comment(_one_line(field))
-        yield toml_line(key, field.get_default())
+        yield toml_line(key, values.get(f"sweep.{key}", field.get_default()))
 
 
-def _keys(model: type[Section], task: str) -> Iterator[str]:
+def _keys(section: str, task: str, values: Mapping[str, Any]) -> Iterator[str]:
+    model = SECTIONS[section]
     brought = task_defaults(task).train | task_defaults(task).data | {"source": task_defaults(task).source}
     for key, field in model.model_fields.items():
         default, note = field.get_default(), ""
@@ -67,18 +74,19 @@ def _keys(model: type[Section], task: str) -> Iterator[str]:
         if default is None:
             default = (field.examples or [None])[0]
             note = " Not set; for example:"
+        given = values.get(f"{section}.{key}")
         yield ""
-        yield from _comment(_one_line(field) + _choices(model, key) + note)
-        yield f"# {toml_line(key, default)}"
+        yield from _comment(_one_line(field) + _choices(model, key) + (note if given is None else ""))
+        yield f"# {toml_line(key, default)}" if given is None else toml_line(key, given)
 
 
-def _choices(model: type[Section], key: str) -> str:
+def _choices(model: type[StrictModel], key: str) -> str:
     schema = model.model_json_schema()["properties"][key]
     words = [word for part in schema.get("anyOf", [schema]) for word in part.get("enum", [])]
     return " Choices: " + ", ".join(f'"{word}"' for word in words) + "." if words else ""
 
 
-def _summary(model: type[Section]) -> str:
+def _summary(model: type[StrictModel]) -> str:
     return " ".join((model.__doc__ or "").split())
 
 
@@ -93,7 +101,6 @@ def _comment(text: str) -> list[str]:
 def study_toml(study: Study) -> str:
     """The study file that reads as `study`, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task))]
-    lines += [toml_line("engine", study.engine)] if study.engine != DEFAULT else []
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
@@ -109,5 +116,25 @@ def study_toml(study: Study) -> str:
 def _escaped(value: Any) -> Any:
     # A study file fills in $VARIABLES; a dollar that is meant is doubled.
     if isinstance(value, list | tuple):
-        return [_escaped(each) for each in value]
+        return [_escaped(item) for item in value]
     return value.replace("$", "$$") if isinstance(value, str) else value
+
+
+def toml_line(key: str, value: Any) -> str:
+    """`key = value`; a key that is no bare one is quoted."""
+    written = tomli_w.dumps({key: 0}).removesuffix(" = 0\n")
+    return f"{written} = {toml_value(value)}"
+
+
+def toml_value(value: Any) -> str:
+    """A value on one line: tomli-w gives every item of an array a line of its own.
+
+    Raises:
+        TypeError: TOML has no such value (None).
+    """
+    if isinstance(value, Mapping):
+        inside = ", ".join(toml_line(key, inner) for key, inner in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").removesuffix("\n")

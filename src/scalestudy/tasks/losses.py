@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.study.formula import Term
+from scalestudy.study.formula import FormulaTerm
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.labels import is_of, mean_over_rest, split_ignored, widened
 
@@ -97,7 +97,7 @@ NAMED: dict[str, Callable[..., Loss]] = {
 }  # fmt: skip
 
 
-def sum_of(terms: Sequence[Term], data: DataInfo) -> Loss:
+def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     """The weighted sum of losses."""
     parts = [(term.weight, NAMED[term.name](data, **term.parameters)) for term in terms]
 

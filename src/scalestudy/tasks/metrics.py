@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import keras
 
-from scalestudy.study.formula import Term, WrongFormula, called
+from scalestudy.study.formula import FormulaTerm, WrongFormula, called
 from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
 from scalestudy.study.objectives import METRICS, metric_key, metric_term, refuse_of_masks
 from scalestudy.tasks.base import DataInfo, refuse_unknown
@@ -39,7 +39,7 @@ OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
 """Metrics of numbers by the names that task files give them."""
 
 
-def named_metric(term: Term, data: DataInfo) -> keras.Metric:
+def named_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
     """The metric of that name, for such data.
 
     Raises:

@@ -15,5 +15,12 @@ def printable(text: str) -> str:
     return _UNSEEN.sub(_name, _COLOUR.sub("", text))
 
 
-def _name(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _name(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def escaped(text: str) -> str:
+    """The text with what no terminal should see, and UTF-8 cannot hold, as escapes of Python's."""
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )

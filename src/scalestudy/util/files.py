@@ -6,6 +6,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -75,17 +76,17 @@ def contents(path: Path, most: int = 2**28) -> bytes:
 
 
 @contextmanager
-def open_regular(path: Path, most: int = 2**28) -> Iterator[BinaryIO]:
+def open_regular(path: Path, most: int = 2**28) -> Iterator[BufferedReader]:
     """The same, to be read in parts."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        told = os.fstat(handle)
-        if stat.S_ISDIR(told.st_mode):
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
             raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
-        if not stat.S_ISREG(told.st_mode):
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
-        if told.st_size > most:
-            raise OSError(errno.EFBIG, f"its {told.st_size} bytes are more than {most}", str(path))
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, f"its {found.st_size} bytes are more than {most}", str(path))
         with open(handle, "rb", closefd=False) as file:
             yield file
     finally:

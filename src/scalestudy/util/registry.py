@@ -30,16 +30,16 @@ class Registry(Generic[Item]):
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
-        found: dict[str, EntryPoint] = {}
+        entries: dict[str, EntryPoint] = {}
         for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
-            if entry.name in self._built_in or (entry.name in found and found[entry.name] != entry):
+            if entry.name in self._built_in or (entry.name in entries and entries[entry.name] != entry):
                 raise UserError(
                     f"one {entry.name!r} in {self.group}",
                     f"another one from {_package(entry)}",
                     "Uninstall that package, or ask its authors for another name.",
                 )
-            found[entry.name] = entry
-        return found
+            entries[entry.name] = entry
+        return entries
 
     def names(self) -> list[str]:
         """All names: ours first, then others' by the alphabet."""
@@ -91,8 +91,8 @@ class Registry(Generic[Item]):
 def loaded(where: str) -> Any:
     """What "module:attribute" names, or the module "module", imported."""
     module, _, attribute = where.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    holder = importlib.import_module(module)
+    return getattr(holder, attribute) if attribute else holder
 
 
 def _package(entry: EntryPoint) -> str:

@@ -9,6 +9,8 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import NamedTuple
 
+from scalestudy.util.escaping import escaped
+
 _FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
 _TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")
 """How the lines begin in which TensorFlow says where a node was traced, before what it has to say of it."""
@@ -66,13 +68,6 @@ def _lines(message: str) -> list[str]:
     return [line.strip() for line in lines]
 
 
-def escaped(text: str) -> str:
-    """The text with what no terminal should see, and UTF-8 cannot hold, as escapes of Python's."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text
-    )
-
-
 def told(error: BaseException) -> str:
     """The same with the place in the user's own files, where it was raised in one of them."""
     frame = user_frame(raised_at(error.__traceback__))
@@ -81,8 +76,8 @@ def told(error: BaseException) -> str:
 
 def crashed_at(text: str) -> list[Frame]:
     """The places in what Python's `faulthandler` writes when a signal ends it, the innermost last."""
-    found = [Frame(each["file"], int(each["line"]), each["name"]) for each in _FAULT.finditer(text)]
-    return found[::-1]
+    frames = [Frame(match["file"], int(match["line"]), match["name"]) for match in _FAULT.finditer(text)]
+    return frames[::-1]
 
 
 def _message(error: BaseException) -> str:

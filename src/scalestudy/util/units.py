@@ -12,6 +12,8 @@ BANDWIDTHS = {
 """Bytes per second of units of bandwidth."""
 LATENCIES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 """Seconds of units of latency."""
+TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+"""Seconds of units of time."""
 
 
 def duration(seconds: float) -> str:
@@ -31,44 +33,44 @@ def bytes_of(text: str) -> int:
     Raises:
         ValueError: It is none, or zero; says what would do.
     """
-    found = re.fullmatch(r"([1-9]\d*) (\w+)", text)
-    if found is None or found[2] not in dict(SIZES):
-        raise ValueError(f'a size as "32 MiB", in {", ".join(unit for unit, _ in reversed(SIZES))}')
-    return int(found[1]) * dict(SIZES)[found[2]]
+    match = re.fullmatch(r"([1-9]\d*) (\w+)", text)
+    if match is None or match[2] not in dict(SIZES):
+        raise ValueError('a size as "32 MiB", in KiB, MiB, GiB')
+    return int(match[1]) * dict(SIZES)[match[2]]
 
 
 def bandwidth_of(text: str) -> float:
     """Bytes per second of `100Gbit` (a link's 10⁹ bits per second) or `25 GB` (bytes per second).
 
     Raises:
-        ValueError: It is none, or zero; says what would do.
+        ValueError: It is none, or zero; says what would do. So do the two below.
     """
-    value, unit = _measured(text, BANDWIDTHS, 'a bandwidth as "100Gbit" or "25GB" (a second)')
-    return value * BANDWIDTHS[unit]
+    return _measured(text, BANDWIDTHS, 'a bandwidth as "100Gbit" or "25GB" (a second)')
 
 
 def latency_of(text: str) -> float:
-    """Seconds of `2us`, `0.5 ms` or `1s`.
-
-    Raises:
-        ValueError: It is none, or zero; says what would do.
-    """
-    value, unit = _measured(text, LATENCIES, 'a latency as "2us", "0.5ms" or "1s"')
-    return value * LATENCIES[unit]
+    """Seconds of `2us`, `0.5 ms` or `1s`."""
+    return _measured(text, LATENCIES, 'a latency as "2us", "0.5ms" or "1s"')
 
 
-def _measured(text: str, known: dict[str, float], wanted: str) -> tuple[float, str]:
-    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-zµ]+)(?:/s)?", text.strip())
-    if found is None or found[2] not in known or float(found[1]) == 0:
+def seconds_of(text: str) -> float:
+    """Seconds of a time: `90 s`, `90min`, `2.5h`, `1d`."""
+    return _measured(text, TIMES, 'a time above 0 as "90min", in s, min, h or d')
+
+
+def _measured(text: str, known: dict[str, float], wanted: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-zµ]+)(?:/s)?", text.strip())
+    if match is None or match[2] not in known or float(match[1]) == 0:
         raise ValueError(wanted)
-    return float(found[1]), found[2]
+    return float(match[1]) * known[match[2]]
 
 
 def size(count: float) -> str:
     """Bytes in binary units, three digits: `64 MiB`."""
-    for unit, each in SIZES:
-        if count >= each:
-            return f"{count / each:.4g} {unit}" if count / each >= 1000 else f"{count / each:.3g} {unit}"
+    for unit, factor in SIZES:
+        if count >= factor:
+            digits = 4 if count / factor >= 1000 else 3
+            return f"{count / factor:.{digits}g} {unit}"
     return f"{count:g} B"
 
 
@@ -89,9 +91,9 @@ def cost(hours: float, of: str = "") -> str:
 
 def scaled(value: float, unit: str) -> str:
     """A quantity with a decimal prefix, three digits: `2.02 MFLOP`."""
-    for prefix, each in PREFIXES:
-        if value >= 0.9995 * each:
-            return f"{_three(value / each)} {prefix}{unit}"
+    for prefix, factor in PREFIXES:
+        if value >= 0.9995 * factor:
+            return f"{_three(value / factor)} {prefix}{unit}"
     return f"{_three(value)} {unit}"
 
 
@@ -100,19 +102,3 @@ def _three(value: float) -> str:
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.{max(0, 2 - floor(log10(value * 1.0005)))}f}" if value > 0 else "0"
-
-
-_TIME = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h|d)")
-_LENGTHS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-
-
-def seconds_of(text: str) -> float:
-    """Seconds of a time: `90 s`, `90min`, `2.5h`, `1d`.
-
-    Raises:
-        ValueError: It is none, or zero; says what would do.
-    """
-    found = _TIME.fullmatch(text.strip())
-    if found is None or not float(found[1]):
-        raise ValueError('a time above 0 as "90min", in s, min, h or d')
-    return float(found[1]) * _LENGTHS[found[2]]

@@ -7,8 +7,7 @@ import pytest
 
 from few_digits import few_digits
 from scalestudy.app.listener import Listener
-from scalestudy.app.prepare import prepared
-from scalestudy.app.task_data import with_task_data
+from scalestudy.app.prepare import prepared, with_task_data
 from scalestudy.launch.local.launcher import points_here
 from scalestudy.study.parse import load_study
 from scalestudy.study.store import StudyFolder

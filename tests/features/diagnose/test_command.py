@@ -8,7 +8,7 @@ def test_another_format_is_refused_before_anything_is_looked_at(call, tmp_path):
 
 
 def test_a_point_of_one_worker_is_refused_with_what_to_name(call, begun_study):
-    code, _, err = call("diagnose", begun_study().path, "mirrored-w1-s0")
+    code, _, err = call("diagnose", begun_study().path, "--point", "mirrored-w1-s0")
     assert code == 2
     assert "whose efficiency is 1 by definition" in err
 
@@ -21,6 +21,6 @@ def test_a_folder_that_is_no_study_is_refused(call, tmp_path):
 
 def test_a_study_file_that_was_not_run_is_told_to_run_first(call, begun_study, tmp_path):
     begun_study(run=False)
-    code, _, err = call("diagnose", tmp_path / "study.toml", "mirrored-w2-s0")
+    code, _, err = call("diagnose", tmp_path / "study.toml", "--point", "mirrored-w2-s0")
     assert code == 2
     assert "Run it first" in err

@@ -5,7 +5,7 @@ from PIL import Image
 
 
 def test_a_source_is_shown_without_anything_being_prepared(call, tmp_path: Path) -> None:
-    code, text, _ = call("data", "show", "digits", "--cache", tmp_path / "c", "--html", tmp_path / "a.html")
+    code, text, _ = call("data", "show", "digits", "--cache", tmp_path / "c", "--out", tmp_path / "a.html")
     assert code == 0
     for words in ("images with one class each", "all 1,797 images", "8 x 8", "1,797"):
         assert words in text
@@ -37,7 +37,7 @@ def test_wrong_input_ends_with_2(call, tmp_path: Path) -> None:
     for arguments in (
         ["no/where"],
         ["digits", "--format", "xml"],
-        ["digits", "--html", tmp_path / "a.pdf"],
+        ["digits", "--out", tmp_path / "a.pdf"],
         ["digits", "--image-size", "0", "8"],
         [study, "--image-size", "8", "8"],
     ):

@@ -10,7 +10,7 @@ from scalestudy.cluster.variables import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.hardware import shadowing
-from scalestudy.study.engines import Collective, EngineTraits, Library, Process, Requirement
+from scalestudy.study.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
 from scalestudy.study.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
@@ -103,7 +103,7 @@ class TensorFlowTraits(EngineTraits):
     )
     needs_of = ("numpy", "protobuf")
     libraries = (
-        Library(
+        StrategyLibrary(
             "horovod", "Horovod", "==0.28.*", "tensorflow",
             "Build it against this TensorFlow (environments/build-horovod.sh).",
             "Build it with HOROVOD_WITH_GLOO=1.",

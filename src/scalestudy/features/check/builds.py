@@ -11,7 +11,7 @@ from scalestudy.features.check.mailbox import Facts, RankAnswer
 from scalestudy.features.check.plan import Plan
 from scalestudy.features.check.report import Line, failed, passed, warned
 from scalestudy.hardware.devices import Gpu
-from scalestudy.study.engines import Collective, EngineTraits, Library, engine_traits
+from scalestudy.study.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
 
 CUDNN_PACKAGE = "nvidia-cudnn-cu12"
 TURING = (7, 5)
@@ -85,7 +85,9 @@ def _framework(
     return passed("builds", host, seen)
 
 
-def _library(host: str, library: Library, build: Mapping[str, Any], gpus: int, *, needed: bool) -> Line:
+def _library(
+    host: str, library: StrategyLibrary, build: Mapping[str, Any], gpus: int, *, needed: bool
+) -> Line:
     worse, label, mend = failed if needed else warned, library.label, library.mend
     if error := build[f"{library.name}_error"]:
         return worse("builds", host, f"{label} does not load: {error}", mend)

@@ -17,14 +17,14 @@ from scalestudy.measure.bandwidth import SIZES
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.settings import Section
+from scalestudy.study.settings import StrictModel
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import write_atomically
 
 PLAN_FILE, REPORT_FILE = "check.json", "report.json"
 
 
-class WritableFolder(Section):
+class WritableFolder(StrictModel):
     """A folder that the study will write to."""
 
     path: str
@@ -34,7 +34,7 @@ class WritableFolder(Section):
     """Space that will be needed there."""
 
 
-class Plan(Section):
+class Plan(StrictModel):
     """What every rank is to look at. Seconds are limits: what takes longer counts as stalled."""
 
     schema_version: Literal[2] = 2

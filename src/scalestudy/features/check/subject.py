@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.app.task_data import with_task_data
+from scalestudy.app.prepare import with_task_data
 from scalestudy.features.check.plan import Plan, WritableFolder, libraries_of, needs_of
 from scalestudy.features.check.report import Line, Topic, failed
 from scalestudy.hardware import cores, devices

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from scalestudy.features.check.report import Line, failed, passed, warned
-from scalestudy.study.engines import EngineTraits, Library
+from scalestudy.study.engines import EngineTraits, StrategyLibrary
 
 PYTHON = SpecifierSet(">=3.11,<3.14")
 LIMIT = 60.0
@@ -120,7 +120,9 @@ def judge(
     return [passed("versions", where, ", ".join(good)), *(line for line in lines if line.status != "pass")]
 
 
-def _built(found: Installed, engine: EngineTraits, library: Library, where: str, *, needed: bool) -> Line:
+def _built(
+    found: Installed, engine: EngineTraits, library: StrategyLibrary, where: str, *, needed: bool
+) -> Line:
     """A library that is built for one version of the framework."""
     packages, label, build = found["packages"], library.label, library.mend
     worse = failed if needed else warned

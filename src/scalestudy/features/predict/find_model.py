@@ -120,16 +120,16 @@ def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundMode
 
 
 def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, ...]]":
-    from scalestudy.app.point_names import refuse_unknown_points
+    from scalestudy.app.selection import named_points
     from scalestudy.study.store import StudyFolder
 
     study = StudyFolder.open(folder)
-    if point is not None:
-        refuse_unknown_points(study, [point])
-        return _newest(study.runs(point), folder / "points" / point), ()
+    names = named_points([known.name for known in study.points()], [point or "*"])
+    if point is not None and len(names) == 1:
+        return _newest(study.runs(names[0]), folder / "points" / names[0]), ()
     done: list[tuple[float, RunFolder]] = []
-    for named in study.points():
-        runs = [run for run in study.runs(named.name) if run.model.exists()]
+    for name in names:
+        runs = [run for run in study.runs(name) if run.model.exists()]
         results = [(run, result) for run in reversed(runs) if (result := run.result()) is not None]
         done += [(_gain(result), run) for run, result in results[:1]]
     if not done:

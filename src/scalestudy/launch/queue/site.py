@@ -11,11 +11,10 @@ from pydantic import BeforeValidator, Field, ValidationError, field_validator, m
 from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
-from scalestudy.study.keys import shown, suggestion
-from scalestudy.study.lines import Place, line_numbers
-from scalestudy.study.settings import Section
+from scalestudy.study.keys import UndefinedVariable, expanded, shown, suggestion
+from scalestudy.study.lines import KeyLines, line_numbers
+from scalestudy.study.settings import StrictModel
 from scalestudy.study.store import StudyFolder
-from scalestudy.study.variables import UndefinedVariable, expanded
 from scalestudy.util.errors import UserError
 from scalestudy.util.units import bandwidth_of, latency_of
 
@@ -93,7 +92,7 @@ def _texts(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class Container(Section):
+class Container(StrictModel):
     """The container that workers run in."""
 
     image: str
@@ -132,7 +131,7 @@ def _container(value: Any) -> Any:
     return value
 
 
-class Site(Section):
+class Site(StrictModel):
     """A cluster as its users know it. The key names are a contract: site files hold on to them."""
 
     name: str
@@ -369,7 +368,7 @@ def load_site(path: Path) -> Site:
     text = read_text(path)
     table = toml_table(text, path.name)
     lines = {".".join(map(str, at)): line for at, line in line_numbers(text).items()}
-    place = Place(path.name, lines)
+    place = KeyLines(path.name, lines)
     table = {"name": path.stem, **table}
     _refuse_unknown(table, Site, "", place)
     if isinstance(table.get("container"), dict):
@@ -398,7 +397,7 @@ def billing_unit(folder: StudyFolder) -> Bill | None:
         return None
 
 
-def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: Place) -> None:
+def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: KeyLines) -> None:
     for key in table:
         if key not in model.model_fields:
             close = suggestion(key, model.model_fields)
@@ -409,7 +408,7 @@ def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place:
             )
 
 
-def _wrong(error: ValidationError, place: Place) -> UserError:
+def _wrong(error: ValidationError, place: KeyLines) -> UserError:
     """What the first wrong value is to be, and where it stands."""
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"] if isinstance(part, str)]

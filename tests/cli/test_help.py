@@ -1,0 +1,52 @@
+"""What `--help` says of each command."""
+
+import re
+import shlex
+
+import pytest
+import typer
+
+from scalestudy.cli import app
+
+GROUPS = ("model", "data", "site")
+
+
+def commands() -> dict[str, typer.core.TyperCommand]:
+    top = typer.main.get_command(app).commands
+    inner = {f"{group} {name}": command for group in GROUPS for name, command in top[group].commands.items()}
+    return {name: command for name, command in top.items() if name not in GROUPS} | inner
+
+
+def options(command: typer.core.TyperCommand) -> set[str]:
+    return {option for parameter in command.params for option in [*parameter.opts, *parameter.secondary_opts]}
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_shows_an_example_that_it_takes(name: str) -> None:
+    command = commands()[name]
+    lines = [line.strip() for line in (command.epilog or "").splitlines() if f"scalestudy {name}" in line]
+    assert lines
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        used = {word for word in words if word.startswith("-")}
+        known = options(command) | ({"--epochs"} if name in ("train", "launch") else set())
+        assert used <= known, line
+
+
+@pytest.mark.parametrize("group", ["", *GROUPS])
+def test_summaries_are_not_cut(call, group: str) -> None:
+    code, text, _ = call(*group.split(), "--help")
+    assert code == 0
+    assert not re.search(r"\w\.\.\.$", text, re.MULTILINE)
+
+
+def test_one_option_has_one_name_and_one_metavar() -> None:
+    """`--workers` is `-n` everywhere, a point is `--point`, and results are found in the same way."""
+    for name, command in commands().items():
+        for parameter in command.params:
+            if "--workers" in parameter.opts and name not in ("proposal", "report"):
+                assert "-n" in parameter.opts, name
+            if parameter.name in ("study", "model") and name not in ("run", "submit", "model predict"):
+                assert parameter.metavar == "STUDY" and not parameter.required, name
+            if parameter.name in ("point", "points"):
+                assert "--point" in parameter.opts and parameter.metavar == "POINT", name
