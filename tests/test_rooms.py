@@ -133,19 +133,13 @@ def test_a_login_node_needs_no_framework(room):
         assert not used, f"{file.relative_to(SOURCE)} imports {used}"
 
 
-TWICE = {
-    "Built", "Column", "Counts", "Failure", "Fit", "Form", "Layout", "Moved", "Row", "Source", "Workers",
-}  # fmt: skip
-"""Names of classes that two packages still share. Nothing is added here: name yours by what it is."""
-
-
 def test_no_two_public_classes_share_a_name():
     files = collections.defaultdict(list)
     for file in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(syntax(file)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files[node.name].append(str(file.relative_to(SOURCE)))
-    twice = {name: where for name, where in files.items() if len(where) > 1 and name not in TWICE}
+    twice = {name: where for name, where in files.items() if len(where) > 1}
     assert not twice
 
 

@@ -33,8 +33,7 @@ GROUPS = {
     "end to end": ("test_end_to_end.py",),
     "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_hang.py"),
     "checks": (
-        "check/test_local.py", "launch/local/test_run.py", "plugins/*.py",
-        "check/test_stalled_rank.py", "cli/test_check.py", "app/*.py",
+        "features/check/*.py", "launch/local/test_run.py", "plugins/*.py", "cli/test_check.py", "app/*.py",
     ),
     "mpirun": ("engines/tensorflow/strategies/test_mpirun.py",),
     "package": ("test_package.py",),

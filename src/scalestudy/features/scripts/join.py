@@ -10,6 +10,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.secret import SECRET, secret_set
 from scalestudy.hardware import cores
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 STRATEGY, WORKERS, DEVICE = (f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE"))
 """Variables by which `scalestudy launch` says what its processes are to be."""
-ACROSS = "multiworker"
-"""The strategy of scripts that name none, or TensorFlow's own."""
 
 
 class Start(NamedTuple):
@@ -46,12 +45,15 @@ def strategy_of(name: str) -> Traits:
     """
     if name not in REGISTRY:
         raise UserError(f"a strategy among {', '.join(working_names())}", repr(name), "Name one of them.")
-    strategy = traits(ACROSS if name == DEFAULT else name)
+    strategy = traits(name)
+    across = engine_traits(strategy.engine).across
+    if name == DEFAULT:
+        return traits(across)
     if strategy.one_process and not strategy.one_device:
         raise UserError(
             "a strategy of one device in each process, for a script",
             f"{name}, which copies the model to several devices",
-            f"Take {ACROSS} or horovod: the same workers, in a process each.",
+            f"Take {across}: the same workers, in a process each.",
         )
     return strategy
 
