@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.study.strategies import DEFAULT
+
 # \b keeps the lines as they are.
 EPILOG = """\b
 The three lines of a script that trains with model.fit(x, y, ...):
@@ -30,8 +32,8 @@ def launch(
     workers: Annotated[int, typer.Option("--workers", "-n", min=1, help="Number of workers.")] = 1,
     strategy: Annotated[
         str,
-        typer.Option(help="How workers combine their gradients: multiworker, horovod, virtual."),
-    ] = "multiworker",
+        typer.Option(help="How workers combine their gradients: native (a process each), horovod, virtual."),
+    ] = DEFAULT,
     device: Annotated[str, typer.Option(help="What workers compute on: auto, cpu or gpu.")] = "auto",
     cpus_per_worker: Annotated[
         int | None, typer.Option(min=1, help="Cores of each worker; 1 on CPUs when absent.")

@@ -108,17 +108,17 @@ class Overlap(ClassMetric):
         first = (seen - true - predicted + both, seen - true, seen - predicted)
         return tuple(np.concatenate(pair) for pair in zip(first, sums, strict=True))  # type: ignore[return-value]
 
-    def of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         """Value of each class; NaN for those that have none."""
         raise NotImplementedError
 
     def result(self) -> Any:
         """The metric, a scalar."""
-        return mean_of(self.of_classes(*self.counts(background=self.of_background)), 1.0)
+        return mean_of(self._of_classes(*self.counts(background=self.of_background)), 1.0)
 
     def parts(self) -> dict[int, float]:
         """Value of each class by its index, as far as it has one; of two classes, of both."""
-        return by_index(self.of_classes(*self.counts(background=True)))
+        return by_index(self._of_classes(*self.counts(background=True)))
 
 
 def ratio(above: Values, below: Values, occurring: Values) -> Values:
@@ -134,7 +134,7 @@ class IoU(Overlap):
     that of a class that occurs nowhere 1. Of more than two classes, the mean over all.
     """
 
-    def of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         union = true + predicted - both
         return np.where(union > 0, (both + 1.0) / (union + 1.0), np.nan)
 
@@ -147,7 +147,7 @@ class IoU(Overlap):
 class Dice(Overlap):
     """2 |A∩B| / (|A| + |B|) of each class's pixels over the whole set (Dice 1945)."""
 
-    def of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(2 * both, true + predicted, true + predicted - both)
 
 
@@ -177,21 +177,22 @@ class Averaged(Overlap):
 class Precision(Averaged):
     """Share of the labels predicted to be of a class that are; 0 where none is predicted."""
 
-    def of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, predicted, true + predicted - both)
 
 
 class Recall(Averaged):
     """Share of a class's labels that are predicted; 0 where it is predicted, and there is none."""
 
-    def of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, true, true + predicted - both)
 
 
 class F1(Averaged):
     """Harmonic mean of a class's precision and recall, 2 TP / (2 TP + FP + FN)."""
 
-    of_classes = Dice.of_classes
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+        return ratio(2 * both, true + predicted, true + predicted - both)
 
 
 class BalancedAccuracy(Overlap):
@@ -199,7 +200,7 @@ class BalancedAccuracy(Overlap):
 
     of_background = True
 
-    def of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
+    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, true, true)
 
 
