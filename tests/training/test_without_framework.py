@@ -21,7 +21,6 @@ from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.settings import ResolvedLaunch
-from scalestudy.training.batch_trial import tried
 from scalestudy.training.callbacks import CallbackDecisions
 from scalestudy.training.run import run
 from scalestudy.training.session import Session
@@ -141,20 +140,6 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     weights = 8 * result.parameters
     assert result.bucket_bytes == [weights] and result.bucket_work == [result.parameters]
     assert result.sample_bytes > 0
-
-
-def test_a_batch_is_tried_by_two_calls_of_each_of_its_steps(data):
-    sizes = []
-
-    class Noting(Linear):
-        def trainer(self, *given):
-            made = super().trainer(*given)
-            train = made.train
-            made.train = lambda call: sizes.append(call[0].total) or train(call)
-            return made
-
-    assert tried(point_of(data, batch_size=8, steps_per_call=1), "cpu", [], Noting()) > 10**7
-    assert sorted(sizes) == [2, 2, 8, 8]  # of 42 samples, the last step of an epoch has two
 
 
 @pytest.mark.slow

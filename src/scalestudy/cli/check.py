@@ -1,6 +1,5 @@
 """`scalestudy check`: whether a study can run here, before it waits in a queue."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +9,6 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.features.check.largest_batch import BatchTrial
     from scalestudy.features.check.report import Report
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
@@ -53,13 +51,6 @@ def check(
         Path | None,
         typer.Option("--out", help="Folder for the check's files; with --topology the file.", metavar="PATH"),
     ] = None,
-    largest_batch: Annotated[
-        bool,
-        typer.Option(
-            "--largest-batch",
-            help="Search for the study's largest per-worker batch that fits here; nothing else is checked.",
-        ),
-    ] = False,
     topology: Annotated[
         bool,
         typer.Option("--topology", help="Show this node's GPUs or cores and what their links carry instead."),
@@ -95,8 +86,6 @@ def check(
         from scalestudy.cli.env import print_environment
 
         return print_environment(None if what is None else Path(what), record=record, form=kind)
-    if largest_batch:
-        raise typer.Exit(0 if _print_largest_batch(what or "", kind) else 1)
     from scalestudy.cli.console import err
     from scalestudy.features.check.check import CheckOptions
     from scalestudy.features.check.check import check as run_check
@@ -202,39 +191,3 @@ def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> No
             return
         write_atomically(file, text)
     err().print(f"Wrote {file}", markup=False)
-
-
-def _print_largest_batch(study: str, form: Literal["table", "json"]) -> bool:
-    """Search, and print each trial and what came of them; returns whether any batch fits."""
-    from dataclasses import asdict
-
-    from scalestudy.cli.console import out
-    from scalestudy.features.check.largest_batch import largest_batch
-
-    console = out()
-
-    def on_trial(trial: "BatchTrial") -> None:
-        if form == "table":
-            console.print(_trial_line(trial), markup=False)
-
-    found = largest_batch(study, on_trial=on_trial)
-    largest = found.largest
-    if form == "json":
-        print(json.dumps({"largest_batch": largest, **asdict(found)}, indent=2))
-        return largest > 0
-    whole = " (the whole training set)" if largest == found.samples else ""
-    console.print(
-        f"Largest per-worker batch that fits: {largest:,}{whole}, tried with {found.point} on one worker "
-        f"of this machine ({found.device}). Strategies that exchange gradients keep buffers beside it.",
-        markup=False,
-    )
-    return largest > 0
-
-
-def _trial_line(trial: "BatchTrial") -> str:
-    from scalestudy.util import units
-
-    peak = "" if trial.peak is None else f", {units.size(trial.peak)}"
-    if trial.fits:
-        return f"{trial.batch:>9,}  fits{peak}"
-    return f"{trial.batch:>9,}  does not fit{peak}: {trial.why}"

@@ -16,19 +16,6 @@ def memory_limit() -> int:
     return min(limits)
 
 
-def free_memory() -> int:
-    """Bytes that this process may still take: of the machine's memory, and of its cgroup's."""
-    free = [int(psutil.virtual_memory().available)]
-    for folder in _cgroups():
-        for limit, used in (
-            ("memory.max", "memory.current"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        ):
-            with contextlib.suppress(OSError, ValueError):
-                free.append(int((folder / limit).read_text()) - int((folder / used).read_text()))
-    return max(0, min(free))
-
-
 def oom_kills() -> int | None:
     """How many processes the kernel has killed for want of memory, in this process's cgroup so far.
 

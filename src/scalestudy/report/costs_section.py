@@ -76,7 +76,7 @@ MEANINGS = {
     " it; the training time alone is in the table of results.",
     "watt_hours": "Energy is of the training time: {energy}. Per quality, it is divided by the quality.",
     "largest_batch": "The largest batch is estimated: memory is a line in the batch size, through the runs of"
-    " several. `scalestudy check STUDY --largest-batch` tries it.",
+    " several.",
     "loopback_bytes": "Network and loopback bytes are those of whole nodes, whoever had them moved.",
     "read_bytes": "What is read from the page cache is not read from storage.",
     "flops_per_sample": "FLOP are those of products and convolutions, counted in the graph of the training"
