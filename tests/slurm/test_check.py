@@ -68,7 +68,7 @@ def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
     # How things were built is told of by each host alone, so that one host shows it (tests/check).
     lines, shown = report_of(cluster, folder, site, "--nodes", 2, "--submit", "--skip", "builds", code=0)
     assert of(lines, "ranks")[0]["seen"] == "4 ranks on 2 hosts (from slurm)"
-    assert {line["where"] for line in of(lines, "names", "pass")} == {"node1", "node2"}
+    assert {line["where"] for line in of(lines, "devices", "pass")} == {"node1", "node2"}
     assert of(lines, "ports")[0]["seen"] == "all 12 ways between 4 ranks connect"
     assert {"ring over 4 ranks", "auto over 4 ranks"} <= {line["seen"] for line in of(lines, "collectives")}
     assert "All-reduce over 4 ranks" in shown and "1 MiB" in shown

@@ -50,7 +50,7 @@ class Collective:
         name: As checks, their reports and their options name it; unique among all engines.
         label: For people.
         strategy: The strategy whose processes sum in this way.
-        mend: What often mends it; `{interface}` stands for the network interface that host names lead to.
+        mend: What often mends it.
         communication: As `launch.communication` names it, where the strategy lets the study choose.
         device: "cpu" if it sums in the memory of the host always, "gpu" if only between GPUs.
         built_with: What the strategy's library must be built with.

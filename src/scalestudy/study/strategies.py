@@ -22,8 +22,6 @@ class Rendezvous:
         secret: Whether they know each other by the run's secret, which it asks for.
         unproxied: Whether their traffic would go to the HTTP proxies of the environment.
         launcher: The launcher that starts processes for this way alone; "" where there is none.
-        everywhere: Whether it listens at all interfaces.
-        harm: What somebody who reaches its ports can do.
     """
 
     name: str
@@ -31,8 +29,6 @@ class Rendezvous:
     secret: bool = False
     unproxied: bool = False
     launcher: str = ""
-    everywhere: bool = False
-    harm: str = ""
 
 
 @dataclass(frozen=True)

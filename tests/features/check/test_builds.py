@@ -2,10 +2,9 @@
 
 import pytest
 
-from scalestudy.features.check.builds import collectives_to_try, judge_builds, judge_cudnn, used
+from scalestudy.features.check.builds import collectives_to_try, judge_builds, used
 from scalestudy.features.check.mailbox import AttemptOutcome, Facts, RankAnswer
 from scalestudy.features.check.plan import Plan
-from scalestudy.hardware.devices import Gpu
 
 GLOO = {"gloo": True, "mpi": False, "nccl": False}
 EVERYTHING = {"gloo": True, "mpi": True, "nccl": True}
@@ -15,7 +14,7 @@ def facts(gpus=0, uuids=()):
     return {
         rank: Facts(
             rank=rank, host=f"n{rank}", local_rank=0, cpus=(0,), gpus=gpus, uuids=uuids, available=1, limit=1,
-            port=1, other_port=2, interfaces={},
+            port=1, other_port=2,
         )
         for rank in range(2)
     }  # fmt: skip
@@ -134,22 +133,3 @@ def test_a_study_uses_some_of_them(needs, source, expected):
 def test_on_gpus_a_study_that_leaves_the_choice_uses_nccl():
     available = tried(gpus=1, horovod=EVERYTHING)
     assert used(Plan(workers=2, needs=("auto",)), available, source="slurm") == {"nccl"}
-
-
-V100 = Gpu(0, "GPU-a", "Tesla V100", "", capability=(7, 0))
-T4 = Gpu(1, "GPU-b", "Tesla T4", "", capability=(7, 5))
-UNKNOWN = Gpu(2, "GPU-c", "GPU", "")
-
-
-def test_a_volta_beside_a_later_cudnn_fails_with_what_to_build():
-    lines = judge_cudnn("n1", "9.11.0.98", [V100, V100, T4, UNKNOWN])
-    assert [line.status for line in lines] == ["fail"]
-    assert lines[0].seen == "cuDNN 9.11 has no code for this GPU (Tesla V100, 7.0)"
-    assert "DEVICE=gpu-volta" in lines[0].action
-
-
-@pytest.mark.parametrize(("version", "gpus"), [
-    ("9.10.2.21", [V100]), ("9.28.0.42", [T4]), ("9.28.0.42", []), (None, [V100]), ("unreadable", [V100]),
-])  # fmt: skip
-def test_all_else_passes(version, gpus):
-    assert judge_cudnn("n1", version, gpus) == []

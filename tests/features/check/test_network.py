@@ -1,4 +1,4 @@
-"""Reaching another rank, over real sockets, and what names and ports say."""
+"""Reaching another rank, over real sockets, and what ports say."""
 
 import socket
 import threading
@@ -7,7 +7,7 @@ import pytest
 
 from scalestudy.features.check import network
 from scalestudy.features.check.mailbox import Facts, RankAnswer
-from scalestudy.features.check.network import Responder, addresses, limited, reach, side_by_side
+from scalestudy.features.check.network import Responder, reach, side_by_side
 
 
 @pytest.fixture
@@ -81,31 +81,13 @@ def test_a_taken_port_is_an_error(responder):
         Responder(0, responder.port)
 
 
-def test_a_name_resolves_or_says_why_not():
-    assert "127.0.0.1" in addresses("localhost", 10)
-    assert isinstance(addresses("no-such-host.invalid", 10), str)
-
-
-def test_a_call_that_hangs_is_left_behind():
-    never = threading.Event()
-    assert limited(never.wait, 0.1) is None
-    never.set()
-
-
-def test_an_error_within_a_limit_is_raised():
-    with pytest.raises(ZeroDivisionError):
-        limited(lambda: 1 / 0, 10)
-
-
 HOSTS = ["n1", "n1", "n2", "n2"]
-IP = {"n1": "10.0.0.1", "n2": "10.0.0.2"}
 
 
-def facts(rank, port=20001, interfaces=None):
-    host = HOSTS[rank]
+def facts(rank, port=20001):
     return Facts(
         rank=rank,
-        host=host,
+        host=HOSTS[rank],
         local_rank=rank % 2,
         cpus=(0,),
         gpus=0,
@@ -113,45 +95,10 @@ def facts(rank, port=20001, interfaces=None):
         limit=1,
         port=port and port + rank % 2,
         other_port=40_000 + rank,
-        interfaces=interfaces or {"lo": ["127.0.0.1"], "ib0": [IP[host]]},
     )
 
 
 ALL = {rank: facts(rank) for rank in range(4)}
-
-
-def names(found):
-    """Each host's view of both names."""
-    answers = {rank: RankAnswer(rank=rank, names=found[HOSTS[rank]]) for rank in (0, 2)}
-    return network.judge_names(HOSTS, ALL, answers)
-
-
-RIGHT = {"n1": [IP["n1"]], "n2": [IP["n2"]]}
-
-
-def test_names_that_lead_to_each_other_pass():
-    assert [line.status for line in names({"n1": RIGHT, "n2": RIGHT})] == ["pass", "pass"]
-
-
-def test_a_name_that_does_not_resolve_fails_on_that_host():
-    (line, good) = names({"n1": RIGHT | {"n2": "Name or service not known"}, "n2": RIGHT})
-    assert (line.status, line.where, good.status) == ("fail", "n1", "pass")
-    assert "n2 does not resolve" in line.seen
-
-
-def test_the_own_name_at_127_0_1_1_warns_with_the_variables_that_help():
-    (line, _) = names({"n1": RIGHT | {"n1": ["127.0.1.1"]}, "n2": RIGHT})
-    assert line.status == "warn" and "127.0.1.1" in line.seen and "HOROVOD_GLOO_IFACE" in line.action
-
-
-def test_anothers_name_at_a_loopback_address_fails():
-    (line, _) = names({"n1": RIGHT | {"n2": ["127.0.1.1"]}, "n2": RIGHT})
-    assert line.status == "fail" and "which is n1 itself" in line.seen
-
-
-def test_an_address_that_its_host_does_not_have_warns():
-    (line, _) = names({"n1": RIGHT | {"n2": ["10.9.9.9"]}, "n2": RIGHT})
-    assert line.status == "warn" and "which n2 does not have" in line.seen
 
 
 def ports(blocked=(), other_blocked=(), any_port=True, facts=ALL):
@@ -197,10 +144,3 @@ def test_a_port_that_was_taken_is_named_and_is_no_blocked_pair():
     line, *rest = ports(blocked=[(0, 2), (1, 2), (3, 2)], facts=ALL | {2: facts(2, port=None)})
     assert line.seen == "port 20001 is taken" and line.where == "n2"
     assert rest == []
-
-
-def test_the_interface_that_names_lead_to_is_found():
-    answers = {0: RankAnswer(rank=0, names=RIGHT)}
-    assert network.interface(HOSTS, ALL, answers) == "ib0"
-    mixed = ALL | {2: facts(2, interfaces={"eth1": [IP["n2"]]})}
-    assert network.interface(HOSTS, mixed, answers) is None

@@ -45,12 +45,9 @@ def tf_config(process: Process) -> str:
 
 NAME = "tensorflow"
 STRATEGIES = "scalestudy.engines.tensorflow.strategies"
-BY_TF_CONFIG = Rendezvous(
-    "tf_config", "TensorFlow", unproxied=True, everywhere=True,
-    harm="have TensorFlow's workers act with your rights",
-)  # fmt: skip
+BY_TF_CONFIG = Rendezvous("tf_config", "TensorFlow", unproxied=True)
 """TensorFlow's gRPC server listens at all interfaces and has no setting for that, nor for who may connect."""
-BY_HOROVOD = Rendezvous("horovod", "Horovod", secret=True, launcher="horovodrun", harm="end a run of Horovod")
+BY_HOROVOD = Rendezvous("horovod", "Horovod", secret=True, launcher="horovodrun")
 """Its rendezvous listens at one interface and asks for the run's secret; Gloo's connections for data are made
 at one interface, and ask for nothing."""
 
@@ -84,7 +81,7 @@ VIRTUAL = Traits(
 )  # fmt: skip
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
-NCCL = "Try NCCL_SOCKET_IFNAME={interface}, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env in the site profile)."
+NCCL = "Try NCCL_SOCKET_IFNAME=IFACE, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env in the site profile)."
 
 
 class TensorFlowTraits(EngineTraits):
@@ -119,7 +116,7 @@ class TensorFlowTraits(EngineTraits):
         ),
         Collective(
             "horovod-gloo", "Horovod Gloo", HOROVOD.name,
-            "Try HOROVOD_GLOO_IFACE={interface} (env in the site profile).",
+            "Try HOROVOD_GLOO_IFACE=IFACE (env in the site profile).",
             device="cpu", built_with=("gloo",), any_port=True,
         ),
         Collective(

@@ -3,43 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
-
 from scalestudy.features.check.collectives import cause
 from scalestudy.features.check.host import shown_at_once
 from scalestudy.features.check.mailbox import Facts, RankAnswer
 from scalestudy.features.check.plan import Plan
 from scalestudy.features.check.report import Line, failed, passed, warned
-from scalestudy.hardware.devices import Gpu
 from scalestudy.study.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
-
-CUDNN_PACKAGE = "nvidia-cudnn-cu12"
-TURING = (7, 5)
-WITHOUT_OLDER = Version("9.11")
-"""The first cuDNN with no code before Turing; seen with cuobjdump in the packages.
-
-Source: https://docs.nvidia.com/deeplearning/cudnn/backend/latest/release-notes.html
-"""
-
-
-def judge_cudnn(where: str, version: str | None, gpus: Sequence[Gpu]) -> list[Line]:
-    """A line for each kind of GPU that cuDNN, which compiles no code at run time, has none for."""
-    try:
-        if version is None or Version(version) < WITHOUT_OLDER:
-            return []
-    except InvalidVersion:
-        return []
-    old = {(gpu.name, gpu.capability) for gpu in gpus if gpu.capability and gpu.capability < TURING}
-    release = ".".join(version.split(".")[:2])
-    return [
-        failed(
-            "builds",
-            where,
-            f"cuDNN {release} has no code for this GPU ({name}, {major}.{minor})",
-            "Build the environment for it: DEVICE=gpu-volta environments/venv.sh FOLDER (cuDNN before 9.11).",
-        )
-        for name, (major, minor) in sorted(old)
-    ]
 
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]) -> list[Line]:

@@ -44,7 +44,7 @@ class Trials:
         self.bandwidth: list[AllReduce] = []
         self._known: Sequence[Ranks] = ()
 
-    def lines(self, names: Sequence[str], *, needed: Collection[str], interface: str | None) -> list[Line]:
+    def lines(self, names: Sequence[str], *, needed: Collection[str]) -> list[Line]:
         """Try collectives one after another; those that the study does not need only warn."""
         good: list[Line] = []
         gone_lines: list[Line] = []
@@ -67,7 +67,7 @@ class Trials:
             *gone_lines,
             *good,
             *(
-                failure(name, where, what, needed=name in needed, worked=worked, interface=interface)
+                failure(name, where, what, needed=name in needed, worked=worked)
                 for name, (where, what) in bad.items()
             ),
         ]
@@ -208,13 +208,10 @@ def cause(tail: Sequence[str]) -> str:
     return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:MOST]
 
 
-def failure(
-    name: str, where: str, what: str, *, needed: bool, worked: Sequence[str], interface: str | None
-) -> Line:
+def failure(name: str, where: str, what: str, *, needed: bool, worked: Sequence[str]) -> Line:
     """The line of a collective that does not work, with what to do instead; it warns unless `needed`."""
     broken = collective(name)
-    mend = broken.mend.format(interface=interface or "IFACE")
-    action = f"{mend} {_instead(broken, [collective(other) for other in worked])}".strip()
+    action = f"{broken.mend} {_instead(broken, [collective(other) for other in worked])}".strip()
     return (failed if needed else warned)("collectives", where, f"{name} {what}", action)
 
 

@@ -2,17 +2,12 @@
 
 import os
 import shutil
-import socket
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import psutil
 
 from scalestudy.features.check.plan import WritableFolder
 from scalestudy.features.check.report import Line, failed, passed, warned
-from scalestudy.launch.local.reserve import NETWORK, SHARED
-from scalestudy.study.engines import EngineTraits
 from scalestudy.util import units
 
 GIB = 2**30
@@ -110,49 +105,3 @@ def judge_folder(where: str, folder: WritableFolder) -> Line:
     if free < SPARE_BYTES:
         return warned("folders", where, seen, "Make space.")
     return passed("folders", where, seen)
-
-
-def interfaces() -> dict[str, list[str]]:
-    """Addresses (IPv4, IPv6) of this machine by the name of their interface."""
-    families = (socket.AF_INET, socket.AF_INET6)
-    return {
-        name: [str(entry.address).partition("%")[0] for entry in addresses if entry.family in families]
-        for name, addresses in psutil.net_if_addrs().items()
-    }
-
-
-def judge_exposure(
-    where: str,
-    variables: Mapping[str, str],
-    engine: EngineTraits,
-    *,
-    needs: Sequence[str] | None,
-    port: int | None,
-) -> Line:
-    """Whether others can connect to the workers, and what they could do; arguments of rank 0 and its plan."""
-    network = variables.get(NETWORK)
-    if network is not None and network.isdigit():
-        return passed(
-            "exposure", where, "workers have a network of their own: nobody else reaches their ports"
-        )
-    collectives = engine.collectives if needs is None else engine.meeting(needs)
-    known = [way for collective in collectives if (way := collective.rendezvous) is not None]
-    worst = next((way for way in known if way.everywhere), known[0] if known else None)
-    if worst is None:
-        return passed("exposure", where, "workers listen nowhere")
-    if network is not None:
-        why = "as SCALESTUDY_NETWORK says" if network == SHARED else network
-        seen = f"no network of their own ({why}): other users of this machine can {worst.harm}"
-        action = (
-            "Allow user namespaces (sysctl user.max_user_namespaces), or use a strategy of one process "
-            "(mirrored): it listens nowhere."
-        )
-        return warned("exposure", where, seen, action)
-    if worst.everywhere:
-        ports = "at all interfaces" if port is None else f"at all interfaces, from port {port} on"
-        seen = f"{worst.label} listens {ports}: who reaches that can {worst.harm}"
-        action = "Ask for whole nodes (--exclusive), and the site for a firewall around jobs; or use horovod."
-        return warned("exposure", where, seen, action)
-    return passed(
-        "exposure", where, f"{worst.label} listens at one interface; its rendezvous asks for the run's secret"
-    )

@@ -1,6 +1,5 @@
 """Rank 0's part in a check: tell all ranks what to try, and judge what came of it."""
 
-import os
 from collections.abc import Sequence
 
 from scalestudy.cluster.placement import Placement
@@ -27,7 +26,6 @@ class _Leader:
         self._facts: dict[int, Facts] = {}
         self._hosts: list[str] = list(placement.hosts)
         self._met = placement.port is not None and all(placement.hosts)
-        self._interface: str | None = None
 
     def lead(self) -> Report:
         try:
@@ -78,11 +76,6 @@ class _Leader:
             hosts = len(by_host)
             seen = f"{placement.size} ranks on {hosts} host{'s' * (hosts > 1)} (from {placement.source})"
             self._lines.append(passed("ranks", self._facts[0].host, seen))
-        if placement.size > 1 and plan.wants("exposure"):
-            line = host.judge_exposure(
-                self._hosts[0], os.environ, self._engine, needs=plan.needs, port=placement.port
-            )
-            self._lines.append(line)
         for name, ranks in by_host.items():
             self._judge_host(name, ranks)
 
@@ -115,8 +108,6 @@ class _Leader:
         plan, hosts, facts = self._plan, self._hosts, dict(self._facts)
         answers = self._ask("reach", [sorted(facts)], 2 * plan.connect_limit * (1 + len(facts) // 16))
         self._drop_missing(answers)
-        if plan.wants("names"):
-            self._lines += network.judge_names(hosts, facts, answers)
         if plan.wants("ports"):
             any_port = plan.needs is None or any(
                 way.any_port for way in self._engine.meeting(plan.needs, gpu=builds.on_gpus(plan, facts))
@@ -124,7 +115,6 @@ class _Leader:
             self._lines += network.judge_ports(
                 hosts, facts, answers, port=self._placement.port, any_port=any_port
             )
-        self._interface = network.interface(hosts, facts, answers)
 
     def _drop_missing(self, answers: dict[int, RankAnswer]) -> None:
         """A rank without an answer is told once, and asked no more."""
@@ -154,5 +144,5 @@ class _Leader:
             sizes=plan.sizes if plan.wants("bandwidth") else (),
         )  # fmt: skip
         needed = builds.used(plan, names, source=source)
-        self._lines += trials.lines(names, needed=needed, interface=self._interface)
+        self._lines += trials.lines(names, needed=needed)
         self._bandwidth += trials.bandwidth

@@ -43,7 +43,6 @@ class Facts(Record):
     """Listens here, at one of the run's ports; None if that port is taken."""
     other_port: int | None
     """Listens here too, at a port of the system's choice, as Gloo and NCCL do."""
-    interfaces: dict[str, list[str]]
     lines: tuple[Line, ...] = ()
 
 
@@ -75,8 +74,6 @@ class RankAnswer(Record):
     """What came of an assignment at one rank."""
 
     rank: int
-    names: dict[str, list[str] | str] = Field(default_factory=dict)
-    """By host: its addresses, or why there are none."""
     links: dict[int, tuple[str, str]] = Field(default_factory=dict)
     """By rank, at its port and at its other one: why it is not reached; "" where it is."""
     build: dict[str, Any] | None = None

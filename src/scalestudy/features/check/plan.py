@@ -61,7 +61,7 @@ class Plan(StrictModel):
     limit: float = 60.0
     """Between two signs of life of a collective."""
     connect_limit: float = 5.0
-    """For one connection, or one look-up of a name."""
+    """For one connection."""
     slack: float = 15.0
     """For ranks to notice an assignment and to answer, beyond what it may take."""
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.check import builds, host, versions
+from scalestudy.features.check import host, versions
 from scalestudy.features.check.attempt import Attempt, among, environment, errand
 from scalestudy.features.check.lead import lead
 from scalestudy.features.check.mailbox import POLL, Assignment, Facts, Mailbox, RankAnswer
-from scalestudy.features.check.network import Responder, addresses, reach, side_by_side
+from scalestudy.features.check.network import Responder, reach, side_by_side
 from scalestudy.features.check.plan import REPORT_FILE, Plan, WritableFolder, read_plan
 from scalestudy.features.check.report import Line
-from scalestudy.hardware import cores, devices, installed
+from scalestudy.hardware import cores, devices
 from scalestudy.hardware.memory import memory_limit
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.study.engines import collective, engine_traits
@@ -91,7 +91,6 @@ class _Rank:
                 limit=memory_limit(),
                 port=port,
                 other_port=other_port,
-                interfaces=host.interfaces(),
                 lines=tuple(self._lines()) if placement.local_rank == 0 else (),
             )
         )
@@ -102,9 +101,6 @@ class _Rank:
         if plan.wants("versions"):
             found = versions.read(versions.python_of(None), self._engine, plan.libraries)
             lines += versions.judge(found, here, self._engine, libraries=plan.libraries)
-        if plan.wants("builds") and self._device == "gpu":
-            cudnn = installed.packages().get(builds.CUDNN_PACKAGE)
-            lines += builds.judge_cudnn(here, cudnn, devices.visible_gpus(os.environ))
         if plan.wants("folders"):
             temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
             lines += [host.judge_folder(here, folder) for folder in (*plan.folders, temporary)]
@@ -168,17 +164,12 @@ class _Rank:
     def _reach(self, group: tuple[int, ...]) -> RankAnswer:
         plan, placement = self._plan, self._placement
         facts = self._mailbox.facts(placement.size, POLL)
-        names: dict[str, list[str] | str] = {}
-        if placement.local_rank == 0 and plan.wants("names"):
-            hosts = list(dict.fromkeys(placement.hosts[rank] for rank in group))
-            resolved = side_by_side([partial(addresses, name, plan.connect_limit) for name in hosts])
-            names = dict(zip(hosts, resolved, strict=True))
         links: dict[int, tuple[str, str]] = {}
         if plan.wants("ports"):
             others = [rank for rank in group if rank != placement.rank and rank in facts]
             reasons = side_by_side([partial(self._link, facts[rank]) for rank in others])
             links = dict(zip(others, reasons, strict=True))
-        return RankAnswer(rank=placement.rank, names=names, links=links)
+        return RankAnswer(rank=placement.rank, links=links)
 
     def _link(self, other: Facts) -> tuple[str, str]:
         name = self._placement.hosts[other.rank]

@@ -8,8 +8,8 @@ from scalestudy.study.records import Record
 REPORT_SCHEMA: Literal[2] = 2
 Status = Literal["pass", "warn", "fail"]
 Topic = Literal[
-    "versions", "site", "slurm", "folders", "data", "memory", "devices", "cores", "ranks", "names", "ports",
-    "exposure", "builds", "collectives", "bandwidth",
+    "versions", "site", "slurm", "folders", "data", "memory", "devices", "cores", "ranks", "ports",
+    "builds", "collectives", "bandwidth",
 ]  # fmt: skip
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 QUEUE_TOPIC: Topic = "slurm"
