@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  Two sites, and which strategy is best on each:
+  Two sites:
     scalestudy compare here=studies/unet there=/scratch/unet --out sites.html
   A new version against the last one, in a pipeline: exit code 1 if it is slower by more than 5 %
     scalestudy compare before=old/digits after=studies/digits --fail-if-slower 5%

@@ -95,7 +95,4 @@ def test_tables_are_compared_like_studies(call, tmp_path: Path):
         )
     text = call("compare", f"TensorFlow={tables['tf']}", tables["torch"])[1]
     assert "TensorFlow against torch" in text
-    assert (
-        "On 14 workers horovod is the fastest strategy of TensorFlow (1.20 times as fast as native)" in text
-    )
-    assert "the best strategy here is not the best there" in " ".join(text.split())
+    assert "horovod on 14 workers, torch: training is longer" in " ".join(text.split())

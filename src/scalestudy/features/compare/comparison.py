@@ -17,7 +17,6 @@ from scalestudy.analysis.statistics import (
     holm,
     quality_scale,
 )
-from scalestudy.features.compare.ranking import SpeedRanking, rankings, sentences
 from scalestudy.util.errors import UserError
 
 
@@ -244,8 +243,6 @@ class Comparison:
         asked: Keys that were asked for differently, with each side's value.
         rows: Every quantity of every shared row.
         alone: Rows of each side that no other side has.
-        rankings: Of each side, by variant and count.
-        sentences: What rankings say for certain.
         unpaired: Of each other side, why its qualities are not paired by seed; None where they are.
     """
 
@@ -253,8 +250,6 @@ class Comparison:
     asked: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[Compared, ...]
     alone: tuple[tuple[Key, ...], ...]
-    rankings: tuple[dict[tuple[str, int], SpeedRanking], ...]
-    sentences: tuple[str, ...]
     unpaired: tuple[str | None, ...]
 
 
@@ -293,8 +288,6 @@ def compare(sides: Sequence[Side]) -> Comparison:
         alone=tuple(
             tuple(key for key in keys if sum(key in other for other in groups) == 1) for keys in groups
         ),
-        rankings=tuple(rankings(side) for side in sides),
-        sentences=tuple(sentences(sides)),
         unpaired=tuple(unpaired_because(sides[0], side) for side in sides[1:]),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
-from scalestudy.analysis.runs import Key, describe, metric_label
+from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.compare.comparison import QUANTITIES, Compared, Comparison, Quantity
 from scalestudy.report import series
@@ -24,7 +24,7 @@ from scalestudy.report.document import (
 from scalestudy.report.environment import environments
 from scalestudy.report.figure import WIDTH, Figure, data, figure
 from scalestudy.report.format import decimals, time_unit, with_interval
-from scalestudy.report.style import COLOURS, SHAPES
+from scalestudy.report.style import COLOURS
 from scalestudy.report.tabular import plain
 
 MOST_NAMED = 8
@@ -46,16 +46,16 @@ COLUMNS = (
 
 
 def compare_document(comparison: Comparison) -> Document:
-    """What differs, what of it is real, and whether rankings agree."""
+    """What differs, and what of it is real."""
     names = [side.name for side in comparison.sides]
     blocks: list[Block] = [Paragraph(summary(comparison))]
-    sentences = (*comparison.sentences, *_named(comparison))
-    blocks += [Items(sentences)] if sentences else []
+    named = _named(comparison)
+    blocks += [Items(tuple(named))] if named else []
     drawn = ratio_figure(comparison)
     blocks += [Drawing(drawn)] if drawn else []
     sections = [
         *(_quantity(comparison, quantity) for quantity in QUANTITIES),
-        *(make(comparison) for make in (_ranked, _asked, _environment, _alone)),
+        *(make(comparison) for make in (_asked, _environment, _alone)),
     ]
     blocks += [section for section in sections if section]
     unpaired = [
@@ -78,25 +78,13 @@ def compare_csv(comparison: Comparison) -> str:
 
 
 def compare_json(comparison: Comparison) -> str:
-    """The records with what rankings say and what was asked for differently."""
+    """The records with what was asked for differently."""
     names = [side.name for side in comparison.sides]
     document = {
         "schema_version": 1,
         "studies": names,
         "summary": summary(comparison),
-        "sentences": list(comparison.sentences),
         "rows": [_record(row, comparison) for row in comparison.rows],
-        "rankings": [
-            {
-                "study": name,
-                "workers": ranking.workers,
-                "swept": json.loads(ranking.variant),
-                "tiers": ranking.tiers,
-                "certain": ranking.certain,
-            }
-            for name, by_place in zip(names, comparison.rankings, strict=True)
-            for ranking in by_place.values()
-        ],
         "asked": [{"key": key, "values": values} for key, values in comparison.asked],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
@@ -235,26 +223,6 @@ def _series(key: Key) -> str:
     return f"{key.strategy} ({key.details})" if key.swept else key.strategy
 
 
-def _ranked(comparison: Comparison) -> Section | None:
-    places = sorted({place for rankings in comparison.rankings for place in rankings})
-    if not places:
-        return None
-    rows = []
-    for place in places:
-        cells = [
-            _tiers(rankings[place].tiers) if place in rankings else "" for rankings in comparison.rankings
-        ]
-        swept = describe(Key("", place[1], place[0]).swept)
-        rows.append((f"{place[1]}" + (f" ({swept})" if swept else ""), *cells))
-    note = "Strategies that the runs do not tell apart stand in brackets, the faster mean first."
-    table = _side_by_side(comparison, "Workers", rows, "ranking")
-    return Section("Strategies ranked by speed", (table, Paragraph(note)))
-
-
-def _tiers(tiers: Sequence[tuple[str, ...]]) -> str:
-    return " > ".join(tier[0] if len(tier) == 1 else f"({', '.join(tier)})" for tier in tiers)
-
-
 def _asked(comparison: Comparison) -> Section | None:
     if not comparison.asked:
         return None
@@ -273,11 +241,9 @@ def _environment(comparison: Comparison) -> Section | None:
     return Section("Where it ran", (Folded("Machines and versions that differ", (table,)),))
 
 
-def _side_by_side(
-    comparison: Comparison, what: str, rows: Sequence[tuple[str, ...]], name: str = ""
-) -> Table:
+def _side_by_side(comparison: Comparison, what: str, rows: Sequence[tuple[str, ...]]) -> Table:
     titles = (what, *(side.name for side in comparison.sides))
-    return Table(tuple(Heading(title, numeric=False) for title in titles), tuple(rows), name=name)
+    return Table(tuple(Heading(title, numeric=False) for title in titles), tuple(rows))
 
 
 def _alone(comparison: Comparison) -> Section | None:
@@ -321,9 +287,7 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
     )
     y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=320))
     count = len(others)
-    colours, shapes = (
-        alt.Scale(domain=others, range=(values * count)[:count]) for values in (list(COLOURS), list(SHAPES))
-    )
+    colours = alt.Scale(domain=others, range=(list(COLOURS) * count)[:count])
     colour = alt.Color("other:N", title=None, scale=colours)
     drawn = alt.Chart(data(records)).encode(x, y, colour)
     if count > 1:
@@ -334,7 +298,6 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
         one,
         drawn.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
         drawn.mark_point(size=80, strokeWidth=2).encode(
-            shape=alt.Shape("other:N", title=None, scale=shapes),
             fill=alt.condition("datum.real", colour, alt.value("transparent")),
             tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()],
         ),
