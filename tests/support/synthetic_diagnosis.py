@@ -21,9 +21,8 @@ WHOLE = RoundTimes(
 )  # fmt: skip
 """Of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
 TERMS = DiagnosisTerms(
-    device="cpu", cores=8, cpus_per_worker=1, batch="global", batch_size=64, encoded=False,
-    augmented_by_loader=False, xla=False, steps_per_call=1, bucket_size="32 MiB", bucket_bytes=2**25,
-    communication="auto", gradient_bytes=2**24,
+    device="cpu", cores=8, cpus_per_worker=1, batch_size=64, encoded=False, augmented_by_loader=False,
+    steps_per_call=1,
 )  # fmt: skip
 
 
@@ -51,7 +50,7 @@ def block(
 
 def rank(number: int, *blocks: BlockTimes, **changes: Any) -> AblationTimes:
     """A process on one core."""
-    return AblationTimes(rank=number, host="node", cpus=(number,), parameters=10, blocks=blocks, **changes)
+    return AblationTimes(rank=number, host="node", cpus=(number,), blocks=blocks, **changes)
 
 
 def made(

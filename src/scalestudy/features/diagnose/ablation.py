@@ -96,7 +96,7 @@ def run(
         (folder.path / f"block-{number}").touch()  # how the launcher shows progress
     times = AblationTimes(
         rank=placement.rank if ablation.worker is None else ablation.worker,
-        host=socket.gethostname(), cpus=tuple(cores.granted()), parameters=bench.parameters,
+        host=socket.gethostname(), cpus=tuple(cores.granted()),
         blocks=tuple(blocks),
     )  # fmt: skip
     (folder.path / "times").mkdir(exist_ok=True)
@@ -202,11 +202,6 @@ class _Bench:
             waits=tuple(there - begin for begin, there in zip(times.begin, times.arrived, strict=True)),
             calls=tuple(end - there for there, end in zip(times.arrived, times.end, strict=True)),
         )  # fmt: skip
-
-    @property
-    def parameters(self) -> int:
-        """Of the model."""
-        return next(iter(self._trainers.values())).parameters
 
     @contextmanager
     def _source(

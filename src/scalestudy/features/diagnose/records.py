@@ -63,7 +63,6 @@ class AblationTimes(Record):
     """The worker whose times these are; of a process with several workers, the first."""
     host: str
     cpus: tuple[int, ...]
-    parameters: Count
     blocks: tuple[BlockTimes, ...]
 
     def all_of(self, name: str) -> list[BlockTimes]:
@@ -108,17 +107,11 @@ class DiagnosisTerms(Record):
     cores: Count
     """That this machine grants."""
     cpus_per_worker: Count
-    batch: Literal["per-worker", "global"]
     batch_size: Count
     encoded: bool
     """Whether the data are decoded while training."""
     augmented_by_loader: bool
-    xla: bool
     steps_per_call: Count
-    bucket_size: str
-    bucket_bytes: Count | None
-    communication: str
-    gradient_bytes: Count
 
 
 class Diagnosis(Record):

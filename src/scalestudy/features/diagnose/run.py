@@ -223,11 +223,11 @@ def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
     launch, train = point.launch, point.train
     on_gpus = launch.device != "cpu" and devices.gpus() > 0
     return DiagnosisTerms(
-        device="gpu" if on_gpus else "cpu", cores=len(cores.granted()),
+        device="gpu" if on_gpus else "cpu",
+        cores=len(cores.granted()),
         cpus_per_worker=launch.cpus_per_worker,
-        batch=train.batch, batch_size=train.batch_size, encoded=prepared.storage == "encoded",
-        augmented_by_loader=bool(train.augment) and train.augment_on == "loader", xla=train.xla,
-        steps_per_call=times.blocks[0].steps_per_call, bucket_size=launch.bucket_size,
-        bucket_bytes=launch.bucket_bytes, communication=launch.communication,
-        gradient_bytes=4 * times.parameters,
-    )  # fmt: skip
+        batch_size=train.batch_size,
+        encoded=prepared.storage == "encoded",
+        augmented_by_loader=bool(train.augment) and train.augment_on == "loader",
+        steps_per_call=times.blocks[0].steps_per_call,
+    )

@@ -95,7 +95,7 @@ def rendered(stored: StoredDiagnosis, form: str, width: int = 120) -> str:
         record = stored.diagnosis.model_dump(mode="json")
         record |= {"changed": stored.changed, "measured_efficiency": asdict(stored.measured)}
         record["advice"] = [
-            asdict(suggestion) | {"key": suggestion.key, "sentence": suggestion.sentence}
+            asdict(suggestion) | {"sentence": suggestion.sentence}
             for suggestion in suggestions(stored.diagnosis)
         ]
         return json.dumps(record, indent=1) + "\n"
