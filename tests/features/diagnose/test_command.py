@@ -10,7 +10,7 @@ def test_another_format_is_refused_before_anything_is_looked_at(call, tmp_path):
 def test_a_point_of_one_worker_is_refused_with_what_to_name(call, begun_study):
     code, _, err = call("diagnose", begun_study().path, "--point", "mirrored-w1-s0")
     assert code == 2
-    assert "whose efficiency is 1 by definition" in err
+    assert "a point of several workers" in err
 
 
 def test_a_folder_that_is_no_study_is_refused(call, tmp_path):

@@ -64,10 +64,10 @@ def test_a_named_point_is_taken_and_an_unknown_one_told_which_there_are():
 
 
 def test_one_worker_loses_nothing_and_virtual_workers_no_time():
-    with pytest.raises(UserError, match="efficiency is 1"):
+    with pytest.raises(UserError, match="several workers"):
         named_point(points(1, 2), "horovod-w1-s0")
     virtual = point(name="virtual-w2-s0", strategy="virtual").on(implementation="virtual")
-    with pytest.raises(UserError, match="one after another"):
+    with pytest.raises(UserError, match="at the same time"):
         named_point([virtual], "virtual-w2-s0")
 
 

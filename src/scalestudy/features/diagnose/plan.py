@@ -78,24 +78,12 @@ def named_point(points: Sequence[Point], name: str) -> Point:
     Raises:
         UserError: If there is none, or if it can lose no efficiency.
     """
-    point = next((point for point in points if point.name == name), None)
-    if point is None:
-        several = [point.name for point in points if point.workers > 1]
-        known = ", ".join(several[:8]) + ", …" * (len(several) > 8)
-        raise UserError("a point of the study", repr(name), f"Points of several workers: {known or 'none'}.")
-    if point.workers == 1:
-        raise UserError(
-            "a point of several workers",
-            f"{name}, of one, whose efficiency is 1 by definition",
-            "Name one of more workers; it is compared with one worker anyway.",
-        )
-    if not point.traits.timed:
-        raise UserError(
-            "a point whose workers compute at the same time",
-            f"{name}, whose workers one device computes one after another",
-            "Name a point of another strategy.",
-        )
-    return point
+    several = {point.name: point for point in points if point.workers > 1 and point.traits.timed}
+    if name not in several:
+        known = ", ".join(list(several)[:8]) + ", …" * (len(several) > 8)
+        wanted = "a point of several workers that compute at the same time"
+        raise UserError(wanted, repr(name), f"Name one of: {known or 'none'}.")
+    return several[name]
 
 
 def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, str]:
@@ -126,8 +114,8 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
             and key_of_point(point) == choice.key.with_(choice.strategy, point.workers)
         ]
         if larger:
-            fewest = [point for point in larger if point.workers == larger[0].workers]
-            return fewest[-1], f"the next larger count than is advised ({choice.key.label})"
+            first = min(larger, key=lambda point: (point.workers, point.seed))
+            return first, f"the next larger count than is advised ({choice.key.label})"
     done = {row.key for row in findings.rows}
     measured = [point for point in by_size if key_of_point(point) in done]
     if measured:
