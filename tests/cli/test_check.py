@@ -97,13 +97,6 @@ def test_a_site_is_checked_without_a_study(check, study, tmp_path, monkeypatch):
     assert lines["site"][0]["status"] == "pass" and lines["data"] == []
 
 
-def test_a_site_that_is_not_there_is_a_line_beside_the_others(check, study):
-    done = check(study(STUDY + '[launch]\non = "slurm"\nsite = "nowhere"\n'), *WITHOUT)
-    assert done.returncode == 1
-    assert re.search(r"^fail +site ", done.stdout, re.MULTILINE), done.stdout
-    assert re.search(r"^pass +folders ", done.stdout, re.MULTILINE)
-
-
 def test_nothing_is_submitted_when_a_line_says_fail(check, study, tmp_path, monkeypatch):
     (tmp_path / "site.toml").write_text(SITE)
     monkeypatch.setenv("PATH", str(tmp_path))

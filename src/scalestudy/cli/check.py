@@ -116,11 +116,15 @@ def _print_report(report: "Report", form: Literal["table", "json"]) -> None:
     if form == "json":
         sys.stdout.write(report.model_dump_json(indent=1) + "\n")
         return
+    from scalestudy.features.check.topology_page import bandwidth_section
+    from scalestudy.report.as_terminal import terminal
+    from scalestudy.report.document import Document
+
     console = out()
     console.print(_lines(report))
     if report.bandwidth:
-        console.print()
-        console.print(_bandwidth(report))
+        section = bandwidth_section(report.bandwidth)
+        print("\n" + terminal(Document(section.title, section.blocks), console.width, console.is_terminal))
     count = {status: sum(line.status == status for line in report.lines) for status in STYLES}
     console.print(f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed")
 
@@ -139,24 +143,6 @@ def _lines(report: "Report") -> "Table":
         if line.action:
             seen.append(f"\n→ {line.action}", style=STYLES[line.status])
         table.add_row(Text(line.status, style=STYLES[line.status]), line.topic, Text(line.where), seen)
-    return table
-
-
-def _bandwidth(report: "Report") -> "Table":
-    from rich.table import Table
-
-    from scalestudy.util import units
-
-    names = list(dict.fromkeys(row.collective for row in report.bandwidth))
-    title = f"All-reduce over {report.bandwidth[0].ranks} ranks: bus bandwidth in GB/s (time in ms)"
-    table = Table(title=title, title_justify="left", title_style="", box=None, padding=(0, 2, 0, 0))
-    for name in ("size", *names):
-        table.add_column(name, justify="right")
-    by_place = {(row.bytes, row.collective): row for row in report.bandwidth}
-    for size in sorted({row.bytes for row in report.bandwidth}):
-        rows = [by_place.get((size, name)) for name in names]
-        cells = [f"{row.bus_bandwidth / 1e9:.2g} ({row.seconds * 1e3:.3g})" if row else "" for row in rows]
-        table.add_row(units.size(size), *cells)
     return table
 
 

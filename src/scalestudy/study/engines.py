@@ -56,7 +56,6 @@ class Collective:
         built_with: What the strategy's library must be built with.
         launcher: The one launcher whose processes it works in, by `Placement.source`; "" for any. That
             launcher tells the ranks of each other, once in the life of a rank.
-        any_port: Whether it also listens at ports of the system's choice.
         also: What else of `launch.communication` it is taken for, where it can be used.
         spare: Whether nobody uses it where there are GPUs: another one is taken for it.
     """
@@ -69,7 +68,6 @@ class Collective:
     device: Literal["cpu", "gpu"] | None = None
     built_with: tuple[str, ...] = ()
     launcher: str = ""
-    any_port: bool = False
     also: tuple[str, ...] = ()
     spare: bool = False
 

@@ -14,7 +14,7 @@ def facts(gpus=0, uuids=()):
     return {
         rank: Facts(
             rank=rank, host=f"n{rank}", local_rank=0, cpus=(0,), gpus=gpus, uuids=uuids, available=1, limit=1,
-            port=1, other_port=2,
+            port=1,
         )
         for rank in range(2)
     }  # fmt: skip

@@ -65,15 +65,6 @@ def test_groups_that_run_at_once_are_on_different_hosts():
         assert sum(map(len, used)) == len(set().union(*used))
 
 
-def test_a_pair_that_kept_one_collective_is_tried_first_for_the_next():
-    fabric = Fabric(HOSTS, torn=("n2", "n7"))
-    _, lines, _ = checked(fabric, names=("ring", "auto"), needed=("ring", "auto"))
-    assert [line.where for line in lines] == ["n2 and n7"] * 2
-    alone = Fabric(HOSTS, torn=("n2", "n7"))
-    checked(alone, names=("ring",))
-    assert len(fabric.asked) == len(alone.asked) + 2
-
-
 def test_where_it_works_nowhere_no_pair_is_blamed():
     fabric = Fabric([f"n{number}" for number in range(4)], broken=("ring",), state="failed")
     found, _, _ = checked(fabric)

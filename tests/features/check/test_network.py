@@ -94,29 +94,25 @@ def facts(rank, port=20001):
         available=1,
         limit=1,
         port=port and port + rank % 2,
-        other_port=40_000 + rank,
     )
 
 
 ALL = {rank: facts(rank) for rank in range(4)}
 
 
-def ports(blocked=(), other_blocked=(), any_port=True, facts=ALL):
+def ports(blocked=(), facts=ALL):
     answers = {
         one: RankAnswer(
             rank=one,
             links={
-                other: (
-                    "no answer within 5 s" if (one, other) in blocked else "",
-                    "no answer within 5 s" if (one, other) in other_blocked else "",
-                )
+                other: "no answer within 5 s" if (one, other) in blocked else ""
                 for other in range(4)
                 if other != one
             },
         )
         for one in range(4)
     }
-    return network.judge_ports(HOSTS, facts, answers, port=20000, any_port=any_port)
+    return network.judge_ports(HOSTS, facts, answers, port=20000)
 
 
 def test_when_all_connect_it_is_one_line():
@@ -132,12 +128,6 @@ def test_a_blocked_port_fails_naming_the_pair_and_the_port():
 
 def test_of_two_hosts_one_pair_of_ranks_is_named():
     assert len(ports(blocked=[(0, 2), (0, 3), (1, 2), (1, 3)])) == 1
-
-
-def test_blocked_ports_of_the_systems_choice_matter_to_what_uses_them():
-    (line,) = ports(other_blocked=[(0, 2)], any_port=True)
-    assert line.status == "fail" and "system's choice" in line.seen and '"ring"' in line.action
-    assert ports(other_blocked=[(0, 2)], any_port=False)[0].status == "warn"
 
 
 def test_a_port_that_was_taken_is_named_and_is_no_blocked_pair():

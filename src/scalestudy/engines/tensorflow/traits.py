@@ -112,21 +112,20 @@ class TensorFlowTraits(EngineTraits):
         Collective("auto", "TensorFlow AUTO", MULTIWORKER.name, TCP, communication="auto", spare=True),
         Collective(
             "nccl", "TensorFlow NCCL", MULTIWORKER.name, NCCL, communication="nccl", device="gpu",
-            any_port=True, also=("auto",),
+            also=("auto",),
         ),
         Collective(
             "horovod-gloo", "Horovod Gloo", HOROVOD.name,
             "Try HOROVOD_GLOO_IFACE=IFACE (env in the site profile).",
-            device="cpu", built_with=("gloo",), any_port=True,
+            device="cpu", built_with=("gloo",),
         ),
         Collective(
             "horovod-nccl", "Horovod NCCL", HOROVOD.name, NCCL, device="gpu", built_with=("gloo", "nccl"),
-            any_port=True,
         ),
         Collective(
             "horovod-mpi", "Horovod MPI", HOROVOD.name,
             "Try HOROVOD_CONTROLLER=gloo (env in the site profile), with a Horovod that has Gloo.",
-            built_with=("mpi",), launcher="openmpi", any_port=True,
+            built_with=("mpi",), launcher="openmpi",
         ),
     )  # fmt: skip
     variables = (

@@ -69,7 +69,7 @@ def check(
     about = subject(what)
     _refuse_contradictions(about, options)
     plan, lines = _ahead(about, options)
-    report = Report(lines=(*about.lines, *lines))
+    report = Report(lines=tuple(lines))
     if options.submit:
         if report.failed:
             note("Not submitted: what failed here would fail there.")
@@ -140,7 +140,7 @@ def _by_job(
 
 def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
     queues = ", ".join(f'"{name}"' for name in names() if launcher(name).checked)
-    if options.submit and about.site is None and not about.lines:
+    if options.submit and about.site is None:
         raise UserError(
             f"a site, or a study with launch.on = {queues}, to submit a check to",
             "neither" if about.study is None else f'a study with launch.on = "{about.study.launch.on}"',

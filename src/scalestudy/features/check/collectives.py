@@ -42,7 +42,6 @@ class Trials:
         self._ask, self._hosts, self._ranks = ask, hosts, list(ranks)
         self._limit, self._sizes = limit, sizes
         self.bandwidth: list[AllReduce] = []
-        self._known: Sequence[Ranks] = ()
 
     def lines(self, names: Sequence[str], *, needed: Collection[str]) -> list[Line]:
         """Try collectives one after another; those that the study does not need only warn."""
@@ -89,18 +88,13 @@ class Trials:
 
     def _culprits(self, name: str, *, alike: bool) -> str | None:
         parties = self._parties()
-        pair: tuple[Ranks, ...] | None
-        if self._known and not self._work(name, [self._known])[0]:
-            pair = tuple(self._known)  # what kept another keeps this one too
-        else:
-            pair = culprits(parties, lambda groups: self._work(name, groups))
+        pair = culprits(parties, lambda groups: self._work(name, groups))
         if pair is None:
             return None
         third = next((party for party in parties if party not in pair), None)
         # Where all ranks failed of themselves, it may be that it works nowhere: then no pair is to blame.
         if alike and third and not any(self._work(name, [[party, third]])[0] for party in pair):
             return None
-        self._known = pair if len(pair) == 2 else ()
         one_host = self._host_count() == 1
         return " and ".join(
             f"{self._hosts[party[0]]} (rank {party[0]})" if one_host else self._hosts[party[0]]

@@ -108,13 +108,8 @@ class _Leader:
         plan, hosts, facts = self._plan, self._hosts, dict(self._facts)
         answers = self._ask("reach", [sorted(facts)], 2 * plan.connect_limit * (1 + len(facts) // 16))
         self._drop_missing(answers)
-        if plan.wants("ports"):
-            any_port = plan.needs is None or any(
-                way.any_port for way in self._engine.meeting(plan.needs, gpu=builds.on_gpus(plan, facts))
-            )
-            self._lines += network.judge_ports(
-                hosts, facts, answers, port=self._placement.port, any_port=any_port
-            )
+        if plan.wants("ports") and self._placement.port is not None:
+            self._lines += network.judge_ports(hosts, facts, answers, port=self._placement.port)
 
     def _drop_missing(self, answers: dict[int, RankAnswer]) -> None:
         """A rank without an answer is told once, and asked no more."""

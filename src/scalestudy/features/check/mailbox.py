@@ -41,8 +41,6 @@ class Facts(Record):
     """Bytes of memory that may be used."""
     port: int | None
     """Listens here, at one of the run's ports; None if that port is taken."""
-    other_port: int | None
-    """Listens here too, at a port of the system's choice, as Gloo and NCCL do."""
     lines: tuple[Line, ...] = ()
 
 
@@ -74,8 +72,8 @@ class RankAnswer(Record):
     """What came of an assignment at one rank."""
 
     rank: int
-    links: dict[int, tuple[str, str]] = Field(default_factory=dict)
-    """By rank, at its port and at its other one: why it is not reached; "" where it is."""
+    links: dict[int, str] = Field(default_factory=dict)
+    """By rank: why it is not reached; "" where it is."""
     build: dict[str, Any] | None = None
     outcome: AttemptOutcome | None = None
 

@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from scalestudy.features.check.mailbox import Facts, RankAnswer
-from scalestudy.features.check.report import Line, failed, passed, warned
-from scalestudy.study.engines import all_collectives
+from scalestudy.features.check.report import Line, failed, passed
 
 MOST_PAIRS = 8
 """Pairs of hosts that are named one by one."""
@@ -65,50 +64,32 @@ def side_by_side(works: list[Callable[[], Value]]) -> list[Value]:
 
 
 def judge_ports(
-    hosts: Sequence[str],
-    facts: Mapping[int, Facts],
-    answers: Mapping[int, RankAnswer],
-    *,
-    port: int | None,
-    any_port: bool,
+    hosts: Sequence[str], facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer], *, port: int
 ) -> list[Line]:
-    """Whether each rank reaches each other; `any_port` if Gloo or NCCL listens at any port too."""
+    """Whether each rank reaches each other at its port, of those that follow `port`."""
     lines = [
         failed("ports", hosts[rank], f"port {port + 1 + fact.local_rank} is taken", "End what listens there.")
         for rank, fact in sorted(facts.items())
-        if port is not None and fact.port is None
+        if fact.port is None
     ]
     blocked: dict[tuple[str, str], Line] = {}
-    links = [(one, other, link) for one, answer in answers.items() for other, link in answer.links.items()]
-    for one, other, reasons in sorted(links):
-        pair = hosts[one], hosts[other]
-        for of_system, reason in enumerate(reasons):
-            number = facts[other].other_port if of_system else facts[other].port
-            if not reason or number is None or pair in blocked:
-                continue
+    links = [
+        (one, other, reason) for one, answer in answers.items() for other, reason in answer.links.items()
+    ]
+    for one, other, reason in sorted(links):
+        number = facts[other].port
+        if reason and number is not None:
             where = f"{_place(one, hosts)} → {_place(other, hosts)}"
-            seen = f"port {number}: {reason}" + (" (a port of the system's choice)" if of_system else "")
-            action = (
-                f"Open high ports between the nodes; until then use {_few_ports()}."
-                if of_system
-                else "Open it between the nodes (firewall), or ask the site which ports are open."
-            )
-            blocked[pair] = (warned if of_system and not any_port else failed)("ports", where, seen, action)
+            action = "Open it between the nodes (firewall), or ask the site which ports are open."
+            line = failed("ports", where, f"port {number}: {reason}", action)
+            blocked.setdefault((hosts[one], hosts[other]), line)
     pairs = list(blocked.values())
     lines += pairs[:MOST_PAIRS]
     if len(pairs) > MOST_PAIRS:
         lines.append(failed("ports", "others", f"{len(pairs) - MOST_PAIRS} more pairs", pairs[0].action))
     count = len(set(hosts))
     where = hosts[0] if count == 1 else f"{count} hosts"
-    return lines or [
-        passed("ports", where, f"all {len(links)} ways between {len(hosts)} ranks connect"),
-    ]
-
-
-def _few_ports() -> str:
-    """What needs no more than the run's ports, as a study names it."""
-    few = next(way for way in all_collectives() if way.communication and not way.any_port)
-    return f'{few.swept} with communication = "{few.communication}"'
+    return lines or [passed("ports", where, f"all {len(links)} ways between {len(hosts)} ranks connect")]
 
 
 def _place(rank: int, hosts: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -87,7 +87,7 @@ def libraries_of(points: Iterable[Point]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(point.traits.library for point in points if point.traits.library))
 
 
-def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda: None) -> Report:
+def check_here(folder: Path, plan: Plan) -> Report:
     """Start the plan's workers on this machine, with files in an empty folder, and wait for their report.
 
     Raises:
@@ -103,7 +103,6 @@ def check_here(folder: Path, plan: Plan, *, waiting: Callable[[], None] = lambda
         commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
         with WorkerProcesses(commands) as workers:
             while not workers.ended(0) and not (folder / REPORT_FILE).exists():
-                waiting()
                 time.sleep(POLL)
     return read_report(folder)
 

@@ -73,11 +73,9 @@ class _Rank:
     def look(self) -> None:
         """Tell what this rank finds on its own."""
         placement = self._placement
-        port = other_port = None
-        if placement.size > 1:
-            if placement.port is not None:
-                port = self._listen(placement.port + 1 + placement.local_rank)
-            other_port = self._listen(0)
+        port = None
+        if placement.size > 1 and placement.port is not None:
+            port = self._listen(placement.port + 1 + placement.local_rank)
         self._mailbox.tell_facts(
             Facts(
                 rank=placement.rank,
@@ -90,7 +88,6 @@ class _Rank:
                 available=psutil.virtual_memory().available,
                 limit=memory_limit(),
                 port=port,
-                other_port=other_port,
                 lines=tuple(self._lines()) if placement.local_rank == 0 else (),
             )
         )
@@ -164,22 +161,18 @@ class _Rank:
     def _reach(self, group: tuple[int, ...]) -> RankAnswer:
         plan, placement = self._plan, self._placement
         facts = self._mailbox.facts(placement.size, POLL)
-        links: dict[int, tuple[str, str]] = {}
+        links: dict[int, str] = {}
         if plan.wants("ports"):
             others = [rank for rank in group if rank != placement.rank and rank in facts]
             reasons = side_by_side([partial(self._link, facts[rank]) for rank in others])
             links = dict(zip(others, reasons, strict=True))
         return RankAnswer(rank=placement.rank, links=links)
 
-    def _link(self, other: Facts) -> tuple[str, str]:
-        name = self._placement.hosts[other.rank]
-        one, two = (
-            "nothing listens there"
-            if port is None
-            else reach(name, port, other.rank, self._plan.connect_limit)
-            for port in (other.port, other.other_port)
-        )
-        return one, two
+    def _link(self, other: Facts) -> str:
+        if other.port is None:
+            return "nothing listens there"
+        host = self._placement.hosts[other.rank]
+        return reach(host, other.port, other.rank, self._plan.connect_limit)
 
     def _close_responders(self) -> None:
         while self._responders:

@@ -7,31 +7,26 @@ from typing import TYPE_CHECKING
 
 from scalestudy.app.prepare import with_task_data
 from scalestudy.features.check.plan import Plan, WritableFolder, libraries_of, needs_of
-from scalestudy.features.check.report import Line, Topic, failed
+from scalestudy.features.check.report import Topic
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.base import Launcher, launcher, launcher_of
 from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.queue.layout import expand_for
 from scalestudy.launch.queue.site import Site, find_site
 from scalestudy.study.engines import DEFAULT
-from scalestudy.study.expand import expand
 from scalestudy.study.file import Study, read_text, toml_table
 from scalestudy.study.launchers import names
 from scalestudy.study.parse import load_study
 from scalestudy.study.point import Point
 from scalestudy.study.store import default_folder
-from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.sources.registry import Kind
 
-EVERYTHING = 1_000_000
-"""GPUs and cores of a node, where which points fit is not the question."""
-
 
 @dataclass(frozen=True)
 class CheckSubject:
-    """What is checked. `lines` say what could not be read; a study for a queue without a site is one."""
+    """What is checked: a study with its points, a site, or this machine."""
 
     study: Study | None = None
     points: Sequence[Point] = ()
@@ -39,7 +34,6 @@ class CheckSubject:
     site: Site | None = None
     base: Path = Path()
     results: Path | None = None
-    lines: Sequence[Line] = ()
 
     @property
     def queued(self) -> bool:
@@ -76,7 +70,7 @@ def subject(what: str | None) -> CheckSubject:
     """Read a study file, or a site profile by its name or path.
 
     Raises:
-        UserError: If it is neither, or is not right; a study's site is then a line that says fail.
+        UserError: If it is neither, or is not right.
     """
     if what is None:
         return CheckSubject()
@@ -91,12 +85,7 @@ def _study(path: Path) -> CheckSubject:
     results, base = default_folder(path, study.name).absolute(), path.parent
     if not launcher_of(study).detached:
         return CheckSubject(study, points_here(study), kind, None, base, results)
-    try:
-        site = find_site(study.launch.site, base)
-    except UserError as error:
-        points = expand(study, gpus=EVERYTHING, cores=EVERYTHING)
-        line = failed("site", "here", error.received, error.action)
-        return CheckSubject(study, points, kind, None, base, results, [line])
+    site = find_site(study.launch.site, base)
     return CheckSubject(study, expand_for(study, site), kind, site, base, results)
 
 

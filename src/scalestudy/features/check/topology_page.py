@@ -51,9 +51,7 @@ def _blocks(node: Node, measured: NodeBandwidth) -> Iterator[Block]:
         title = "Measured between two units, from row to column (GB/s)"
         yield Section(title, (_copies(names, measured.copies),))
     if measured.all_reduces:
-        ranks = measured.all_reduces[0].ranks
-        title = f"Measured in an all-reduce over {ranks} processes: bus bandwidth (GB/s)"
-        yield Section(title, (_all_reduces(measured.all_reduces),))
+        yield bandwidth_section(measured.all_reduces)
     for title, text in (("The processors, as lscpu tells", node.cpu), ("As hwloc draws it", node.drawing)):
         if text:
             yield Folded(title, (Code(text.rstrip()),))
@@ -68,18 +66,18 @@ def _copies(names: Sequence[str], copies: Matrix) -> Table:
     return Table(headings, rows, footnotes=(footnote,))
 
 
-def _all_reduces(all_reduces: Sequence[AllReduce]) -> Table:
+def bandwidth_section(all_reduces: Sequence[AllReduce]) -> Section:
+    """Bus bandwidth by size and collective."""
     names = list(dict.fromkeys(row.collective for row in all_reduces))
     cells = {(row.bytes, row.collective): _significant(row.bus_bandwidth / GIGA) for row in all_reduces}
     rows = tuple(
         (units.size(size), *(cells.get((size, name), "") for name in names))
         for size in sorted({row.bytes for row in all_reduces})
     )
-    return Table(
-        (Heading("Bytes"), *(Heading(collective(name).label) for name in names)),
-        rows,
-        footnotes=("S/t × 2(n − 1)/n, as nccl-tests defines it: what each link carries",),
-    )
+    footnote = "S/t × 2(n − 1)/n, as nccl-tests defines it: what each link carries"
+    headings = (Heading("Bytes"), *(Heading(collective(name).label) for name in names))
+    title = f"All-reduce over {all_reduces[0].ranks} ranks: bus bandwidth (GB/s)"
+    return Section(title, (Table(headings, rows, footnotes=(footnote,)),))
 
 
 def _significant(value: float) -> str:
