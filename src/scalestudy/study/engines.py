@@ -147,7 +147,6 @@ class EngineTraits:
         model_suffix: Of the files that hold a trained model; records beside them end in ".json".
         export_forms: Suffixes by the forms that it exports models in; "" for a folder.
         requirements: Packages that it needs; the first is the framework, which the others' limits come from.
-        needs_of: Packages whose versions its own metadata limit.
         libraries: Of its strategies.
         collectives: In the order in which they are tried; of one need, what is preferred comes later.
         variables: Environment variables that decide how it computes and sums, which a run records.
@@ -165,7 +164,6 @@ class EngineTraits:
     export_forms: Mapping[str, str] = MappingProxyType({})
     across: str = ""
     requirements: tuple[Requirement, ...] = ()
-    needs_of: tuple[str, ...] = ()
     libraries: tuple[StrategyLibrary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     variables: tuple[str, ...] = ()

@@ -98,7 +98,6 @@ class TensorFlowTraits(EngineTraits):
         Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),
     )
-    needs_of = ("numpy", "protobuf")
     libraries = (
         StrategyLibrary(
             "horovod", "Horovod", "==0.28.*", "tensorflow",

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TypedDict
 
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
@@ -22,12 +21,10 @@ _READ = """
 import json, platform, sys
 from importlib import metadata
 asked = json.loads(sys.argv[1])
-found = {"python": platform.python_version(), "packages": {}, "needs": [], "built_for": {}}
+found = {"python": platform.python_version(), "packages": {}, "built_for": {}}
 for name in (*asked["packages"], *asked["built_for"], *asked["libraries"]):
     try:
         found["packages"][name] = metadata.version(name)
-        if name in asked["framework"]:
-            found["needs"] = metadata.requires(name) or []
         if name in asked["built_for"]:
             text = metadata.distribution(name).locate_file(name + "/metadata.json").read_text()
             found["built_for"][name] = json.loads(text).get(asked["built_for"][name])
@@ -43,8 +40,6 @@ class Installed(TypedDict):
     python: str
     packages: dict[str, str]
     """Versions by name."""
-    needs: list[str]
-    """Requirements of the framework."""
     built_for: dict[str, str | None]
     """Version of the framework that each of its libraries was built for, where it says so."""
 
@@ -59,12 +54,7 @@ def python_of(environment: str | None) -> str:
 def read(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> Installed | str:
     """Versions in a Python, an engine's and these libraries' among them, or why they cannot be read."""
     asked = {
-        "packages": [
-            "scalestudy",
-            *(name for wanted in engine.requirements for name in wanted.packages),
-            *engine.needs_of,
-        ],
-        "framework": engine.requirements[0].packages if engine.requirements else [],
+        "packages": ["scalestudy", *(name for wanted in engine.requirements for name in wanted.packages)],
         "built_for": {library.name: library.built_for for library in engine.libraries},
         "libraries": list(libraries),
     }
@@ -73,26 +63,28 @@ def read(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> 
             [python, "-c", _READ, json.dumps(asked)], capture_output=True, text=True, timeout=LIMIT,
             check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        found: Installed = json.loads(done.stdout)
+        installed: Installed = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         return f"{python} did not answer within {LIMIT:.0f} s"
     except OSError as error:
         return f"{python}: {error.strerror}"
     except json.JSONDecodeError:
         return f"{python}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}"
-    return found
+    return installed
 
 
 def judge(
-    found: Installed | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
+    installed: Installed | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
 ) -> list[Line]:
     """Lines about what `read` found; `libraries` are those that the study's strategies need."""
-    if isinstance(found, str):
+    if isinstance(installed, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
-        return [failed("versions", where, f"no Python: {found}", action)]
-    packages = found["packages"]
+        return [failed("versions", where, f"no Python: {installed}", action)]
+    packages = installed["packages"]
     lines = [
-        _within("Python", found["python"], PYTHON, where, "Make the environment anew with another Python."),
+        _within(
+            "Python", installed["python"], PYTHON, where, "Make the environment anew with another Python."
+        ),
         _within("Scalestudy", packages.get("scalestudy"), SpecifierSet(), where, "Install it there."),
     ]
     for wanted in engine.requirements:
@@ -105,14 +97,9 @@ def judge(
         version = packages[have[0]] if have else None
         action = f"Run `pip install '{wanted.packages[0]}{wanted.versions}'`."
         lines.append(_within(wanted.label, version, SpecifierSet(wanted.versions), where, action))
-    for need in sorted(map(Requirement, found["needs"]), key=lambda need: need.name):
-        if need.name in engine.needs_of and (need.marker is None or need.marker.evaluate()):
-            name = {"numpy": "NumPy"}.get(need.name, need.name)
-            action = f"Run `pip install '{need.name}{need.specifier}'`."
-            lines.append(_within(name, packages.get(need.name), need.specifier, where, action))
     known = {library.name for library in engine.libraries}
     lines += [
-        _built(found, engine, library, where, needed=library.name in libraries)
+        _built(installed, engine, library, where, needed=library.name in libraries)
         for library in engine.libraries
     ]
     lines += [_library(packages, name, where) for name in libraries if name not in known]
@@ -121,12 +108,12 @@ def judge(
 
 
 def _built(
-    found: Installed, engine: EngineTraits, library: StrategyLibrary, where: str, *, needed: bool
+    installed: Installed, engine: EngineTraits, library: StrategyLibrary, where: str, *, needed: bool
 ) -> Line:
     """A library that is built for one version of the framework."""
-    packages, label, build = found["packages"], library.label, library.mend
+    packages, label, build = installed["packages"], library.label, library.mend
     worse = failed if needed else warned
-    version, built_for = packages.get(library.name), found["built_for"].get(library.name)
+    version, built_for = packages.get(library.name), installed["built_for"].get(library.name)
     if version is None and not needed:
         return passed("versions", where, f"{label} not installed (not needed)")
     if version is None:
