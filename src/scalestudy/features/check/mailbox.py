@@ -95,11 +95,11 @@ class Mailbox:
     def facts(self, size: int, limit: float) -> dict[int, Facts]:
         """What the ranks found, of those that say so within `limit` seconds."""
         deadline = time.monotonic() + limit
-        found: dict[int, Facts] = {}
+        records: dict[int, Facts] = {}
         while True:
-            self._collect("ranks", range(size), found, Facts)
-            if len(found) == size or time.monotonic() > deadline:
-                return found
+            self._collect("ranks", range(size), records, Facts)
+            if len(records) == size or time.monotonic() > deadline:
+                return records
             time.sleep(POLL)
 
     def assign(self, assignment: Assignment) -> None:
@@ -123,24 +123,24 @@ class Mailbox:
     def answers(self, number: int, ranks: Iterable[int], silence: float) -> dict[int, RankAnswer]:
         """All answers, or those that there are after `silence` seconds without a sign of life."""
         ranks = list(ranks)
-        found: dict[int, RankAnswer] = {}
+        records: dict[int, RankAnswer] = {}
         seen, since = (-1, -1), time.monotonic()
-        while len(found) < len(ranks):
-            self._collect(f"answers/{number}", ranks, found, RankAnswer)
-            now = len(found), sum(self._size(number, rank) for rank in ranks)
+        while len(records) < len(ranks):
+            self._collect(f"answers/{number}", ranks, records, RankAnswer)
+            now = len(records), sum(self._size(number, rank) for rank in ranks)
             if now != seen:
                 seen, since = now, time.monotonic()
             elif time.monotonic() - since > silence:
                 break
             time.sleep(POLL)
-        return found
+        return records
 
     def _collect(
-        self, folder: str, ranks: Iterable[int], found: dict[int, Content], content: type[Content]
+        self, folder: str, ranks: Iterable[int], records: dict[int, Content], content: type[Content]
     ) -> None:
         for rank in ranks:
-            if rank not in found and (read := self._read(f"{folder}/{rank}.json", content)):
-                found[rank] = read
+            if rank not in records and (read := self._read(f"{folder}/{rank}.json", content)):
+                records[rank] = read
 
     def _size(self, number: int, rank: int) -> int:
         try:

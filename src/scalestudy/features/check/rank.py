@@ -96,8 +96,8 @@ class _Rank:
         plan, here = self._plan, socket.gethostname()
         lines: list[Line] = []
         if plan.wants("versions"):
-            found = versions.read(versions.python_of(None), self._engine, plan.libraries)
-            lines += versions.judge(found, here, self._engine, libraries=plan.libraries)
+            installed = versions.read(versions.python_of(None), self._engine, plan.libraries)
+            lines += versions.judge(installed, here, self._engine, libraries=plan.libraries)
         if plan.wants("folders"):
             temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
             lines += [host.judge_folder(here, folder) for folder in (*plan.folders, temporary)]

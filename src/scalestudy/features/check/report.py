@@ -81,8 +81,8 @@ def merged(lines: Iterable[Line]) -> list[Line]:
     places: dict[Line, list[str]] = {}
     for line in lines:
         places.setdefault(line.model_copy(update={"where": ""}), []).append(line.where)
-    found = [line.model_copy(update={"where": _several(where)}) for line, where in places.items()]
-    return sorted(found, key=lambda line: TOPICS.index(line.topic))
+    together = [line.model_copy(update={"where": _several(where)}) for line, where in places.items()]
+    return sorted(together, key=lambda line: TOPICS.index(line.topic))
 
 
 def _several(places: Sequence[str]) -> str:

@@ -47,12 +47,12 @@ class Side:
 def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
     """Keys that were asked for differently, each with its value on every side; "" where it is not known."""
     known = [side for side in sides if side.asked]
-    found = []
+    unlike = []
     for key in dict.fromkeys(key for side in known for key in side.asked):
         values = {side.name: "" if side.asked.get(key) is None else str(side.asked[key]) for side in sides}
         if len({values[side.name] for side in known}) > 1:
-            found.append((key, tuple(values.values())))
-    return found
+            unlike.append((key, tuple(values.values())))
+    return unlike
 
 
 def unlike_tasks(sides: Sequence[Side]) -> list[str]:
@@ -301,7 +301,7 @@ def slower(comparison: Comparison, share: float) -> list[Compared]:
     Raises:
         UserError: There is no row whose speed can be compared, so that nothing would ever fail.
     """
-    found = []
+    slow = []
     if not any(row.change.value is not None for row in comparison.rows if row.quantity != "quality"):
         why = dict.fromkeys(row.why_not for row in comparison.rows if row.quantity != "quality")
         raise UserError(
@@ -316,9 +316,9 @@ def slower(comparison: Comparison, share: float) -> list[Compared]:
         if row.quantity == "rate":
             most = row.change.high if row.change.high is not None else row.change.value
             if most < 1 - share:
-                found.append(row)
+                slow.append(row)
         elif (row.key, row.other) not in timed:
             least = row.change.low if row.change.low is not None else row.change.value
             if least > 1 / (1 - share):
-                found.append(row)
-    return found
+                slow.append(row)
+    return slow

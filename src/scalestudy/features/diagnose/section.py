@@ -192,7 +192,7 @@ def _estimate(interval: IntervalRecord) -> Estimate:
 
 def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """The bars of the waterfall from above: label, ends, kind, text, and ends of the interval; in percent."""
-    found = [_bar("Ideal", 0.0, 100.0, "efficiency", "100 %")]
+    records = [_bar("Ideal", 0.0, 100.0, "efficiency", "100 %")]
     top = 100.0
     for part in diagnosis.parts:
         share = 100 * part.share.value
@@ -200,12 +200,12 @@ def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
         low, high = part.share.low, part.share.high
         ends = None if low is None or high is None else (top - 100 * high, top - 100 * low)
         kind = "lost" if share >= 0 else "gained"
-        found.append(_bar(TITLES[part.name], top - share, top, kind, text, ends))
+        records.append(_bar(TITLES[part.name], top - share, top, kind, text, ends))
         top -= share
     total = diagnosis.efficiency
     ends = None if total.low is None or total.high is None else (100 * total.low, 100 * total.high)
     value, label = 100 * total.value, f"E({diagnosis.workers})"
-    return [*found, _bar(label, 0.0, value, "efficiency", f"{value:.1f} %", ends)]
+    return [*records, _bar(label, 0.0, value, "efficiency", f"{value:.1f} %", ends)]
 
 
 def _bar(

@@ -122,11 +122,11 @@ def _paths(sources: Sequence[str]) -> dict[Path, bool]:
     Raises:
         UserError: There is no such file, or it is a pipe or device, or the folder of a study of ours.
     """
-    found: dict[Path, tuple[Path, bool]] = {}
+    paths: dict[Path, tuple[Path, bool]] = {}
     for source in sources:
         for file, named in _files(source):
-            found.setdefault(file.resolve(), (file, named))
-    return dict(found.values())
+            paths.setdefault(file.resolve(), (file, named))
+    return dict(paths.values())
 
 
 def _files(source: str) -> list[tuple[Path, bool]]:

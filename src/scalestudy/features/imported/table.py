@@ -177,10 +177,10 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, str):
         return value if isinstance(value, bool | int | float) or value is None else shown(str(value))
     try:
-        found = json.loads(value)
+        parsed = json.loads(value)
     except (ValueError, RecursionError):
         return shown(value.strip())
-    return found if isinstance(found, bool | int | float | str) else shown(value.strip())
+    return parsed if isinstance(parsed, bool | int | float | str) else shown(value.strip())
 
 
 def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
