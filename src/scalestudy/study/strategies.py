@@ -18,14 +18,12 @@ class Rendezvous:
 
     Attributes:
         name: As its engine knows it.
-        label: Whose way it is, for people.
         secret: Whether they know each other by the run's secret, which it asks for.
         unproxied: Whether their traffic would go to the HTTP proxies of the environment.
         launcher: The launcher that starts processes for this way alone; "" where there is none.
     """
 
     name: str
-    label: str
     secret: bool = False
     unproxied: bool = False
     launcher: str = ""

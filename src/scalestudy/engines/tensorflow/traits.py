@@ -45,9 +45,9 @@ def tf_config(process: Process) -> str:
 
 NAME = "tensorflow"
 STRATEGIES = "scalestudy.engines.tensorflow.strategies"
-BY_TF_CONFIG = Rendezvous("tf_config", "TensorFlow", unproxied=True)
+BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
 """TensorFlow's gRPC server listens at all interfaces and has no setting for that, nor for who may connect."""
-BY_HOROVOD = Rendezvous("horovod", "Horovod", secret=True, launcher="horovodrun")
+BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
 """Its rendezvous listens at one interface and asks for the run's secret; Gloo's connections for data are made
 at one interface, and ask for nothing."""
 
