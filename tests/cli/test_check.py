@@ -53,7 +53,7 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, study, tm
     lines = by_topic(report_of(done))
     assert "2 ranks on 1 host" in lines["ranks"][0]["seen"]
     assert lines["data"][0]["status"] == "pass" and "not prepared yet" in lines["data"][0]["seen"]
-    for topic in ("folders", "memory", "devices", "names", "ports"):
+    for topic in ("folders", "memory", "devices", "ports"):
         assert lines[topic], topic
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
