@@ -8,8 +8,7 @@ import pytest
 
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import RunFiles, deciding_run, state_of_runs
-from scalestudy.study.store import StudyFolder
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.errors import RunError
 
 
 def another_schema(file: Path) -> None:
@@ -65,13 +64,6 @@ def test_a_line_that_cannot_be_parsed_is_left_out_and_named(done: RunFolder) -> 
     assert first.why.startswith("epochs.jsonl, line 1:")
 
 
-def test_a_last_line_torn_by_a_kill_is_no_epoch(done: RunFolder) -> None:
-    with open(done.path / "epochs.jsonl", "a") as file:
-        file.write('{"epoch":3,"steps":2')
-    assert [record.epoch for record in done.epochs()] == [1, 2]
-    assert not any(found.damaged for found in done.found_epochs())
-
-
 def test_a_run_does_not_go_on_without_the_epochs_behind_its_checkpoint(done: RunFolder) -> None:
     file = done.path / "epochs.jsonl"
     before = file.read_text().replace('"loss":1.0', '"loss":', 1)
@@ -79,17 +71,6 @@ def test_a_run_does_not_go_on_without_the_epochs_behind_its_checkpoint(done: Run
     with pytest.raises(RunError, match=r"epochs\.jsonl, line 1"):
         done.keep_epochs(2)
     assert file.read_text() == before
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_study_is_refused(make, damage: str) -> None:
-    folder = make()
-    DAMAGES[damage](folder.path / "study.json")
-    for again in (lambda: StudyFolder.open(folder.path), make):
-        with pytest.raises(UserError) as refused:
-            again()
-        assert "study.json, which is corrupt:" in refused.value.received
-        assert "scalestudy status --verify" in refused.value.action
 
 
 @pytest.mark.parametrize("name", ["run-²", "run-0", "run-", "run-1e3", "run-" + "9" * 200])
@@ -107,12 +88,3 @@ def test_a_file_in_the_place_of_a_run_is_no_reason_to_train_anew(make) -> None:
     (folder.path / "points" / point.name).mkdir(parents=True)
     (folder.path / "points" / point.name / "run-1").touch()
     assert state_of_runs(folder.runs(point.name)) == "corrupt"
-
-
-def test_the_copy_of_the_study_file_has_its_checksum_in_the_study(make) -> None:
-    import hashlib
-
-    folder = make()
-    stored = json.loads((folder.path / "study.json").read_text())
-    text: Path = folder.path / "study.toml"
-    assert stored["study_text"] == hashlib.sha256(text.read_bytes()).hexdigest()

@@ -110,10 +110,6 @@ def test_more_workers_than_gpus_is_impossible() -> None:
     assert "study.toml, line 3" in message
 
 
-def test_gpus_that_are_not_there_cannot_be_asked_for() -> None:
-    assert "1 worker on no GPU" in refusal('[launch]\ndevice = "gpu"')
-
-
 def test_gpus_are_ignored_on_request_and_by_virtual_workers() -> None:
     assert points('[launch]\ndevice = "cpu"\n[sweep]\nworkers = 8', gpus=2)
     assert points('[sweep]\nstrategy = "virtual"\nworkers = 64\nseed = 0', gpus=1)
@@ -308,11 +304,6 @@ def test_rows_are_the_order_in_which_points_are_listed():
     found = RunOrder(by="rows", seed=7).arrange(given_points)
     assert names(found) == names(given_points)
     assert [(point.turn.order, point.turn.place) for point in found[:2]] == [("rows", 0), ("rows", 1)]
-
-
-def test_the_order_of_a_new_study_follows_from_its_file():
-    assert RunOrder.drawn_from("a study") == RunOrder.drawn_from("a study")
-    assert RunOrder.drawn_from("a study").seed != RunOrder.drawn_from("another").seed
 
 
 def test_a_turn_makes_no_other_point():

@@ -42,11 +42,6 @@ def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Pa
     assert again.name == "study"
 
 
-def test_an_empty_folder_becomes_the_studys(make, tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    assert states(make()) == {"native-w1-s0": "missing", "native-w2-s0": "missing"}
-
-
 def test_a_folder_with_other_things_is_refused_and_left_alone(make, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "thesis.tex").touch()
@@ -185,12 +180,6 @@ def test_a_run_whose_owner_was_killed_is_interrupted(make, records) -> None:
     assert len(wanting(folder)) == 2
 
 
-def test_a_failed_run_is_failed_though_its_launcher_lives_on(make, records) -> None:
-    folder = make()
-    folder.new_run(folder.points()[0]).write_failure(records.failure())
-    assert states(folder)["native-w1-s0"] == "failed"
-
-
 def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make, records) -> None:
     folder = make()
     point = folder.points()[0]
@@ -202,15 +191,6 @@ def test_one_finished_run_makes_a_point_done_whatever_came_before_or_after(make,
     assert states(folder)[point.name] == "done"
     assert deciding_run(folder.runs(point.name)) == done
     assert (done.result(), done.epochs()) == (records.result(), [records.epoch()])
-
-
-def test_a_run_with_half_a_result_is_corrupt_not_failed(make, records) -> None:
-    folder = make()
-    run = folder.new_run(folder.points()[0])
-    run.write_failure(records.failure())
-    (run.path / "result.json").write_text(records.result().model_dump_json()[:-40])
-    assert states(folder)["native-w1-s0"] == "corrupt"
-    assert run.result() is None
 
 
 def test_a_second_run_of_a_folder_is_refused_naming_the_first(make) -> None:

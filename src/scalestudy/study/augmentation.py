@@ -58,14 +58,14 @@ def parsed(text: str) -> tuple[Operation, ...]:
         raise WrongFormula(f"{EXAMPLES['operation']} each once", f"Remove the second {twice}.")
     if set(MIXING) <= set(names):
         raise WrongFormula("one of mixup and cutmix", "Remove the other.")
-    defaults = {name: {key: allowed.default for key, allowed in KINDS[name].items()} for name in names}
-    operations = tuple(
-        Operation(term.name, MappingProxyType(defaults[term.name] | term.parameters)) for term in terms
-    )
+    operations = []
+    for term in terms:
+        defaults = {name: allowed.default for name, allowed in KINDS[term.name].items()}
+        operations.append(Operation(term.name, MappingProxyType(defaults | term.parameters)))
     for operation in operations:
         if operation.kind == "scale" and operation["low"] > operation["high"]:
             raise WrongFormula("scale with low up to high", "Exchange the two.")
-    return operations
+    return tuple(operations)
 
 
 def checked(text: str) -> str:

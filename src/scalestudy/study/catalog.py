@@ -2,7 +2,8 @@
 
 import ast
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -56,15 +57,18 @@ COMMON: dict[str, Any] = {
 class TaskDefaults:
     """What a task brings where the study file says nothing.
 
-    `kind` is the kind of data: a class for every pixel ("masks") or for every sample ("classes"), or what the
-    file reads itself ("custom"); it and `source` are None where the task's file does not say so in plain
-    literals. `data` and `train` are other keys of these sections. `reads` says whether the file has a
-    function `read`, which gives the data.
+    Attributes:
+        kind: Of data: a class for every pixel ("masks") or for every sample ("classes"), or what the file
+            reads itself ("custom"); like `source`, None where the file does not say so in a literal.
+        source: Where the data are.
+        train: Keys of [train].
+        data: Other keys of [data].
+        reads: Whether the file has a function `read`, which gives the data.
     """
 
-    kind: Literal["masks", "classes", "custom"] | None
-    source: str | None
-    train: dict[str, Any]
+    kind: Literal["masks", "classes", "custom"] | None = None
+    source: str | None = None
+    train: dict[str, Any] = field(default_factory=COMMON.copy)
     data: dict[str, Any] = field(default_factory=dict)
     reads: bool = False
 
@@ -109,12 +113,12 @@ def task_defaults(task: str) -> TaskDefaults:
     try:
         changed = file.stat().st_mtime_ns
     except OSError:
-        return TaskDefaults(None, None, COMMON)  # a study that was made elsewhere
+        return TaskDefaults()  # a study that was made elsewhere
     return _read(file, changed)
 
 
 def resolved_train(task: str, train: TrainSettings, *, device: str = "cpu") -> ResolvedTrain:
-    """`train` with the task's defaults where it says nothing; on a `device` that is "cpu" or "gpu"."""
+    """`train` with the task's defaults where it says nothing; `device` is "cpu" or "gpu"."""
     given = train.model_dump()
     brought = {"deterministic": device == "cpu"} | task_defaults(task).train
     missing = {key: value for key, value in brought.items() if given[key] is None}
@@ -150,42 +154,32 @@ def _read(file: Path, changed: int) -> TaskDefaults:
         raise _wrong_task_file('kind = "masks" or "classes"', repr(kind), file)
     if isinstance(source, str) and not is_plain(source):
         raise _wrong_task_file(f"{PLAIN} for data", repr(source[:50]), file)
+    open_keys = [key for key, field in TrainSettings.model_fields.items() if field.default is None]
+    settings = (
+        {key: value for key, value in data.items() if key != "source"} if isinstance(data, dict) else {}
+    )
     return TaskDefaults(
         kind,
         source if isinstance(source, str) else None,
-        COMMON | _checked_train({} if train is None else train, file),
-        _checked_data(data, file) if isinstance(data, dict) else {},
+        COMMON | _checked("train", {} if train is None else train, open_keys, file),
+        _checked("data", settings, DataSettings.model_fields, file),
         text.reads,
     )
 
 
-def _checked_data(data: dict[str, Any], file: Path) -> dict[str, Any]:
-    unknown = data.keys() - DataSettings.model_fields.keys()
-    if unknown:
-        known = ", ".join(DataSettings.model_fields)
-        raise _wrong_task_file(f"keys of [data] in `data` ({known})", f"`{min(unknown, key=str)}`", file)
-    return {key: _checked(f"data.{key}", value, file) for key, value in data.items() if key != "source"}
-
-
-def _checked_train(train: Any, file: Path) -> dict[str, Any]:
-    known = [key for key, field in TrainSettings.model_fields.items() if field.default is None]
-    if not isinstance(train, dict) or not train.keys() <= set(known):
-        wrong = sorted(map(str, train.keys() - set(known))) if isinstance(train, dict) else []
-        raise UserError(
-            f"train = {{…}} in {file}, with some of {', '.join(known)}",
-            f"`{wrong[0]}`" if wrong else repr(train),
-            "Correct the task file; all other keys are the study's alone.",
-        )
-    for key, value in train.items():
-        _checked(f"train.{key}", value, file)
-    return train
-
-
-def _checked(name: str, value: Any, file: Path) -> Any:
-    try:
-        return checked(name, value)
-    except WrongValue as wrong:
-        raise _wrong_task_file(f"{wrong} for {name}", repr(value), file) from None
+def _checked(section: str, given: Any, known: Collection[str], file: Path) -> dict[str, Any]:
+    """What a task file gives of a section, each key as the study file takes it."""
+    if not isinstance(given, dict):
+        raise _wrong_task_file(f"{section} = {{…}}", repr(given), file)
+    for key, value in given.items():
+        if key not in known:
+            expected = f"keys of [{section}] that tasks may bring ({', '.join(known)}) in `{section}`"
+            raise _wrong_task_file(expected, f"`{key}`", file)
+        try:
+            checked(f"{section}.{key}", value)
+        except WrongValue as wrong:
+            raise _wrong_task_file(f"{wrong} for {section}.{key}", repr(value), file) from None
+    return given
 
 
 def _wrong_task_file(expected: str, received: str, file: Path) -> UserError:
@@ -206,7 +200,7 @@ class TaskText:
     """
 
     values: dict[str, Any]
-    unknown: frozenset[str] = frozenset()
+    unknown: set[str]
 
     @property
     def reads(self) -> bool:
@@ -228,50 +222,38 @@ def read_task_file(path: Path) -> TaskText:
             f"{type(error).__name__}: {error}",
             "Run it with python to see the whole traceback.",
         ) from error
-    values: dict[str, Any] = {}
-    unknown: set[str] = set()
+    text = TaskText({}, set())
     for statement in statements:
-        for name, value in _bound(statement):
-            values.pop(name, None)
-            unknown.discard(name)
-            try:
-                values[name] = ast.literal_eval(value) if value is not None else _refused()
-            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-                unknown.add(name)
-    return TaskText(values, frozenset(unknown))
+        for name in _bound(statement) & set(NAMES):
+            text.values.pop(name, None)
+            text.unknown.add(name)
+            with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                text.values[name] = ast.literal_eval(_assigned(statement))
+                text.unknown.discard(name)
+    return text
 
 
-def _refused() -> Any:
+def _assigned(statement: ast.stmt) -> ast.expr:
+    """What `name = value` assigns; raises ValueError for any other statement."""
+    if isinstance(statement, ast.Assign) and all(
+        isinstance(target, ast.Name) for target in statement.targets
+    ):
+        return statement.value
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        return statement.value
     raise ValueError
 
 
-def _bound(statement: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
-    """The wanted names that a top-level statement binds, each with its value if that is one expression."""
-    if isinstance(statement, ast.Assign):
-        plain = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-        yield from ((name, statement.value) for name in plain if name in NAMES)
-        yield from ((name, None) for name in _stored(statement.targets) if name not in plain)
-    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-        if statement.value is not None and statement.target.id in NAMES:
-            yield statement.target.id, statement.value
-    elif isinstance(statement, ast.Import | ast.ImportFrom):
-        names = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
-        yield from ((name, None) for name in NAMES if name in names or "*" in names)
-    elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        if statement.name in NAMES:
-            yield statement.name, None
-    else:
-        yield from ((name, None) for name in _stored([statement]))
-
-
-def _stored(nodes: Iterable[ast.AST]) -> set[str]:
-    """The wanted names that something among these assigns to, or defines or imports."""
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a top-level statement assigns, defines or imports; all that are wanted for `*`."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
     names = set()
-    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+    for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.alias):
-            names.add(node.asname or node.name)
-    return names & set(NAMES)
+            names |= set(NAMES) if node.name == "*" else {(node.asname or node.name).partition(".")[0]}
+    return names

@@ -12,9 +12,6 @@ from scalestudy.util.errors import UserError
 
 Reading = tuple[Study, list[Point]]
 
-_OF_THE_PLACE = {"data.cache", "launch.silent_after"}
-"""Settings that cannot change a result."""
-
 
 def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
     """Refuse to mix the results of two studies; longer or shorter lists under [sweep] are no other study.
@@ -31,18 +28,26 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
         )
 
 
-def differences(stored: Reading, new: Reading) -> Iterator[str]:
+def differences(before: Reading, after: Reading) -> Iterator[str]:
     """Sentences on what differs: "train.epochs is 8 in the folder and 10 in the study file"."""
-    before, after = stored[0].sweep.other, new[0].sweep.other
-    for name in sorted(set(before) ^ set(after)):
-        where = "the folder" if name in before else "the study file"
-        yield f"{name} is swept in {where} only"
-    swept = set(before) | set(after)
-    yield from _unequal(settings_of(stored[0]), settings_of(new[0]), ignored=swept)
-    named = {point.name: point for point in stored[1]}
-    for point in new[1]:
-        if point.name in named:
-            yield from _unequal(_point(named[point.name]), _point(point))
+    swept = before[0].sweep.other.keys()
+    asked_for = after[0].sweep.other.keys()
+    for name in sorted(swept ^ asked_for):
+        yield f"{name} is swept in {'the folder' if name in swept else 'the study file'} only"
+    # Neither the cache nor how long a run may stand still can change a result.
+    ignored = {"data.cache", "launch.silent_after", *swept, *asked_for}
+    pairs = [(settings_of(before[0]), settings_of(after[0]))]
+    points = {point.name: point for point in before[1]}
+    pairs += [(_settings(points[point.name]), _settings(point)) for point in after[1] if point.name in points]
+    for old, now in pairs:
+        for key in sorted((old.keys() | now.keys()) - ignored):
+            stored, asked = old.get(key), now.get(key)
+            if stored != asked:
+                yield f"{key} is {_word(stored)} in the folder and {_word(asked)} in the study file"
+
+
+def _word(value: Any) -> str:
+    return "not set" if value is None else shown(value)
 
 
 def settings_of(study: Study) -> dict[str, Any]:
@@ -50,34 +55,17 @@ def settings_of(study: Study) -> dict[str, Any]:
     source = study.data.source or task_defaults(study.task).source
     data = study.data.model_copy(update={"source": source})
     sections = {"data": data, "train": resolved_train(study.task, study.train), "launch": study.launch}
-    return {"task": study.task} | _dotted(
-        {name: model.model_dump(mode="json") for name, model in sections.items()}
-    )
+    values = {name: model.model_dump(mode="json") for name, model in sections.items()}
+    return _dotted({"task": study.task} | values)
 
 
-def _point(point: Point) -> dict[str, Any]:
-    terms = point.terms.model_dump(mode="json", exclude={"oversubscribed"})
-    return _dotted(point.identity() | terms)
+def _settings(point: Point) -> dict[str, Any]:
+    return _dotted(point.identity() | point.terms.model_dump(mode="json", exclude={"oversubscribed"}))
 
 
 def _dotted(table: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= {f"{key}.{inner}": each for inner, each in value.items()}
-        else:
-            flat[key] = value
+        inner = value.items() if isinstance(value, dict) else ()
+        flat |= {f"{key}.{name}": setting for name, setting in inner} if inner else {key: value}
     return flat
-
-
-def _unequal(
-    stored: dict[str, Any], new: dict[str, Any], ignored: set[str] | frozenset[str] = frozenset()
-) -> Iterator[str]:
-    for key in sorted(set(stored) | set(new)):
-        if key not in ignored | _OF_THE_PLACE and stored.get(key) != new.get(key):
-            before, after = _word(stored.get(key)), _word(new.get(key))
-            yield f"{key} is {before} in the folder and {after} in the study file"
-
-
-def _word(value: Any) -> str:
-    return "not set" if value is None else shown(value)

@@ -1,7 +1,5 @@
-"""The engines: what there is to know of each before its framework is imported.
+"""The engines: what there is to know of each before its framework is imported, as on a login node.
 
-A login node that has no framework reads this: what an engine needs, what its workers' processes are given, by
-what they exchange. What computes is an `engines.base.Engine`, which `EngineTraits.implementation` names.
 An engine of another package adds a row by an entry point in the group "scalestudy.engines" that names an
 `EngineTraits`; its strategies name it in `Traits.engine`.
 """
@@ -98,13 +96,7 @@ class Collective:
 
 
 class Requirement(NamedTuple):
-    """A package that an engine needs.
-
-    Attributes:
-        label: For people.
-        packages: Names under which it may be installed: one of them, never two.
-        versions: PEP 440's specifier of those that were tried.
-    """
+    """A package that an engine needs, under one of these names; `versions` (PEP 440) were tried."""
 
     label: str
     packages: tuple[str, ...]
@@ -175,14 +167,10 @@ class EngineTraits:
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
         process: Process | None = None, quiet: bool = False,
     ) -> Mapping[str, str | None]:  # fmt: skip
-        """Variables of a process that imports the framework; None unsets one.
+        """Variables of a process that imports the framework, beside `variables`; None unsets one.
 
-        Args:
-            variables: As they are.
-            gpus: Whether it may compute on GPUs.
-            rendezvous: How its strategy's processes find each other; None for one alone.
-            process: This one among those.
-            quiet: Whether its last line of output is an answer, so that the framework says errors only.
+        `rendezvous` is how its strategy's processes find each other, None for one alone; `process` this one
+        among them. A `quiet` one's last line of output is an answer: the framework says errors only.
 
         Raises:
             UserError: If the process lacks what the rendezvous needs.
@@ -214,20 +202,13 @@ class EngineTraits:
         return None
 
     def library(self, name: str) -> StrategyLibrary:
-        """The library of this name.
-
-        Raises:
-            KeyError: There is none.
-        """
+        """The library of this name; raises KeyError."""
         return {library.name: library for library in self.libraries}[name]
 
     def communications(self, strategy: str) -> tuple[str, ...]:
         """What `launch.communication` chooses from for a strategy that does the work; () where nothing."""
-        return tuple(
-            collective.communication
-            for collective in self.collectives
-            if collective.strategy == strategy and collective.communication
-        )
+        ways = [way.communication for way in self.collectives if way.strategy == strategy]
+        return tuple(name for name in ways if name)
 
     def meeting(self, needs: Iterable[str], *, gpu: bool | None = None) -> list[Collective]:
         """The collectives by which a study's needs may be met, on GPUs or on CPUs; on either where None."""
@@ -257,11 +238,7 @@ DEFAULT = "tensorflow"
 
 
 def engine_traits(name: str) -> EngineTraits:
-    """The row of an engine.
-
-    Raises:
-        KeyError: There is none.
-    """
+    """The row of an engine; raises KeyError."""
     return REGISTRY.get(name)
 
 
@@ -271,11 +248,7 @@ def engine_names() -> list[str]:
 
 
 def collective(name: str) -> Collective:
-    """The collective of this name, of whatever engine.
-
-    Raises:
-        KeyError: There is none.
-    """
+    """The collective of this name, of whatever engine; raises KeyError."""
     return {collective.name: collective for collective in all_collectives()}[name]
 
 

@@ -12,7 +12,7 @@ from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point, Turn
-from scalestudy.study.settings import Order, StrictModel
+from scalestudy.study.settings import DataSettings, Order, StrictModel, TrainSettings
 from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
 
@@ -69,18 +69,8 @@ def expand(
 ) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
-    They are listed so, and run as `RunOrder` says.
-
-    A strategy of one worker by definition (`single`) is taken at 1 worker and left out at the others.
-
-    Args:
-        study: What to expand.
-        gpus: GPUs of a node.
-        cores: Cores of a node.
-        cluster: Whether workers may spread over as many nodes as they need (see `Machine`).
-        tasks_per_node: Most workers of a node of a cluster.
-        capability: Lowest compute capability of the GPUs, where it is known.
-        node_gpus: GPUs that share the cores (see `Machine`).
+    They run in the order of `RunOrder`. A strategy of one worker by definition (`single`) is taken at 1
+    worker and left out at the others. The arguments beside `study` are those of `Machine`.
 
     Returns:
         Points with unique names, the task's and the machine's defaults filled in.
@@ -88,80 +78,67 @@ def expand(
     Raises:
         UserError: If a combination is impossible, naming the line.
     """
-    _refuse_single_without_one(study)
-    _refuse_too_many(study)
+    _refuse_sweep(study)
     machine = Machine(gpus, cores, cluster, tasks_per_node, capability, node_gpus)
     points = []
     for values in product(*study.sweep.other.values()):
         swept = dict(zip(study.sweep.other, values, strict=True))
-        device = swept.get("launch.device", study.launch.device)
-        cpus = swept.get("launch.cpus_per_worker", study.launch.cpus_per_worker)
-        cpus = machine.cpus_per_worker(device) if cpus is None else cpus
         for strategy, workers, seed in product(study.sweep.strategy, study.sweep.workers, study.sweep.seed):
-            kind = traits(strategy)
-            if kind.most_workers is not None and workers > kind.most_workers:
-                continue
-            nodes = machine.nodes(workers, cpus, device)
-            identity = {"strategy": strategy, "workers": workers, "seed": seed}
-            implementation = kind.implementation(workers, nodes)
-            point = _point(study, swept, identity, implementation, machine.device(device), cpus)
-            refuse_impossible(point, study.place, machine)
-            points.append(point.on(oversubscribed=oversubscription(point, machine)))
+            most = traits(strategy).most_workers
+            if most is None or workers <= most:
+                point = _point(study, swept, strategy, workers, seed, machine)
+                refuse_impossible(point, study.place, machine)
+                points.append(point.on(oversubscribed=oversubscription(point, machine)))
     return points
 
 
 def _point(
-    study: Study,
-    swept: dict[str, Any],
-    identity: dict[str, Any],
-    implementation: str,
-    device: str,
-    cpus: int,
+    study: Study, swept: dict[str, Any], strategy: str, workers: int, seed: int, machine: Machine
 ) -> Point:
-    sections = {name: dict(getattr(study, name).model_dump()) for name in ("train", "launch")}
+    sections = {name: getattr(study, name).model_dump() for name in ("train", "launch")}
     sections["data"] = study.data.model_dump(exclude_unset=True)  # a task may bring what is not said
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value
-    sections["launch"]["cpus_per_worker"] = cpus
-    data = resolved_data(study.task, type(study.data).model_validate(sections["data"]))
+    launch, kind = sections["launch"], traits(strategy)
+    if launch["cpus_per_worker"] is None:
+        launch["cpus_per_worker"] = machine.cpus_per_worker(launch["device"])
+    nodes = machine.nodes(workers, launch["cpus_per_worker"], launch["device"])
+    train = TrainSettings.model_validate(sections["train"])
     return Point.model_validate(
         {
-            "name": point_name(identity["strategy"], identity["workers"], identity["seed"], swept),
+            "name": point_name(strategy, workers, seed, swept),
             "study": study.name,
             "task": study.task,
-            "engine": traits(identity["strategy"]).engine,
-            **identity,
+            "engine": kind.engine,
+            "strategy": strategy,
+            "workers": workers,
+            "seed": seed,
             "swept": swept,
-            "data": data,
-            "train": resolved_train(
-                study.task, type(study.train).model_validate(sections["train"]), device=device
-            ),
-            "terms": {"implementation": implementation, "launch": sections["launch"]},
+            "data": resolved_data(study.task, DataSettings.model_validate(sections["data"])),
+            "train": resolved_train(study.task, train, device=machine.device(launch["device"])),
+            "terms": {"implementation": kind.implementation(workers, nodes), "launch": launch},
         }
     )
 
 
-def _refuse_too_many(study: Study) -> None:
-    lists = {"strategy": study.sweep.strategy, "workers": study.sweep.workers, "seed": study.sweep.seed}
-    count = prod(len(values) for values in [*lists.values(), *study.sweep.other.values()])
+def _refuse_sweep(study: Study) -> None:
+    """Refuse a strategy of one worker without 1 among the workers, and too many points."""
+    sweep = study.sweep
+    for strategy in sweep.strategy:
+        if traits(strategy).most_workers == 1 and 1 not in sweep.workers:
+            raise UserError(
+                f'1 among the workers, since strategy "{strategy}" has one worker by definition',
+                f"workers = {list(sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
+                f'Add 1 to workers, or take "{strategy}" out of strategy.',
+            )
+    count = prod(map(len, (sweep.strategy, sweep.workers, sweep.seed, *sweep.other.values())))
     if count > MOST_POINTS:
         raise UserError(
             f"at most {MOST_POINTS} points in a study",
             f"{count} combinations of the values under [sweep]{study.place.of('sweep')}",
             "Sweep fewer values at once, or make several studies.",
         )
-
-
-def _refuse_single_without_one(study: Study) -> None:
-    for strategy in study.sweep.strategy:
-        most = traits(strategy).most_workers
-        if most == 1 and 1 not in study.sweep.workers:
-            raise UserError(
-                f'1 among the workers, since strategy "{strategy}" has one worker by definition',
-                f"workers = {list(study.sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
-                f'Add 1 to workers, or take "{strategy}" out of strategy.',
-            )
 
 
 LONGEST = 200

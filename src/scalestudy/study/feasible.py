@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.point import Point
@@ -15,18 +14,10 @@ TF32_NEEDS = 'GPUs from Ampere on (compute capability 8.0 or higher) for precisi
 
 
 def without_tf32(precision: str, device: str, capability: tuple[int, int] | None) -> str | None:
-    """What is there instead, where `precision` is "tf32" and the device is known to have none; else None.
-
-    Args:
-        precision: Of a point.
-        device: "cpu" or "gpu".
-        capability: Lowest compute capability of the GPUs; None where it is not known.
-    """
-    if precision != "tf32":
-        return None
-    if device == "cpu":
+    """What is there instead, where `precision` is "tf32" and a "cpu" or "gpu" is known to have none."""
+    if precision == "tf32" and device == "cpu":
         return "a CPU"
-    if capability is None or capability >= TF32_SINCE:
+    if precision != "tf32" or capability is None or capability >= TF32_SINCE:
         return None
     return f"a GPU of compute capability {capability[0]}.{capability[1]}"
 
@@ -84,31 +75,24 @@ def refuse_impossible(point: Point, place: KeyLines, machine: Machine) -> None:
     Raises:
         UserError: Naming the line and what would do.
     """
-    for obstacle in chain(
-        _of_batch(point), _of_folds(point), _of_training(point), _of_machine(point, machine)
+    for expected, received, action, keys in chain(
+        _of_settings(point), _of_training(point), _of_machine(point, machine)
     ):
-        raise UserError(obstacle.expected, f"{obstacle.received}{place.of(*obstacle.names)}", obstacle.action)
+        raise UserError(expected, f"{received}{place.of(*keys)}", action)
 
 
-class _Obstacle(NamedTuple):
-    """Why a point cannot run; `names` are the keys whose line a message gives, the likeliest first."""
-
-    expected: str
-    received: str
-    action: str
-    names: tuple[str, ...]
+_Obstacle = tuple[str, str, str, tuple[str, ...]]
+"""Expected, received, action, and the keys whose line a message gives, the likeliest first."""
 
 
 def oversubscription(point: Point, machine: Machine) -> str | None:
     """Why the workers of a point share cores, which makes its timing worthless; None if they do not."""
     here = 1 if point.traits.one_device else _of_one_node(point, machine)
-    each = point.launch.cpus_per_worker
-    if here * each <= machine.cores:
+    cores = point.launch.cpus_per_worker
+    if here * cores <= machine.cores:
         return None
-    workers = "1 worker" if here == 1 else f"{here} workers"
-    if not point.traits.timed:
-        workers = "1 process"
-    return f"{workers} of {_cores(each)} on {_cores(machine.cores)}"
+    noun = "process" if not point.traits.timed else "worker" if here == 1 else "workers"
+    return f"{here} {noun} of {_cores(cores)} on {_cores(machine.cores)}"
 
 
 def _of_one_node(point: Point, machine: Machine) -> int:
@@ -125,73 +109,57 @@ def _cores(count: int) -> str:
     return "1 core" if count == 1 else f"{count} cores"
 
 
-def _keys(*names: str) -> tuple[str, ...]:
-    """Each key as it is swept, then as it stands in its section."""
-    return tuple(key for name in names for key in (f"sweep.{name}", name))
-
-
-def _of_batch(point: Point) -> Iterator[_Obstacle]:
+def _of_settings(point: Point) -> Iterator[_Obstacle]:
     if point.global_batch < point.workers:
-        yield _Obstacle(
+        yield (
             f"a global batch of at least one sample for each of the {point.workers} workers",
             f"batch_size = {point.global_batch}",
             "Raise batch_size, or take fewer workers.",
-            (*_keys("train.batch_size"), "train.batch", "sweep.workers"),
+            ("train.batch_size", "train.batch", "sweep.workers"),
         )
-
-
-def _of_folds(point: Point) -> Iterator[_Obstacle]:
-    data, names = point.data, _keys("data.fold", "data.folds")
-    if data.folds is None:
-        if data.fold != 0:
-            action = "Add folds, such as `folds = 5`."
-            yield _Obstacle("folds beside fold", f"fold = {data.fold} alone", action, names)
-        return
-    if data.validation is not None:
-        action = "Remove one: a fold is what is held out."
-        yield _Obstacle("one of validation and folds", "both", action, names)
-    if data.fold >= data.folds:
-        yield _Obstacle(
-            f"a fold of 0 to {data.folds - 1}, since folds = {data.folds}",
-            f"fold = {data.fold}",
-            "Count folds from 0.",
-            names,
-        )
+    data, keys = point.data, ("data.fold", "data.folds")
+    if data.folds is None and data.fold != 0:
+        yield "folds beside fold", f"fold = {data.fold} alone", "Add folds, such as `folds = 5`.", keys
+    if data.folds is not None and data.validation is not None:
+        yield "one of validation and folds", "both", "Remove one: a fold is what is held out.", keys
+    if data.folds is not None and data.fold >= data.folds:
+        expected = f"a fold of 0 to {data.folds - 1}, since folds = {data.folds}"
+        yield expected, f"fold = {data.fold}", "Count folds from 0.", keys
 
 
 def _of_training(point: Point) -> Iterator[_Obstacle]:
     train = point.train
     if train.warmup_steps and train.warmup_epochs:
-        yield _Obstacle(
+        yield (
             "one of train.warmup_steps and train.warmup_epochs",
             f"both, for point {point.name}",
             "Remove one of the two.",
-            ("sweep.train.warmup_epochs", "sweep.train.warmup_steps", "train.warmup_epochs"),
+            ("train.warmup_epochs", "train.warmup_steps"),
         )
     adaptive = train.optimizer in ("adam", "adamw", "lamb")
     # From ten reference batches on, Adam's first beta, 1 − κ(1 − 0.9), is not positive (Malladi 2022).
     if adaptive and train.learning_rate_scaling == "sqrt" and point.batch_ratio >= LARGEST_ROOT:
-        yield _Obstacle(
+        yield (
             f'a global batch under {LARGEST_ROOT} reference batches for learning_rate_scaling = "sqrt" with '
             f"{train.optimizer}",
             f"{point.batch_ratio:g} reference batches at {point.workers} workers",
             'Use "linear", fewer workers, or a larger reference_batch.',
-            (*_keys("train.learning_rate_scaling"), "sweep.workers"),
+            ("train.learning_rate_scaling", "sweep.workers"),
         )
     if train.xla and train.sync_batch_norm and not point.traits.one_device:
-        yield _Obstacle(
+        yield (
             f"train.xla without train.sync_batch_norm under {point.implementation}, since synchronised batch "
             "normalisation communicates inside the part that XLA would compile",
             f"both true for point {point.name}",
             'Switch one of the two off, or take "virtual" or "single", which need no communication.',
-            ("train.sync_batch_norm", "sweep.train.sync_batch_norm", *_keys("train.xla")),
+            ("train.sync_batch_norm", "train.xla"),
         )
 
 
 def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
     kind, of_point, nodes = point.traits, f"for point {point.name}", _nodes(point, machine)
     if not (kind.spans_nodes or kind.one_device) and nodes > 1:
-        yield _Obstacle(
+        yield (
             f"workers that fit on one node for {point.implementation}",
             f"{point.workers} workers, which need {nodes} nodes, {of_point}",
             'Take fewer workers, or "native" or "multiworker", which span nodes.',
@@ -202,21 +170,20 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
     if device == "gpu" and needed > machine.gpus:
         noun = "worker" if point.workers == 1 else "workers"
         available = f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}" + " a node" * machine.cluster
-        yield _Obstacle(
+        yield (
             "a GPU for every worker",
             f"{point.workers} {noun} on {available if machine.gpus else 'no GPU'} {of_point}",
             'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers '
             "on one device.",
-            ("sweep.workers", "launch.device", "sweep.launch.device", "sweep.strategy"),
+            ("sweep.workers", "launch.device", "sweep.strategy"),
         )
     if lacking := without_tf32(point.train.precision, device, machine.capability):
-        action = 'Set precision = "float32".'
-        yield _Obstacle(TF32_NEEDS, f"{lacking} {of_point}", action, _keys("train.precision"))
+        yield TF32_NEEDS, f"{lacking} {of_point}", 'Set precision = "float32".', ("train.precision",)
     # A cluster grants no core twice, so there is no oversubscribed run there.
     if machine.cluster and (reason := oversubscription(point, machine)):
-        yield _Obstacle(
+        yield (
             f"workers that fit on the {_cores(machine.cores)} of a node",
             f"{reason} {of_point}",
             "Lower launch.cpus_per_worker, or tasks_per_node in the site profile.",
-            ("launch.cpus_per_worker", "sweep.launch.cpus_per_worker", "sweep.workers", "launch.site"),
+            ("launch.cpus_per_worker", "sweep.workers", "launch.site"),
         )

@@ -98,9 +98,8 @@ def read_text(path: Path) -> str:
     try:
         return contents(path, LARGEST).decode("utf-8-sig")
     except FileNotFoundError:
-        raise UserError(
-            "a study file", f"{path}, which does not exist", f"Write one with `scalestudy init {path}`."
-        ) from None
+        action = f"Write one with `scalestudy init {path}`."
+        raise UserError("a study file", f"{path}, which does not exist", action) from None
     except (OSError, ValueError) as error:
         if path.is_dir():
             action = "Name the .toml file; `status` and `report` take folders."
@@ -118,9 +117,8 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
         table = tomllib.loads(text)
         _refuse_deep(table)
     except RecursionError:
-        raise UserError(
-            f"lists and tables nested at most {DEEPEST} times in {file}", "more", "Correct the file."
-        ) from None
+        expected = f"lists and tables nested at most {DEEPEST} times in {file}"
+        raise UserError(expected, "more", "Correct the file.") from None
     except ValueError as error:
         message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
         what, _, place = message.rpartition(" (at ")

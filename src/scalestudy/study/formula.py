@@ -3,7 +3,7 @@
 import ast
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 Value = float | int | str
@@ -18,12 +18,7 @@ EXAMPLES = {
 
 
 class WrongValue(ValueError):
-    """A value that its key does not take; the text says what would do.
-
-    Args:
-        expected: What would.
-        action: What to do about it, where more is known than the key.
-    """
+    """A value that its key does not take: what would do, and what to do about it if that is known."""
 
     def __init__(self, expected: str, action: str = "") -> None:
         super().__init__(expected)
@@ -37,15 +32,13 @@ class WrongFormula(WrongValue):
         super().__init__(expected, action)
 
 
-class Range(NamedTuple):
-    """What a parameter takes.
+def suggestion(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
 
-    Attributes:
-        default: Its value where it is not given; the type says whether it is a whole number.
-        low: Least number.
-        high: Greatest number.
-        words: Words that it takes instead of numbers.
-    """
+
+class Range(NamedTuple):
+    """What a parameter takes: whole numbers where its default is one, numbers, or `words` instead."""
 
     default: Value
     low: float = 0.0
@@ -69,21 +62,15 @@ class Range(NamedTuple):
 
 
 class FormulaTerm(NamedTuple):
-    """One loss, metric or operation.
-
-    Attributes:
-        name: Its name.
-        parameters: Of those that it has, the given ones.
-        weight: What multiplies it.
-    """
+    """One loss, metric or operation, with the parameters that are given, and what multiplies it."""
 
     name: str
     parameters: dict[str, Value]
     weight: float = 1.0
 
     def __str__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-        call = f"{self.name}({given})" if given else self.name
+        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        call = f"{self.name}({parameters})" if parameters else self.name
         return call if self.weight == 1.0 else f"{self.weight!r}*{call}"
 
 
@@ -92,12 +79,7 @@ Known = Mapping[str, Mapping[str, Range]]
 
 
 def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
-    """The terms of `0.5*bce + dice`, their weights above 0.
-
-    Args:
-        text: The sum.
-        known: What there is.
-        what: A key of `EXAMPLES`, for messages.
+    """The terms of `0.5*bce + dice`, their weights above 0; `what` is a key of `EXAMPLES`.
 
     Raises:
         WrongFormula: If it is no such sum.
@@ -165,34 +147,32 @@ def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     if not isinstance(name, ast.Name):
         raise WrongFormula(EXAMPLES[what])
     if name.id not in known:
-        close = difflib.get_close_matches(name.id, known, n=1, cutoff=0.6)
-        action = (
-            f"Did you mean `{close[0]}`?" if close else f"`{name.id}` is none; there are {', '.join(known)}."
-        )
-        raise WrongFormula(f"a known {what}", action)
+        listed = f"`{name.id}` is none; there are {', '.join(known)}."
+        raise WrongFormula(f"a known {what}", _did_you_mean(name.id, known, listed))
     ranges = known[name.id]
+    listed = f"(it has {', '.join(ranges) or 'none'}),"
     arguments: list[tuple[str, ast.expr]] = []
     if isinstance(node, ast.Call):
         if len(node.args) > (len(ranges) if what == "operation" else 0):
-            raise WrongFormula(f"parameters of {name.id} by name (it has {', '.join(ranges) or 'none'}),")
-        arguments = [
-            *zip(ranges, node.args, strict=False),
-            *((str(keyword.arg), keyword.value) for keyword in node.keywords),
-        ]
+            raise WrongFormula(f"parameters of {name.id} by name {listed}")
+        arguments += zip(ranges, node.args, strict=False)
+        arguments += [(str(keyword.arg), keyword.value) for keyword in node.keywords]
     parameters: dict[str, Value] = {}
     for parameter, argument in arguments:
         if parameter not in ranges or parameter in parameters:
-            close = difflib.get_close_matches(parameter, ranges, n=1, cutoff=0.6)
-            raise WrongFormula(
-                f"each parameter of {name.id} once (it has {', '.join(ranges) or 'none'}),",
-                f"Did you mean `{close[0]}`?" if close else f"Remove {parameter}.",
-            )
+            action = _did_you_mean(parameter, ranges, f"Remove {parameter}.")
+            raise WrongFormula(f"each parameter of {name.id} once {listed}", action)
         value = ranges[parameter].allowed(_literal(argument))
         if value is None:
             action = f"Correct {parameter}={ast.unparse(argument)}."
             raise WrongFormula(f"{parameter}={ranges[parameter]} for {name.id}", action)
         parameters[parameter] = value
     return FormulaTerm(name.id, parameters)
+
+
+def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    close = suggestion(word, known)
+    return f"Did you mean `{close}`?" if close else otherwise
 
 
 def _literal(node: ast.expr) -> Value | None:

@@ -36,18 +36,11 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
 
 
 def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float) -> Hang | None:
-    """Of the ranks that do not live, the one that has come least far; None if all do.
-
-    Args:
-        before: The signs when something had gone wrong.
-        after: The same, a few times later than a living process takes to write a sign.
-        seconds: How long that rank has given none.
-    """
+    """Of the ranks that do not live, by signs as of `first_hung`, the one that has come least far."""
     living = _living(before, after)
     stopped = [sign for sign in after if sign.rank not in living]
-    if not stopped:
-        return None
-    return _at(min(stopped, key=lambda sign: (sign.marks, sign.rank)), seconds, lives=False)
+    first = min(stopped, key=lambda sign: (sign.marks, sign.rank), default=None)
+    return None if first is None else _at(first, seconds, lives=False)
 
 
 def _at(sign: Sign, seconds: float, *, lives: bool) -> Hang:

@@ -1,17 +1,15 @@
 """The keys of a study file: which there are, what each takes, and what to say of a wrong one."""
 
-import difflib
 import json
 import os
 import re
-from collections.abc import Iterable
 from datetime import date, time
 from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 
-from scalestudy.study.formula import WrongFormula, WrongValue
+from scalestudy.study.formula import WrongFormula, WrongValue, suggestion
 from scalestudy.study.settings import (
     DataSettings,
     LaunchSettings,
@@ -23,7 +21,7 @@ from scalestudy.study.settings import (
 )
 from scalestudy.study.strategies import DEFAULT
 
-__all__ = ["WrongValue"]  # raised here, and by what settings are validated with
+__all__ = ["WrongValue", "suggestion"]
 
 
 class SweptValue(StrictModel):
@@ -54,10 +52,7 @@ _BOUNDS = {
 
 
 def full_name(key: str) -> str | None:
-    """Dotted name of a key given bare or dotted: "epochs" -> "train.epochs"; None if there is none.
-
-    The bare "seed" is the sweep's own and therefore none of these.
-    """
+    """Dotted name of a key of a section: "epochs" -> "train.epochs"; None of others, as [sweep]'s "seed"."""
     section, _, rest = key.rpartition(".")
     if section:
         return key if section in SECTIONS and rest in SECTIONS[section].model_fields else None
@@ -65,17 +60,8 @@ def full_name(key: str) -> str | None:
     return f"{owners[0]}.{key}" if owners else None
 
 
-def suggestion(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
-    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
-
-
 def checked(name: str, value: Any) -> Any:
-    """`value` as the key with this dotted name takes it, in JSON's types (a tuple stays a list).
-
-    Args:
-        name: "train.epochs"; "sweep.workers" for one item of that list.
-        value: As TOML has it.
+    """A TOML value as the key takes it, in JSON's types; "sweep.workers" takes one item of that list.
 
     Raises:
         WrongValue: If the key does not take it.
@@ -169,11 +155,10 @@ def _figure(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:g}"
 
 
-@cache
 def _properties(name: str) -> dict[str, Any]:
     section, key = name.split(".")
-    schema: dict[str, Any] = _schema(section)["properties"][key]
-    return schema
+    properties: dict[str, Any] = _schema(section)["properties"][key]
+    return properties
 
 
 @cache

@@ -1,7 +1,4 @@
-"""The launchers that `launch.on` can name: what starts the workers of a run.
-
-Each is a `launch.base.Launcher`. The queues are told apart by what they are, not by their names.
-"""
+"""The launchers that `launch.on` can name, each a `launch.base.Launcher`."""
 
 from typing import Any
 

@@ -1,8 +1,4 @@
-"""What is known of metrics by their names: which way is better, and which of them lie in [0, 1].
-
-Tasks look up Keras's own classes and functions here; analysis, which knows no framework, looks up the names
-in numbers that were measured elsewhere.
-"""
+"""What is known of metrics by their names: which way is better, and which of them lie in [0, 1]."""
 
 import re
 from collections.abc import Sequence
@@ -12,12 +8,7 @@ Better = Literal["higher", "lower"]
 
 
 class Sense(NamedTuple):
-    """What the values of a metric mean.
-
-    Attributes:
-        better: Which way is better; None where nothing says so.
-        bounded: Whether it lies in [0, 1]; None where nothing says so.
-    """
+    """Which way a metric is better, and whether it lies in [0, 1]; None where nothing says so."""
 
     better: Better | None
     bounded: bool | None = None

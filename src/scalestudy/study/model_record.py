@@ -53,12 +53,8 @@ class ModelRecord(Record):
     def rebuilt(self) -> ResolvedTrain:
         """How to train, for who builds the model again and then restores its weights: it begins with none."""
         least = {
-            "epochs": 1,
-            "batch_size": 1,
-            "optimizer": "sgd",
-            "learning_rate": 1.0,
-            "schedule": "constant",
-        }
+            "epochs": 1, "batch_size": 1, "optimizer": "sgd", "learning_rate": 1.0, "schedule": "constant",
+        }  # fmt: skip
         known = {key: value for key, value in self.train.items() if key in ResolvedTrain.model_fields}
         begun = {"weights": SCRATCH} if known.get("weights") else {}
         return ResolvedTrain.model_validate(least | known | begun | {"frozen_epochs": 0})

@@ -1,7 +1,4 @@
-"""The losses and metrics that have a name, with their parameters: what a study file can ask for.
-
-What they compute is in `tasks/`; here is what can be checked before any framework is imported.
-"""
+"""The losses and metrics that a study file can ask for, with their parameters; `tasks/` computes them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -51,20 +48,12 @@ MATRICES = ("confusion_matrix",)
 
 
 def loss_terms(text: str) -> tuple[FormulaTerm, ...]:
-    """The losses that a sum is made of.
-
-    Raises:
-        WrongFormula: If it is none.
-    """
+    """The losses that a sum is made of; raises WrongFormula."""
     return parsed_sum(text, LOSSES, "loss")
 
 
 def metric_term(text: str) -> FormulaTerm:
-    """The metric that a text asks for.
-
-    Raises:
-        WrongFormula: If it is none.
-    """
+    """The metric that a text asks for; raises WrongFormula."""
     term = parsed_call(text, METRICS, "metric")
     if term.name == "object_ap" and term.parameters.get("connectivity") not in (None, 4, 8):
         raise WrongFormula("connectivity=4 or 8 for object_ap", "Correct it.")
@@ -130,8 +119,6 @@ def checked_metrics(texts: Sequence[str]) -> Sequence[str]:
     if twice:
         raise WrongFormula("each metric once", f"Remove the second {twice}.")
     if terms and terms[0].name in MATRICES:
-        raise WrongFormula(
-            "a metric that is one number first, since it is the quality",
-            f"Put another before {terms[0].name}.",
-        )
+        expected = "a metric that is one number first, since it is the quality"
+        raise WrongFormula(expected, f"Put another before {terms[0].name}.")
     return texts

@@ -9,7 +9,7 @@ from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
 from scalestudy.study.file import Study, read_text, toml_table
-from scalestudy.study.lines import KeyLines, KeyPath, line_numbers
+from scalestudy.study.lines import KeyLines
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.strategies import swept_names, traits
 from scalestudy.util.errors import UserError
@@ -37,8 +37,7 @@ def parse_study(text: str, path: Path) -> Study:
         UserError: Naming the file and the line.
     """
     table = toml_table(text, path.name)
-    place = KeyLines(path.name, {_dotted(key): line for key, line in line_numbers(text).items()})
-    return _Parser(path, place).study(table)
+    return _Parser(path, KeyLines.read(text, path.name)).study(table)
 
 
 def study_of(table: dict[str, Any], path: Path) -> Study:
@@ -61,9 +60,6 @@ class _Parser:
                 self._unknown(key, key, "", keys.TOP_KEYS)
         sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
         sweep = self._sweep(self._table(table, "sweep"))
-        if sections["train"].get("warmup_steps") and sections["train"].get("warmup_epochs"):
-            expected, at = "one of train.warmup_steps and train.warmup_epochs", "train.warmup_epochs"
-            self._wrong(expected, "both", at, "Remove one of the two.", literal=True)
         engine = self._engine(table) if "engine" in table or "strategy" not in sweep else None
         sweep.setdefault("strategy", [engine_traits(engine or DEFAULT).default_strategy])
         for strategy in sweep["strategy"]:
@@ -90,18 +86,15 @@ class _Parser:
         for key in table:
             if key not in known:
                 self._unknown(key, f"{section}.{key}", section, known)
-        return {
-            key: self._value(f"{section}.{key}", value, f"{section}.{key}") for key, value in table.items()
-        }
+        return {key: self._value(f"{section}.{key}", value) for key, value in table.items()}
 
     def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
-        own: dict[str, Any] = {}
+        lists: dict[str, Any] = {}
         other: dict[str, list[Any]] = {}
-        written_at: dict[str, str] = {}
         for written, given in _flattened(table):
             at = f"sweep.{written}"
             if written in keys.SWEEP_KEYS:
-                own[written] = self._list(at, given, at)
+                lists[written] = self._list(at, given, at)
                 continue
             name = keys.full_name(written)
             if name is None:
@@ -110,10 +103,7 @@ class _Parser:
             if name in other:
                 self._wrong(f"{name} once in [sweep]", "it twice", at, "Keep one of the two.", literal=True)
             other[name] = self._list(name, given, at)
-            written_at[name] = at
-        lines = self.place.lines
-        lines |= {f"sweep.{name}": lines[at] for name, at in written_at.items() if at in lines}
-        return {**own, "other": other}
+        return {**lists, "other": other}
 
     def _list(self, name: str, given: Any, at: str) -> list[Any]:
         values = given if isinstance(given, list) and not _is_value(name, given) else [given]
@@ -121,16 +111,15 @@ class _Parser:
         if not values:
             action = "Give it values, or remove the key."
             self._wrong(f"at least one value for {label} in [sweep]", [], at, action)
-        seen: list[Any] = []
-        for index, value in enumerate(values):
-            item = f"{at}[{index}]"
-            valid = self._value(name, value, item if item in self.place.lines else at)
-            if valid in seen:
-                self._wrong(f"each value of {label} once", value, item, "Remove the repeated value.")
-            seen.append(valid)
-        return seen
+        valid: list[Any] = []
+        for value in values:
+            valid.append(self._value(name, value, at))
+            if valid[-1] in valid[:-1]:
+                self._wrong(f"each value of {label} once", value, at, "Remove the repeated value.")
+        return valid
 
-    def _value(self, name: str, value: Any, at: str) -> Any:
+    def _value(self, name: str, value: Any, at: str = "") -> Any:
+        at = at or name
         label = name.removeprefix("sweep.")
         value = self._expanded(value, label, at)
         if name == "train.weights" and isinstance(value, str) and value not in ("imagenet", "none"):
@@ -166,17 +155,12 @@ class _Parser:
             action = 'Write task = "unet" first.'
             self._wrong("a task at the top of the file", "none", "task", action, literal=True)
         task = self._expanded(table["task"], "task", "task")
-        if isinstance(task, str) and task in TASKS:
-            return task
-        if isinstance(task, str) and is_application(task):
-            name, known = task.removeprefix(PREFIX), applications()
-            if known and name not in known:
-                action = _did_you_mean(name, known, f"There are {', '.join(known)}.", PREFIX)
-                self._wrong(f"a model of keras.applications after {PREFIX}", name, "task", action)
+        known = [*TASKS.names(), *(f"{PREFIX}{name}" for name in applications())]
+        if isinstance(task, str) and (task in known or (is_application(task) and not applications())):
             return task
         if not isinstance(task, str) or not task.endswith(".py"):
             names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}MODEL"])
-            action = _did_you_mean(task, TASKS.names(), "Name a task, or a file ending in .py.")
+            action = _did_you_mean(task, known, "Name a task, or a file ending in .py.")
             self._wrong(f"{names} or the path of a Python file for task", task, "task", action)
         file = (self.path.absolute().parent / task).resolve()
         if not file.is_file():
@@ -207,11 +191,7 @@ class _Parser:
         self, expected: str, received: Any, at: str, action: str, *, literal: bool = False
     ) -> NoReturn:
         seen = received if literal else keys.shown(received)
-        raise UserError(expected, f"{seen}{self.place.of(at, at.partition('[')[0])}", action)
-
-
-def _dotted(path: KeyPath) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+        raise UserError(expected, f"{seen}{self.place.at(at, at.rpartition('.')[0])}", action)
 
 
 def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -231,26 +211,23 @@ def _is_value(name: str, given: Any) -> bool:
     return True
 
 
-def _did_you_mean(word: Any, known: tuple[str, ...] | list[str], otherwise: str, prefix: str = "") -> str:
+def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:
     close = keys.suggestion(word, known) if isinstance(word, str) else None
-    return f'Did you mean "{prefix}{close}"?' if close else otherwise
+    return f'Did you mean "{close}"?' if close else otherwise
 
 
 def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
-    """What the writer of an unknown key probably meant: a key of this section, or of another one."""
+    """What the writer of an unknown key probably meant."""
     if section and key in keys.TOP_KEYS:
         return f"`{key}` belongs at the top of the file, before the first [section]."
     owners = [name for name, model in keys.SECTIONS.items() if key in model.model_fields and name != section]
     owners += ["sweep"] if key in keys.SWEEP_KEYS and section != "sweep" else []
     if owners:
         return f"`{key}` belongs in [{owners[0]}]."
-    close = keys.suggestion(key.rpartition(".")[2] if section == "sweep" else key, known)
-    if close:
-        return f"Did you mean `{close}`?"
-    for name, model in keys.SECTIONS.items():
-        close = keys.suggestion(key, model.model_fields)
-        if close:
-            return f"Did you mean `{close}` in [{name}]?"
+    homes = {section: known} | {name: tuple(model.model_fields) for name, model in keys.SECTIONS.items()}
+    for name, names in homes.items():
+        if close := keys.suggestion(key.rpartition(".")[2], names):
+            return f"Did you mean `{close}`?" if name == section else f"Did you mean `{close}` in [{name}]?"
     return _INIT
 
 

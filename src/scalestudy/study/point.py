@@ -21,8 +21,6 @@ from scalestudy.study.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
 POINT_SCHEMA: Literal[1] = 1
-_WITHOUT_EFFECT = {"data": {"cache"}}
-"""Settings that cannot change a result."""
 
 
 class Terms(StrictModel):
@@ -111,8 +109,7 @@ class Point(StrictModel):
         """What makes it this point, as JSON values: equal ones compute the same."""
         outside = {"name", "study", "schema_version", "swept", "terms", "files", "turn"}
         values = self.model_dump(mode="json", exclude=outside)
-        for section, keys in _WITHOUT_EFFECT.items():
-            values[section] = {key: value for key, value in values[section].items() if key not in keys}
+        del values["data"]["cache"]  # which changes no result
         return values
 
     def same_as(self, other: "Point") -> bool:
@@ -142,11 +139,9 @@ class Point(StrictModel):
             UserError: It is only planned.
         """
         if self.files is None:
-            raise UserError(
-                "a point with a prepared data set and a split",
-                f"{self.name} without them",
-                "Start it with `scalestudy run` or `scalestudy submit`.",
-            )
+            action = "Start it with `scalestudy run` or `scalestudy submit`."
+            expected = "a point with a prepared data set and a split"
+            raise UserError(expected, f"{self.name} without them", action)
         return self.files
 
     @property

@@ -18,13 +18,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True)
 class StoredRecord(Generic[Model]):
-    """The state of a record's file.
-
-    Attributes:
-        word: "sound", "missing", or "corrupt" (truncated, unreadable, or of another schema).
-        record: Its content; None unless it is sound.
-        why: What is wrong with a corrupt one, naming the file; "" otherwise.
-    """
+    """The state of a record's file, its content if sound, and what is wrong with a corrupt one."""
 
     word: Word
     record: Model | None = None
@@ -56,11 +50,7 @@ def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Mode
 
 
 def write_record(path: Path, record: BaseModel, *, durable: bool = True) -> None:
-    """Write a record atomically.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write a record atomically; raises OSError."""
     write_atomically(path, record.model_dump_json(indent=1) + "\n", durable=durable)
 
 
@@ -72,11 +62,7 @@ def first_error(error: ValidationError) -> str:
 
 
 def write_checksums(folder: Path, names: Iterable[str]) -> None:
-    """Write the checksums of these files of a folder, by their relative names.
-
-    Raises:
-        OSError: A file cannot be read, or the checksums cannot be written.
-    """
+    """Write the checksums of these files of a folder, by their relative names; raises OSError."""
     lines = [f"{file_checksum(folder / name)}  {name}\n" for name in sorted(names)]
     write_atomically(folder / CHECKSUMS, "".join(lines))
 
@@ -98,10 +84,6 @@ def read_checksums(folder: Path) -> dict[str, str]:
 
 
 def file_checksum(file: Path) -> str:
-    """SHA-256 of a regular file, in hexadecimal digits.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """SHA-256 of a regular file, in hexadecimal digits; raises OSError."""
     with open_regular(file, most=2**63) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

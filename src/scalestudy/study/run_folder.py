@@ -1,7 +1,6 @@
 """The folder of one run: what its workers write, and what everything downstream reads."""
 
 import contextlib
-import json
 import os
 import re
 import shlex
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from scalestudy.study.engines import DEFAULT, REGISTRY, engine_traits
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.launcher_process import LauncherProcess, is_alive, is_recent, this_process
 from scalestudy.study.model_record import BestRecord, ModelRecord
@@ -100,9 +99,8 @@ class RunFolder:
     """
 
     result = _reader("result.json", Result)
-    """The result; its presence means that the run is done."""
+    """Its presence means that the run is done."""
     progress = _reader("progress.json", Progress)
-    """Where the run is."""
     launcher_process = _reader("launcher.json", LauncherProcess)
     """The process that started the workers."""
     hang = _reader("signs/hang.json", Hang)
@@ -112,33 +110,20 @@ class RunFolder:
     best_record = _reader("best.json", BestRecord)
     """Of which epoch `best` is; None where none is kept."""
     gallery_record = _reader("gallery.json", GalleryRecord)
-    """A few validation samples with their prediction, as the run has left them when it ended."""
     causes = _rank_reader("causes", Cause)
-    """How ranks ended before their work was done, by rank."""
+    """How ranks ended before their work was done."""
     ranks = _rank_reader("ranks", RankRecord)
-    """Environments of the ranks, by rank."""
     steps = _rank_reader("steps", StepRecord)
-    """How long the steps of the ranks took, by rank."""
     signs = _rank_reader("signs", Sign)
-    """The last sign of life of each rank that gave one, by rank."""
     write_result = _writer("result.json", Result)
-    """Declare the run done."""
     write_failure = _writer("failure.json", Failure)
-    """Declare the run failed."""
     write_hang = _writer("signs/hang.json", Hang)
-    """Say why a watchdog ends the run."""
     write_job = _writer("job.json", JobRecord)
-    """Name the job that the run was given to."""
     write_model_record = _writer("model.json", ModelRecord)
-    """Say what the models of the run are of."""
     write_best_record = _writer("best.json", BestRecord)
-    """Say of which epoch `best` is."""
     write_cause = _writer("causes/{rank}.json", Cause)
-    """Say how a rank ended, in the place of what was said of it before."""
     write_rank = _writer("ranks/{rank}.json", RankRecord)
-    """Record the environment of a rank."""
     write_steps = _writer("steps/{rank}.json", StepRecord)
-    """Record how long the steps of a rank took."""
 
     def __init__(self, path: str | Path, submission: str = "") -> None:
         self.path = path if isinstance(path, Path) else Path(path)
@@ -166,20 +151,16 @@ class RunFolder:
         """
         stored = read_record(self.path / "point.json", Point)
         if stored.record is None:
-            raise UserError(
-                f"the point of a run, in {self.path / 'point.json'}",
-                stored.why or "no such file",
-                remedy(self.path),
-            )
+            expected = f"the point of a run, in {self.path / 'point.json'}"
+            raise UserError(expected, stored.why or "no such file", remedy(self.path))
         return stored.record
 
     def failure(self) -> Failure | None:
         """Why the run failed; of a record that cannot be read, that it cannot."""
         stored = read_record(self.path / "failure.json", Failure)
         if stored.damaged:
-            return Failure(
-                rank=None, exit_code=None, reason=f"it failed, and its record is lost: {stored.why}"
-            )
+            reason = f"it failed, and its record is lost: {stored.why}"
+            return Failure(rank=None, exit_code=None, reason=reason)
         return stored.record
 
     def job(self) -> JobRecord | None:
@@ -190,10 +171,7 @@ class RunFolder:
         record = read_record(self.path / "job.json", JobRecord).record
         if record is None or not record.submission:
             return record
-        try:
-            submission, _, job = (self.path / "began").read_text().strip().partition(" ")
-        except (OSError, UnicodeDecodeError):
-            return record
+        submission, _, job = self._text("began").partition(" ")
         known = submission == record.submission and job not in ("", "none")
         return record.model_copy(update={"job": job}) if known else record
 
@@ -203,32 +181,34 @@ class RunFolder:
             return
         record = read_record(self.path / "job.json", JobRecord).record
         if record is None or record.submission != self._submission:
+            owner = f"which belongs to job {record.job or record.submission}" if record else "gone"
             raise RunError(
                 f"the folder of this job's own run (submission {self._submission})",
-                f"{self.path}, "
-                + (f"which belongs to job {record.job or record.submission}" if record else "gone"),
+                f"{self.path}, {owner}",
                 "Nothing: this job has ended. A study's folder is removed after `scalestudy cancel`.",
             )
 
     def exit_code(self) -> int | None:
         """The number that the job script wrote when the workers had ended."""
-        try:
-            return int(contents(self.path / "exit"))
-        except (OSError, ValueError):
-            return None
+        text = self._text("exit")
+        return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
 
     def requeues(self) -> str:
         """How often its job has put itself back into the queue, "3 of 10"; "" for never."""
+        return self._text("requeues")
+
+    def _text(self, name: str) -> str:
+        """Of a file that a job script writes; "" without it."""
         try:
-            return (self.path / "requeues").read_text().strip()
+            return contents(self.path / name).decode().strip()
         except (OSError, UnicodeDecodeError):
             return ""
 
     def damage(self) -> StoredRecord[Any] | None:
         """The first record that is there and cannot be gone by, of those that decide; None if all is well."""
         names = ("result.json", "point.json") if self.result() else DECIDING
-        read = (read_record(self.path / name, DECIDING[name]) for name in names)
-        return next((found for found in read if found.damaged), None)
+        records = (read_record(self.path / name, DECIDING[name]) for name in names)
+        return next((record for record in records if record.damaged), None)
 
     def damaged(self, name: str) -> bool:
         """Whether this one of the records that decide is there and cannot be gone by."""
@@ -236,7 +216,7 @@ class RunFolder:
 
     def epochs(self) -> list[EpochRecord]:
         """Records of the epochs so far; a line that cannot be parsed is left out."""
-        return [found.record for found in self.found_epochs() if found.record]
+        return [line.record for line in self.found_epochs() if line.record]
 
     def found_epochs(self) -> list[StoredRecord[EpochRecord]]:
         """Every line of the epochs, whether sound or corrupt; a last one torn by a kill is left out."""
@@ -265,11 +245,8 @@ class RunFolder:
 
     @cached_property
     def _model_suffix(self) -> str:
-        try:
-            engine = json.loads((self.path / "point.json").read_bytes())["engine"]
-        except (OSError, ValueError, KeyError, TypeError):
-            engine = DEFAULT
-        return engine_traits(engine if engine in REGISTRY else DEFAULT).model_suffix
+        point = read_record(self.path / "point.json", Point).record
+        return engine_traits(point.engine if point else DEFAULT).model_suffix
 
     @property
     def model(self) -> Path:
@@ -309,21 +286,17 @@ class RunFolder:
 
     def alive(self) -> bool:
         """Whether the process that owns the workers still runs; of a job, whether its progress is fresh."""
-        progress = self.progress()
+        progress, process = self.progress(), self.launcher_process()
         if self.job() is not None:
             return progress is not None and is_recent(progress.updated)
-        process = self.launcher_process()
-        if process is None:
-            return False
-        return is_alive(process, progress.updated if progress else None)
+        return process is not None and is_alive(process, progress.updated if progress else None)
 
     def write_checksums(self) -> None:
         """Write the checksums of a finished run's files; nothing of them changes from here on."""
         self.refuse_other_job()
-        names = [name for name in FINISHED if (self.path / name).exists()]
-        for folder in ("ranks", "steps"):
-            names += [f"{folder}/{file.name}" for file in (self.path / folder).glob("*.json")]
-        write_checksums(self.path, names)
+        files = [file for name in FINISHED if (file := self.path / name).exists()]
+        files += [*self.path.glob("ranks/*.json"), *self.path.glob("steps/*.json")]
+        write_checksums(self.path, [file.relative_to(self.path).as_posix() for file in files])
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""
@@ -338,7 +311,7 @@ class RunFolder:
         """
         kept = [record for record in self.epochs() if record.epoch <= last]
         if [record.epoch for record in kept] != list(range(1, last + 1)):
-            wrong = [found.why for found in self.found_epochs() if found.damaged]
+            wrong = [line.why for line in self.found_epochs() if line.damaged]
             raise RunError(
                 f"records of all {last} epochs that the checkpoint goes on from, in {self.path}/epochs.jsonl",
                 "; ".join(wrong) or f"those of {len(kept)}",

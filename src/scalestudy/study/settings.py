@@ -1,7 +1,4 @@
-"""The sections of a study file that are handed to every worker, with their defaults.
-
-The field names and their choices are a contract: study files, scripts and papers hold on to them.
-"""
+"""The sections of a study file, with their defaults; names and choices are a contract with papers."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from scalestudy.study.launcher_process import REMOTE_SILENCE
@@ -21,15 +22,8 @@ UNSUCCESSFUL = ("failed", "cancelled")
 class RunFiles:
     """What the files of a run say: each part None or false where there is none.
 
-    Attributes:
-        result: Whether it is done.
-        failure: Why it failed, if that was written down.
-        progress: How far it is.
-        exit_code: What the job script wrote when the workers had ended.
-        checkpoint: Whether it can go on.
-        job: Whether it was given to a queue.
-        alive: Whether the process that owns its workers still runs; of no meaning for a job.
-        damage: Which deciding record is corrupt, what is wrong with it, and what to do; "" if none.
+    `job` says whether it was given to a queue, `alive` whether the process that owns its workers still runs
+    (of no meaning for a job), and `damage` which deciding record is corrupt, and what to do.
     """
 
     result: bool = False
@@ -85,11 +79,7 @@ def how_it_failed(failure: Failure) -> State:
 
 
 def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
-    """The newest finished run of a point and its result, each record read once; None if it takes more to say.
-
-    Args:
-        runs: Of one point, oldest first.
-    """
+    """Of the runs of one point, oldest first, the newest finished one; None if it takes more to say."""
     for run in reversed(runs):
         result = run.result()
         if result is not None and not run.damaged("point.json"):
@@ -98,21 +88,16 @@ def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
 
 
 def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
-    """The run whose state is its point's.
+    """Of the runs of one point, oldest first, the one whose state is the point's.
 
     The newest finished one, else one at work, else the newest that cannot be judged, else the newest.
-
-    Args:
-        runs: Of one point, oldest first.
     """
-    for run in reversed(runs):
-        if run.result() and not run.damage():
-            return run
-    damaged = [run for run in reversed(runs) if run.damage()]
-    for run in reversed(runs):
-        if run not in damaged and not run.failure() and run.alive():
-            return run
-    return next(iter(damaged), runs[-1] if runs else None)
+    newest = list(reversed(runs))
+    damaged = [run for run in newest if run.damage()]
+    whole = [run for run in newest if run not in damaged]
+    done = (run for run in whole if run.result())
+    at_work = (run for run in whole if not run.failure() and run.alive())
+    return next(chain(done, at_work, damaged, newest), None)
 
 
 def state_of_runs(runs: Sequence[RunFolder]) -> State:

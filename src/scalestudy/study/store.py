@@ -62,15 +62,8 @@ class StudyFolder:
     ) -> "StudyFolder":
         """Make the folder of a study, or open the one it made before.
 
-        The sweep's lists may have changed since: new points are added, and points no longer asked
-        for stay only if they have a finished run.
-
-        Args:
-            path: The folder.
-            study: The study.
-            points: Its points, row by row.
-            study_text: Text of its file.
-            order: Of its runs; that of the folder, or a new one, when None.
+        The sweep's lists may have changed since: new points are added, and points no longer asked for stay
+        only if they have a finished run. `order` is the folder's, or a new one, when None.
 
         Raises:
             UserError: If the folder holds something else, or was made by another study file.
@@ -81,9 +74,12 @@ class StudyFolder:
         digest = hashlib.sha256(study_text.encode()).hexdigest()
         record = StudyRecord(study=study, points=points, order=order, study_text=digest)
         try:
-            return existing._extended(record, study_text) if existing else _created(path, record, study_text)
+            if existing:
+                return existing._extended(record, study_text)
+            _create(path, record, study_text)
         except OSError as error:
             raise _not_writable(f"{error.filename or path}: {error.strerror}") from error
+        return cls(path, record)
 
     @classmethod
     def check(cls, path: str | Path, study: Study, points: list[Point]) -> "StudyFolder | None":
@@ -110,36 +106,28 @@ class StudyFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> "StudyFolder":
-        """Open the folder of a study.
-
-        Raises:
-            UserError: If it is none, naming studies nearby.
-        """
+        """Open the folder of a study; raises UserError if it is none, naming studies nearby."""
         path = Path(path)
         stored = read_record(path / "study.json", StudyRecord)
         if stored.record is not None:
             return cls(path, stored.record)
         if stored.word == "missing" or not path.is_dir():
-            what = (
-                "is a file" if path.is_file() else "has no study.json" if path.is_dir() else "does not exist"
-            )
+            what = "does not exist" if not path.exists() else "is a file"
+            what = "has no study.json" if path.is_dir() else what
             raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
-        command = f"scalestudy status --verify {shlex.quote(str(path))}"
         raise UserError(
             f"a study.json that is whole, and that this version understands (schema {STUDY_SCHEMA})",
             f"{path / 'study.json'}, which is corrupt: {stored.why}",
-            f"`{command}` shows all that is wrong; restore the file from a backup.",
+            f"`scalestudy status --verify {shlex.quote(str(path))}` shows all that is wrong; restore the "
+            "file from a backup.",
         )
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
         # What is in the queue stays too, or nobody could cancel it any more; what is damaged, for `verify`.
-        older = [
-            point
-            for point in self.points()
-            if point.name not in names
-            and state_of_runs(self.runs(point.name)) not in (*UNSUCCESSFUL, "missing")
-        ]
+        dropped = [point for point in self.points() if point.name not in names]
+        gone = (*UNSUCCESSFUL, "missing")
+        older = [point for point in dropped if state_of_runs(self.runs(point.name)) not in gone]
         record = record.model_copy(update={"points": [*record.points, *older]})
         if record != self._record:
             with self.lock():
@@ -241,13 +229,12 @@ def _temporary(parent: Path, prefix: str) -> Iterator[Path]:
         raise
 
 
-def _created(path: Path, record: StudyRecord, study_text: str) -> StudyFolder:
+def _create(path: Path, record: StudyRecord, study_text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _temporary(path.parent, f".{path.name}.") as temporary:
         _write(temporary, record, study_text)
         temporary.rename(path)
         sync_folder(path.parent)
-    return StudyFolder(path, record)
 
 
 def _write(path: Path, record: StudyRecord, study_text: str) -> None:
@@ -260,13 +247,12 @@ def _refuse_unmakeable(path: Path) -> None:
     """Refuse a folder that cannot be made, before anything is prepared for it."""
     try:
         folder = next(above for above in (path, *path.absolute().parents) if os.path.lexists(above))
-        wrong = "" if folder.is_dir() else f"{folder} is no folder"
-        if not wrong and not os.access(folder, os.W_OK | os.X_OK) and not (path / "study.json").exists():
-            wrong = f"{folder} cannot be written to"
+        if folder.is_dir() and (os.access(folder, os.W_OK | os.X_OK) or (path / "study.json").exists()):
+            return
+        wrong = f"{folder} {'cannot be written to' if folder.is_dir() else 'is no folder'}"
     except (OSError, ValueError) as error:
-        wrong = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    if wrong:
-        raise _not_writable(f"{str(path)[:LONGEST]}{'…' * (len(str(path)) > LONGEST)}: {wrong}")
+        wrong = getattr(error, "strerror", None) or str(error)
+    raise _not_writable(f"{str(path)[:LONGEST]}{'…' * (len(str(path)) > LONGEST)}: {wrong}")
 
 
 def _not_writable(what: str) -> UserError:

@@ -1,7 +1,6 @@
-"""What each strategy is, without a framework: the one table that every room reads.
+"""What each strategy is, without a framework; rows stand with the engine that they belong to.
 
-Rows stand with the engine that they belong to. A strategy of another package adds a row by an entry point in
-the group "scalestudy.strategies" that names a `Traits`. How a strategy works stands where `Traits.join` says.
+A strategy of another package adds a row by an entry point in the group "scalestudy.strategies".
 """
 
 from dataclasses import dataclass
@@ -117,11 +116,7 @@ DEFAULT = "native"
 
 
 def traits(name: str) -> Traits:
-    """The row of a strategy.
-
-    Raises:
-        KeyError: There is none.
-    """
+    """The row of a strategy; raises KeyError."""
     return REGISTRY.get(name)
 
 

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any
 
 import tomli_w
-from pydantic.fields import FieldInfo
 
 from scalestudy.study.catalog import PREFIX, TASKS, task_defaults
 from scalestudy.study.file import Study, SweepSettings
@@ -31,11 +30,11 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
         "",
         *_comment(f"What is trained: {names}, or the path of a Python file of your own."),
         toml_line("task", task),
-        *_comment(_one_line(Study.model_fields["name"])),
+        *_comment(_one_line(Study.model_fields["name"].description)),
         '# name = "study"',
-        *_comment(_one_line(engine)),
+        *_comment(_one_line(engine.description)),
         f"# {toml_line('engine', engine.get_default())}",
-        *_comment(f"{_one_line(margin)} Not set; for example:"),
+        *_comment(f"{_one_line(margin.description)} Not set; for example:"),
         f"# {toml_line('quality_margin', (margin.examples or [None])[0])}",
         "",
         *_sweep(values),
@@ -48,7 +47,7 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
     for name, model in SECTIONS.items():
         lines += [
             "",
-            *_comment(_summary(model).partition(".")[0] + "."),
+            *_comment(_one_line(model.__doc__).partition(".")[0] + "."),
             f"[{name}]",
             *_keys(name, task, values),
         ]
@@ -56,17 +55,17 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
 
 
 def _sweep(values: Mapping[str, Any]) -> Iterator[str]:
-    yield from _comment(_summary(SweepSettings))
+    yield from _comment(_one_line(SweepSettings.__doc__))
     yield "[sweep]"
     for key in SWEEP_KEYS:
         field = SweepSettings.model_fields[key]
-        yield from _comment(_one_line(field))
+        yield from _comment(_one_line(field.description))
         yield toml_line(key, values.get(f"sweep.{key}", field.get_default()))
 
 
 def _keys(section: str, task: str, values: Mapping[str, Any]) -> Iterator[str]:
-    model = SECTIONS[section]
-    brought = task_defaults(task).train | task_defaults(task).data | {"source": task_defaults(task).source}
+    model, defaults = SECTIONS[section], task_defaults(task)
+    brought = defaults.train | defaults.data | {"source": defaults.source}
     for key, field in model.model_fields.items():
         default, note = field.get_default(), ""
         if brought.get(key, default) != default:
@@ -76,7 +75,9 @@ def _keys(section: str, task: str, values: Mapping[str, Any]) -> Iterator[str]:
             note = " Not set; for example:"
         given = values.get(f"{section}.{key}")
         yield ""
-        yield from _comment(_one_line(field) + _choices(model, key) + (note if given is None else ""))
+        yield from _comment(
+            _one_line(field.description) + _choices(model, key) + (note if given is None else "")
+        )
         yield f"# {toml_line(key, default)}" if given is None else toml_line(key, given)
 
 
@@ -86,12 +87,8 @@ def _choices(model: type[StrictModel], key: str) -> str:
     return " Choices: " + ", ".join(f'"{word}"' for word in words) + "." if words else ""
 
 
-def _summary(model: type[StrictModel]) -> str:
-    return " ".join((model.__doc__ or "").split())
-
-
-def _one_line(field: FieldInfo) -> str:
-    return " ".join((field.description or "").split())
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
 
 
 def _comment(text: str) -> list[str]:

@@ -31,7 +31,7 @@ def points_here(study: Study) -> list[Point]:
         reason = why_unseen()
         raise UserError(
             'a GPU for launch.device = "gpu"',
-            f"none{study.place.of('launch.device', 'sweep.launch.device')}: {reason.words}",
+            f"none{study.place.of('launch.device')}: {reason.words}",
             reason.action,
         )
     return expand(
@@ -78,7 +78,7 @@ class LocalLauncher:
         if elsewhere:
             raise UserError(
                 f'launch.on = "{DEFAULT}" for `scalestudy run`',
-                f'"{elsewhere[0]}"{study.place.of("launch.on", "sweep.launch.on")}',
+                f'"{elsewhere[0]}"{study.place.of("launch.on")}',
                 f'Set on = "{DEFAULT}" to run it on this machine.',
             )
         return points

@@ -95,7 +95,7 @@ def expand_for(study: Study, site: Site) -> list[Point]:
         if key in study.sweep.other:
             raise UserError(
                 f"one {key} for the whole study",
-                f"it in [sweep]{study.place.of(f'sweep.{key}')}",
+                f"it in [sweep]{study.place.of(key)}",
                 "Write it under [launch]; to compare sites, run the study once on each.",
             )
     machine = site.machine()

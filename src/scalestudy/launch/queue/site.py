@@ -12,7 +12,7 @@ from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import UndefinedVariable, expanded, shown, suggestion
-from scalestudy.study.lines import KeyLines, line_numbers
+from scalestudy.study.lines import KeyLines
 from scalestudy.study.settings import StrictModel
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
@@ -367,8 +367,7 @@ def load_site(path: Path) -> Site:
     """
     text = read_text(path)
     table = toml_table(text, path.name)
-    lines = {".".join(map(str, at)): line for at, line in line_numbers(text).items()}
-    place = KeyLines(path.name, lines)
+    place = KeyLines.read(text, path.name)
     table = {"name": path.stem, **table}
     _refuse_unknown(table, Site, "", place)
     if isinstance(table.get("container"), dict):
