@@ -46,11 +46,7 @@ def one_point_study(
 ) -> Study:
     """A study whose sweep is one point; paths are seen from the working folder.
 
-    Args:
-        task: Name of a built-in task, or path of a Python file.
-        source: Source of data, or None for the task's own.
-        sweep: One `strategy`, `workers` and `seed`.
-        settings: Other keys, by section.
+    `sweep` has one `strategy`, `workers` and `seed`; a `source` of None is the task's own.
 
     Raises:
         UserError: If a value is not what its key takes.

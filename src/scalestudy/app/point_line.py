@@ -17,11 +17,7 @@ STYLES = {
 
 @dataclass(frozen=True)
 class PointLine:
-    """A point as shown.
-
-    `share` is the part of its training that is done, `job` the job that has it, `silent` the seconds since
-    its last sign of life.
-    """
+    """A point as shown: `share` of its training is done, its last sign of life `silent` seconds old."""
 
     name: str
     state: str
@@ -87,15 +83,9 @@ def running_line(name: str, progress: Progress | None) -> PointLine:
     share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(progress.epochs, 1)
     phase = f"{progress.epoch}/{progress.epochs}" if progress.epoch else progress.phase
     return PointLine(
-        name,
-        "running",
-        min(share, 1.0),
-        phase,
-        progress.throughput,
-        progress.quality,
-        progress.seconds_left,
-        restarts=progress.restarts,
-    )
+        name, "running", min(share, 1.0), phase, progress.throughput, progress.quality,
+        progress.seconds_left, restarts=progress.restarts,
+    )  # fmt: skip
 
 
 def figure(value: float | None) -> str:
@@ -105,12 +95,9 @@ def figure(value: float | None) -> str:
 
 def silence(overview: Overview) -> str:
     """That the queue does not answer, why, and how old its last word is."""
-    age = (
-        f"its last word is {units.duration(time.time() - overview.asked)} old"
-        if overview.asked
-        else "it never did"
-    )
-    return f"{overview.silent} does not answer ({overview.error}); {age}."
+    age = units.duration(time.time() - overview.asked)
+    last = f"its last word is {age} old" if overview.asked else "it never did"
+    return f"{overview.silent} does not answer ({overview.error}); {last}."
 
 
 def _of_this_life(status: PointStatus) -> Progress | None:

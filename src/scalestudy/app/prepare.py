@@ -40,10 +40,6 @@ class NotPreparedError(UserError):
 def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Study, Kind | None]:
     """The study with its task file's source where it names none, and the kind of data that its task wants.
 
-    Args:
-        study: The study.
-        listener: Is told while the task file is imported.
-
     Raises:
         UserError: If neither names a source.
     """
@@ -69,15 +65,13 @@ def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Stud
             f"none{study.place.of('data', 'task')}, and none in {study.task}",
             'Write source = "FOLDER" under [data], or data = "FOLDER" in the task file.',
         )
-    if named_source(source) is None:
-        try:
+    try:
+        if named_source(source) is None:
             source = str(Path(study.task).parent / expanded(source))
-        except UndefinedVariable as undefined:
-            raise UserError(
-                f"the environment variable {undefined} to be set",
-                f'data = "{source}" in {study.task}',
-                f"Run `export {undefined}=...` first, or write the path out.",
-            ) from None
+    except UndefinedVariable as undefined:
+        expected = f"the environment variable {undefined} to be set"
+        action = f"Run `export {undefined}=...` first, or write the path out."
+        raise UserError(expected, f'data = "{source}" in {study.task}', action) from None
     return study.with_data(source=source), kind
 
 
@@ -171,12 +165,11 @@ def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> 
             inside = f"the prepared data sets of {cache}"
         else:
             continue
-        raise UserError(
-            "a results folder outside the data", f"{target}, in {inside}", "Name another one: --out FOLDER."
-        )
+        expected = "a results folder outside the data"
+        raise UserError(expected, f"{target}, in {inside}", "Name another one: --out FOLDER.")
 
 
-def told(folder: str, split: str) -> Iterator[str]:
+def data_summary(folder: str, split: str) -> Iterator[str]:
     """How a prepared set was understood, and what is on each side of its split: a line each."""
     prepared = Prepared.open(folder)
     if prepared.understood:
@@ -228,18 +221,15 @@ def _with_data(
         _refuse_too_few(point, training, place)
         train = point.train
         if train.metrics:
-            where = place.of("train.metrics", "sweep.train.metrics")
-            refuse_of_masks(map(metric_term, train.metrics), Prepared.open(folder).kind, where)
+            kind = Prepared.open(folder).kind
+            refuse_of_masks(map(metric_term, train.metrics), kind, place.of("train.metrics"))
         if train.loss and train.class_weights:
-            refuse_unweighted(loss_terms(train.loss), place.of("train.loss", "sweep.train.loss"))
+            refuse_unweighted(loss_terms(train.loss), place.of("train.loss"))
         asked = (folder, split, train.class_weights)
-        if asked not in weights:
-            weights[asked] = (
-                None
-                if train.class_weights is None
-                else weights_of(train.class_weights, Prepared.open(folder), Split.load(split).train)
-            )
-        ready.append(point.with_files(folder, split, weights[asked]))
+        if train.class_weights is not None and asked not in weights:
+            rows = Split.load(split).train
+            weights[asked] = weights_of(train.class_weights, Prepared.open(folder), rows)
+        ready.append(point.with_files(folder, split, weights.get(asked)))
     return ready
 
 
@@ -251,7 +241,7 @@ def _refuse_too_few(point: Point, training: int, place: KeyLines) -> None:
             "Take fewer workers, or more data.",
         )
     if point.global_batch > training:
-        names = ("sweep.train.batch_size", "train.batch_size", "sweep.workers", "data")
+        names = ("train.batch_size", "sweep.workers", "data")
         raise UserError(
             f"a global batch within the {training} training samples",
             f"{point.global_batch} for point {point.name}{place.of(*names)}",

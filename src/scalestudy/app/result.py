@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyFigure:
-    """A figure of the report, which notebooks show.
-
-    Attributes:
-        figure: The figure, with its title, caption and Vega-Lite specification.
-    """
+    """A figure of the report, which notebooks show."""
 
     figure: "Figure"
 
@@ -59,12 +55,7 @@ class StudyFigure:
 
 
 class StudyResult:
-    """A study's results, as its folder held them when it was opened.
-
-    Attributes:
-        store: The folder, with all its runs.
-        overview: Its points as they stood.
-    """
+    """A study's results, as its folder held them when it was opened, and its points as they stood."""
 
     def __init__(self, store: StudyFolder, overview: Overview) -> None:
         self.store = store
@@ -122,11 +113,7 @@ class StudyResult:
         return self.write().page
 
     def write(self) -> "ReportPaths":
-        """Write the report into the folder, and give its files.
-
-        Raises:
-            OSError: If the folder cannot be written to.
-        """
+        """Write the report into the folder, and give its files; raises OSError."""
         from scalestudy.report.write import write_report
 
         return write_report(self.store, findings=self.findings)

@@ -36,12 +36,6 @@ def run_study(
     A failed point does not keep the others from running, and raises nothing. In a queue, what was interrupted
     on the way (time limit, node failure, preemption) is submitted again, to go on from its checkpoint.
 
-    Args:
-        request: The study.
-        listener: Is told what happens.
-        options: How to start it.
-        report: Whether to write the report at the end.
-
     Raises:
         UserError: Before anything is started or written; or what a queue refuses.
         RunError: If a queue cannot be reached; or if the folder was removed, or the report cannot be written,

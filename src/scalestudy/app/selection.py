@@ -21,13 +21,7 @@ STATUS_SCHEMA = 1
 
 @dataclass(frozen=True)
 class PointGroup:
-    """Points that are alike in the axes that they are grouped by.
-
-    Attributes:
-        title: Their common values: "horovod, 4 workers".
-        states: How many of them are in each state.
-        points: The points.
-    """
+    """Points with common values of the axes ("horovod, 4 workers"); how many of them are in each state."""
 
     title: str
     states: dict[str, int]
@@ -68,12 +62,8 @@ def selected(
     names = {status.name for status in overview.points}
     if patterns:
         names = set(named_points([status.name for status in overview.points], patterns))
-    points = [
-        status
-        for status in overview.points
-        if status.name in names and (not states or status.state in states)
-    ]
-    return replace(overview, points=points)
+    points = [status for status in overview.points if status.name in names]
+    return replace(overview, points=[status for status in points if not states or status.state in states])
 
 
 def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
@@ -118,19 +108,14 @@ def status_record(overview: "Overview", orphans: "Sequence[Orphan]" = ()) -> dic
     `orphans` are jobs of the study's folder that none of its runs knows of. Times are Unix times in seconds,
     throughputs samples per second. What is not known is None.
     """
-    states = [status.state for status in overview.points]
     return {
         "schema": STATUS_SCHEMA,
-        "states": {state: states.count(state) for state in STATES if state in states},
+        "states": _counted(overview.points),
         "queue": {"asked": overview.asked or None, "error": overview.error or None},
         "orphans": [
-            {
-                "id": orphan.job.job,
-                "queue": orphan.queue.name,
-                "name": orphan.job.name,
-                "state": orphan.job.state,
-            }
+            {"id": job.job, "queue": orphan.queue.name, "name": job.name, "state": job.state}
             for orphan in orphans
+            for job in (orphan.job,)
         ],
         "points": [_point(status) for status in overview.points],
     }

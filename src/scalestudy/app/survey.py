@@ -29,14 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A study to run or submit.
-
-    Attributes:
-        study: The study.
-        text: Text of its file.
-        base: Folder that its relative paths are seen from.
-        target: The results folder.
-    """
+    """A study to run or submit: relative paths are seen from `base`, results go to `target`."""
 
     study: Study
     text: str
@@ -45,11 +38,7 @@ class Request:
 
 
 def request_of(file: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Request:
-    """The study of a file.
-
-    Args:
-        file: The study file.
-        out: The results folder; studies/NAME beside the study file when None.
+    """The study of a file; the results folder is studies/NAME beside it when `out` is None.
 
     Raises:
         UserError: Naming the line of whatever is not right.
@@ -62,16 +51,9 @@ def request_of(file: str | os.PathLike[str], out: str | os.PathLike[str] | None 
 
 @dataclass
 class Survey:
-    """A study that can be started.
+    """A study that can be started, its task's source of data filled in.
 
-    Attributes:
-        request: What was asked for.
-        study: The study, its task's source of data filled in.
-        launcher: What starts it.
-        points: Its points as they can be run there, row by row.
-        order: The order in which they are run.
-        existing: Its folder, if it was made before.
-        overview: Its points as they stand.
+    `points` can be run by the launcher, row by row; `existing` is the results folder, if it was made before.
     """
 
     request: Request
@@ -137,11 +119,7 @@ def survey(
 ) -> Survey:
     """Check what can be known before data and queue: the task, the site, the points, the folder.
 
-    Args:
-        request: The study.
-        options: How it is to be started; paths are seen from the request's folder.
-        must: Whether a queue has to answer.
-        listener: Is told what takes time.
+    `must` says whether a queue has to answer.
 
     Raises:
         UserError: Naming the first thing that is not right. Nothing is written.

@@ -1,7 +1,6 @@
 """Whether everything a study has written is still as it was written. Nothing is written."""
 
-import hashlib
-import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,6 @@ from scalestudy.study.records import Cause, Failure, Progress, RankRecord, Recor
 from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import contents
 
 Kind = Literal["study", "record", "epochs", "model", "data", "split"]
 OnRead = Callable[[str], object]
@@ -37,14 +35,9 @@ KINDS: dict[str, Kind] = {EPOCHS: "epochs", "model.keras": "model", "best.keras"
 
 @dataclass(frozen=True)
 class Verified:
-    """The state of a file.
+    """The state of a file; `path` is relative to the study's folder where it lies in it.
 
-    Attributes:
-        path: Relative to the study's folder where it lies in it, absolute otherwise.
-        kind: What it is.
-        word: "sound", "missing" or "corrupt".
-        why: What is wrong; "" for what is sound.
-        needed: Whether the study's results lose something with it. Data can be prepared anew.
+    `needed` says whether the study's results lose something with it: data can be prepared anew.
     """
 
     path: str
@@ -76,55 +69,29 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
             f"{folder}, which " + ("has no study.json" if folder.is_dir() else "is no folder"),
             "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
         )
-    files = [Verified("study.json", "study", study.word, study.why), *_study_text(folder, study.record)]
-    for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
-        if file.name != "study.json":  # of features, which alone know what is in it
-            files += _optional(folder, file, Record, "record")
-    files += _no_folders(folder, study.record)
+    checksum = study.record.study_text if study.record else None
+    files = [
+        Verified("study.json", "study", study.word, study.why),
+        _compared(folder / "study.toml", "study.toml", "study", checksum, on_read),
+    ]
+    features = sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")])
+    for file in features:
+        if file.name != "study.json":  # the features alone know what is in it
+            record = read_record(file, Record)
+            files.append(Verified(file.relative_to(folder).as_posix(), "record", record.word, record.why))
+    names = [point.name for point in study.record.points] if study.record else []
+    for path in (folder / "points", *(folder / "points" / name for name in names)):
+        if os.path.lexists(path) and not path.is_dir() and (path.parent == folder or path.parent.is_dir()):
+            name = path.relative_to(folder).as_posix()
+            files.append(Verified(name, "record", "corrupt", "it is no folder"))
     points: list[Point] = []
-    for run in _runs(folder):
-        on_read(run.path.relative_to(folder).as_posix())
-        files += _run(run, folder, on_read)
-        point = read_record(run.path / "point.json", Point).record
-        points += [point] if point else []
-    return files + list(_data(points, on_read))
-
-
-def _runs(folder: Path) -> Iterator[RunFolder]:
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
-            yield RunFolder(path)
-
-
-def _study_text(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
-    try:
-        text = contents(folder / "study.toml")
-    except FileNotFoundError:
-        yield Verified("study.toml", "study", "missing")
-    except OSError as error:
-        yield Verified("study.toml", "study", "corrupt", f"study.toml: {error.strerror}")
-    else:
-        if study is None or study.study_text == hashlib.sha256(text).hexdigest():
-            yield Verified("study.toml", "study", "sound")
-        else:
-            why = "it is not the text that study.json was made of"
-            yield Verified("study.toml", "study", "corrupt", why)
-
-
-def _optional(folder: Path, file: Path, kind: type[Any], noun: Kind) -> Iterator[Verified]:
-    record = read_record(file, kind)
-    if record.word != "missing":
-        yield Verified(file.relative_to(folder).as_posix(), noun, record.word, record.why)
-
-
-def _no_folders(folder: Path, study: StudyRecord | None) -> Iterator[Verified]:
-    """What lies in the place of the folders of points: files, or links that lead nowhere."""
-    paths = [folder / "points"]
-    if paths[0].is_dir() and study is not None:
-        paths += [paths[0] / point.name for point in study.points]
-    for path in paths:
-        if (path.is_symlink() or path.exists()) and not path.is_dir():
-            yield Verified(path.relative_to(folder).as_posix(), "record", "corrupt", "it is no folder")
+            on_read(path.relative_to(folder).as_posix())
+            files += _run(RunFolder(path), folder, on_read)
+            point = read_record(path / "point.json", Point).record
+            points += [point] if point else []
+    return files + list(_data(points, on_read))
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
@@ -132,42 +99,44 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         path = (run.path / name).relative_to(folder).as_posix()
         return Verified(path, KINDS.get(name, "record"), word, why)
 
+    checksums: dict[str, str] = {}
     try:
         checksums = read_checksums(run.path)
     except FileNotFoundError:
-        checksums = {}
         if run.result() is not None:
             yield verified(CHECKSUMS, "missing", "the run is done, and its checksums are not there")
     except (OSError, ValueError) as error:
-        checksums = {}
         yield verified(CHECKSUMS, "corrupt", f"{CHECKSUMS}: {error}")
     for name, checksum in checksums.items():
-        why = _wrong(run.path / name, checksum, on_read)
-        word: Word = "sound" if not why else "corrupt" if (run.path / name).exists() else "missing"
-        yield verified(name, word, why)
+        sound = verified(name, "sound")
+        yield _compared(run.path / name, sound.path, sound.kind, checksum, on_read)
     records = RECORDS | {
         f"{part}/{file.name}": kind
         for part, kind in RANK_RECORDS.items()
         for file in sorted((run.path / part).glob("*.json"))
     }
-    for name, kind in records.items():
+    for name, model in records.items():
         if name not in checksums:
-            record = read_record(run.path / name, kind)
+            record = read_record(run.path / name, model)
             if record.word != "missing" or name == "point.json":
                 yield verified(name, record.word, record.why)
     if EPOCHS not in checksums and (epochs := run.found_epochs()):
-        wrong = [found.why for found in epochs if found.damaged]
+        wrong = [line.why for line in epochs if line.damaged]
         yield verified(EPOCHS, "corrupt" if wrong else "sound", "; ".join(wrong[:3]))
 
 
-def _wrong(file: Path, checksum: str, on_read: OnRead) -> str:
-    """What is wrong with a file that has a checksum; "" if nothing is."""
+def _compared(file: Path, name: str, kind: Kind, checksum: str | None, on_read: OnRead) -> Verified:
+    """A file beside the checksum that it had; None takes any."""
     on_read(file.name)
     try:
         now = file_checksum(file)
     except OSError as error:
-        return f"{file.name}: {error.strerror}"
-    return "" if now == checksum else f"{file.name}: its SHA-256 is {now[:12]}…, not {checksum[:12]}…"
+        word: Word = "corrupt" if file.exists() else "missing"
+        return Verified(name, kind, word, f"{file.name}: {error.strerror}")
+    if checksum in (None, now):
+        return Verified(name, kind, "sound")
+    why = f"{file.name}: its SHA-256 is {now[:12]}…, not {str(checksum)[:12]}…"
+    return Verified(name, kind, "corrupt", why)
 
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
@@ -177,33 +146,20 @@ def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
         try:
             prepared = Prepared.open(folder)
         except UserError as error:
-            yield from _unopened(Path(folder), error, on_read)
+            yield _unusable(folder, "data", error)
             continue
         yield Verified(f"{folder}/meta.json", "data", "sound")
         for name, checksum in prepared.arrays.items():
-            why = _wrong(prepared.path / name, checksum, on_read)
-            yield Verified(f"{folder}/{name}", "data", "corrupt" if why else "sound", why)
+            yield _compared(prepared.path / name, f"{folder}/{name}", "data", checksum, on_read)
     for split in dict.fromkeys(names.split for names in files):
         try:
             Split.load(split)
         except UserError as error:
-            yield _unusable(Path(split), "split", error)
+            yield _unusable(split, "split", error)
         else:
             yield Verified(split, "split", "sound")
 
 
-def _unopened(folder: Path, error: UserError, on_read: OnRead) -> Iterator[Verified]:
-    """The arrays of a set that cannot be opened which are not as recorded; the set itself if none is."""
-    try:
-        recorded = json.loads((folder / "meta.json").read_bytes())["arrays"]
-        wrong = [
-            folder / name for name, checksum in recorded.items() if _wrong(folder / name, checksum, on_read)
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        wrong = []
-    for path in wrong or [folder]:
-        yield _unusable(path, "data", error)
-
-
-def _unusable(path: Path, kind: Kind, error: UserError) -> Verified:
-    return Verified(str(path), kind, "corrupt" if path.exists() else "missing", error.received, needed=False)
+def _unusable(path: str, kind: Kind, error: UserError) -> Verified:
+    word: Word = "corrupt" if Path(path).exists() else "missing"
+    return Verified(path, kind, word, error.received, needed=False)

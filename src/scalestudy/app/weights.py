@@ -24,15 +24,8 @@ def fetch_weights(
 ) -> None:
     """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
 
-    Without the framework it says so and goes on: weights may have been fetched elsewhere.
-
-    Args:
-        task: Task of the study.
-        engine: What computes it.
-        train: How it is trained, by which weights.
-        prepared: Folder of the prepared data set that its model is built for.
-        listener: Is told.
-        again: Build it also if that was done before for this file and data.
+    Without the framework it says so and goes on: weights may have been fetched elsewhere. `prepared` is the
+    folder of the data set that the model is built for; `again` builds also what was built before.
 
     Raises:
         UserError: If the model cannot be built.
@@ -61,11 +54,10 @@ def refuse_missing_weights(
 ) -> None:
     """Refuse a task whose model was never built here: its weights may be missing, and jobs fetch none.
 
-    Without the framework nobody can tell; it says so and goes on. The arguments are those of `fetch_weights`,
-    and `command` is what builds the model.
+    Without the framework nobody can tell; it says so and goes on.
 
     Raises:
-        UserError: Naming that command.
+        UserError: Naming the command that builds the model.
     """
     stamp = _stamp(task, engine, train, prepared)
     if stamp is None or stamp.exists() or _cannot_build(task, engine, listener):

@@ -56,7 +56,7 @@ def prepare(
     Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
     weights are here.
     """
-    from scalestudy.app.prepare import prepare_data, told
+    from scalestudy.app.prepare import data_summary, prepare_data
     from scalestudy.app.weights import fetch_weights
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
@@ -68,7 +68,7 @@ def prepare(
     for data in settings:
         folder, split, training = prepare_data(data, kind, base, terminal)
         out().print(f"{data.source}: {training} training samples, prepared in {folder}", markup=False)
-        for line in told(folder, split):
+        for line in data_summary(folder, split):
             out().print(f"  {line}", markup=False)
         for train in trained:
             assert task is not None
