@@ -68,7 +68,7 @@ def report(
         int | None, typer.Option(min=1, help="With --from: workers of runs that state none.", metavar="N")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="With --from: column that is the quality.", metavar="NAME")
+        str | None, typer.Option(help="With --from: column or tag that is the quality.", metavar="NAME")
     ] = None,
     better: Annotated[
         str | None,
@@ -145,8 +145,8 @@ def _findings(
     from scalestudy.util.errors import UserError
 
     if source:
-        from scalestudy.features.imported.columns import options_of
         from scalestudy.features.imported.gather import import_findings, refuse_as_target
+        from scalestudy.features.imported.records import options_of
 
         if file is not None:
             refuse_as_target(file, source)

@@ -188,7 +188,7 @@ def test_a_log_is_of_as_many_workers_as_its_name_its_folder_or_the_user_says(rea
         (("mirrored_2gpus_seed3",), LogName(2, "mirrored", 3)),
         (("16gpus", "log"), LogName(16)),
         (("run-4gpus",), LogName(4)),
-        (("np_8",), LogName(8)),
+        (("np_8", "horovod"), LogName(8, "horovod")),
         (("results", "log"), LogName()),
         (("log_8_2",), LogName()),
         (("seed7",), LogName(None, None, 7)),

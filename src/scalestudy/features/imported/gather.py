@@ -11,10 +11,12 @@ from typing import Any
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Key, Run, key_of_run
-from scalestudy.features.imported.columns import ImportOptions, shown
+from scalestudy.features.imported.columns import shown
 from scalestudy.features.imported.formats import SUFFIXES
+from scalestudy.features.imported.records import ImportOptions, Reading
 from scalestudy.features.imported.section import about
-from scalestudy.features.imported.table import UNNAMED, Reading, read_table
+from scalestudy.features.imported.table import UNNAMED, read_table
+from scalestudy.features.imported.tensorboard import MARK, read_events, require_tensorboard, run_folder
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
@@ -89,6 +91,8 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
     read: list[tuple[str, Reading]] = []
     left: list[str] = []
     for (path, named), label in zip(paths.items(), _labels(list(paths)), strict=True):
+        if path.is_dir():
+            require_tensorboard()
         try:
             read.append((label, _read(path, label, options)))
         except UserError as error:
@@ -97,7 +101,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
             left.append(f"{label}: {error.received}")
     if not read:
         raise UserError(
-            f"a file of numbers: {', '.join(SUFFIXES)}",
+            f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
             f"none among {len(paths)} files{_named(left)}",
             "docs/imported.md says what is read.",
         )
@@ -107,9 +111,11 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
 
 
 def _read(path: Path, label: str, options: ImportOptions) -> Reading:
+    if path.is_dir():
+        return read_events(path, label, options)
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(
-            f"a file of numbers: {', '.join(SUFFIXES)}",
+            f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
             f"{label}, which is none",
             "Write a CSV file with the columns strategy, workers, training_seconds.",
         )
@@ -117,7 +123,7 @@ def _read(path: Path, label: str, options: ImportOptions) -> Reading:
 
 
 def _paths(sources: Sequence[str]) -> dict[Path, bool]:
-    """Files to be read, each once, in order; and whether the user named it.
+    """Files and runs' folders of event files to be read, each once, in order; and whether the user named it.
 
     Raises:
         UserError: There is no such file, or it is a pipe or device, or the folder of a study of ours.
@@ -125,7 +131,8 @@ def _paths(sources: Sequence[str]) -> dict[Path, bool]:
     paths: dict[Path, tuple[Path, bool]] = {}
     for source in sources:
         for file, named in _files(source):
-            paths.setdefault(file.resolve(), (file, named))
+            path = run_folder(file) if MARK in file.name else file
+            paths.setdefault(path.resolve(), (path, named and path == file))
     return dict(paths.values())
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.features.imported.columns import (
     TIMES,
     ImportedColumn,
-    ImportOptions,
     find_columns,
     listed,
     metric_name,
@@ -21,6 +20,7 @@ from scalestudy.features.imported.columns import (
     shown,
 )
 from scalestudy.features.imported.formats import ImportedRow, rows_of
+from scalestudy.features.imported.records import ImportOptions, Reading
 from scalestudy.study.records import EpochOutcome, Outcome
 from scalestudy.study.strategies import DEFAULT, REGISTRY, traits
 from scalestudy.util.errors import UserError
@@ -38,21 +38,6 @@ _OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "qua
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What was read of a file.
-
-    Attributes:
-        runs: One or more.
-        remarks: How it was understood, in sentences without the file's name.
-        skipped: Rows that could not be read: "line 7: …".
-    """
-
-    runs: tuple[Run, ...]
-    remarks: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class _Parsed:
     """A row as its columns say: its place among all rows, its line, values by role and of swept keys."""
 
@@ -65,13 +50,23 @@ class _Parsed:
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     """The runs of a CSV, JSON or Parquet file; `label` names it in messages and tables.
 
-    A row is a run, or an epoch where there is a column `epoch`. Where no column states the workers, rows with
-    epochs are the log of one run, which the name of its file describes.
+    Raises:
+        UserError: It is broken, too long, or a column that is needed is missing or ambiguous.
+    """
+    rows, skipped = rows_of(path)
+    reading = read_rows(path, label, rows, options)
+    return replace(reading, skipped=(*skipped, *reading.skipped))
+
+
+def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: ImportOptions) -> Reading:
+    """The runs of rows: a run each, or an epoch each where there is a column `epoch`.
+
+    Where no column states the workers, rows with epochs are the log of one run, which the name of its file
+    describes.
 
     Raises:
-        UserError: It is broken, or a column that is needed is missing or ambiguous.
+        UserError: A column that is needed is missing or ambiguous, or no row can be read.
     """
-    rows, broken = rows_of(path)
     header = list(dict.fromkeys(name for row in rows for name in row.cells))
     columns = find_columns(header, options.columns)
     if "quality" in columns:
@@ -108,7 +103,7 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     else:
         runs = [_run(label, [row], row.values) for row in parsed]
     remarks = _remarks(rows, header, columns, swept, by_epoch)
-    return Reading(tuple(runs), tuple(remarks), (*broken, *skipped))
+    return Reading(tuple(runs), tuple(remarks), tuple(skipped))
 
 
 def _swept(header: Sequence[str], used: set[str]) -> list[str]:
@@ -292,8 +287,11 @@ def _remarks(
 
 OTHERS = ("ddp", "fsdp", "deepspeed")
 """Strategies of other frameworks that names of files tell."""
-_COUNT = re.compile(r"(?:w|n|np|gpus?|workers?|ranks?)(\d{1,6})|(\d{1,6})(?:gpus?|workers?|ranks?)")
-_SEED = re.compile(r"(?:s|seed)(\d{1,15})")
+_COUNT = re.compile(
+    r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?)[_=-]?(\d{1,6})|(\d{1,6})[_-]?(?:x?gpus?|workers?|ranks?))"
+)
+_SEED = re.compile(r"(?:s|seed)[_=-]?(\d{1,15})")
+_SPLIT = re.compile(r"[_\-. ]+")
 
 
 class LogName(NamedTuple):
@@ -311,7 +309,7 @@ def run_of_log(path: Path, options: ImportOptions) -> LogName:
         UserError: Nobody says how many workers it had.
     """
     parts = path.absolute().parts[-3:]
-    name = parse_name((*parts[:-1], path.stem))
+    name = parse_name((*parts[:-1], parts[-1].removesuffix(path.suffix) if path.is_file() else parts[-1]))
     workers = options.workers or name.workers
     if workers is None:
         raise UserError(
@@ -332,14 +330,19 @@ def parse_name(parts: tuple[str, ...]) -> LogName:
     known |= {word: name for name in REGISTRY.names() for word in (name, *traits(name).aliases)}
     workers = strategy = seed = None
     for part in reversed(parts):
-        words = re.split(r"[_\-. ]+", part.lower())
+        words = [word for word in _SPLIT.split(part.lower()) if word]
+        joined = "_".join(words)
         strategy = strategy or next((known[word] for word in words if word in known), None)
-        counts = {int(match[1] or match[2]) for match in map(_COUNT.fullmatch, words) if match}
-        if part == parts[-1]:
-            counts = counts or {int(word) for word in words if re.fullmatch(r"[0-9]{1,6}", word)}
-        if workers is None and len(counts) == 1:
-            workers = counts.pop() or None
-        seeds = {int(match[1]) for match in map(_SEED.fullmatch, words) if match}
-        if seed is None and len(seeds) == 1:
-            seed = seeds.pop()
+        if workers is None:
+            counts = {int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)}
+            if part == parts[-1]:
+                counts = counts or {int(word) for word in words if re.fullmatch(r"[0-9]{1,6}", word)}
+            workers = counts.pop() if len(counts) == 1 and min(counts) > 0 else None
+        if seed is None:
+            seeds = {int(found[1]) for found in _whole_words(_SEED, joined)}
+            seed = seeds.pop() if len(seeds) == 1 else None
     return LogName(workers, strategy, seed)
+
+
+def _whole_words(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return list(re.finditer(rf"(?:(?<=_)|^)(?:{pattern.pattern})(?=_|$)", text))
