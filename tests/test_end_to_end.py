@@ -83,10 +83,8 @@ def test_each_rank_leaves_its_log_and_its_environment(finished):
 
 def test_every_strategy_counts_the_same_operations_for_a_sample(finished):
     found = list(results(finished[0]).values())
-    known = {result["flops_per_sample"] for result in found if not result["flops_uncounted"]}
-    assert len(known) == 1 and min(known) > 2 * found[0]["parameters"]
-    # Virtual workers are computed in a loop over slices whose sizes only the run knows.
-    assert {result["implementation"] for result in found if result["flops_uncounted"]} <= {"virtual"}
+    (flops,) = {result["flops_per_sample"] for result in found}
+    assert flops > 2 * found[0]["parameters"]
 
 
 @pytest.mark.skipif(not horovod_built(), reason="needs Horovod")

@@ -79,21 +79,6 @@ def test_private_attributes_of_others_are_used_in_one_file_alone():
     }
 
 
-@pytest.mark.engine
-def test_what_we_use_of_tensorflow_is_still_there(framework):
-    import tensorflow as tf
-
-    from scalestudy.engines.tensorflow import private
-
-    variable = tf.Variable(tf.zeros((5, 3)))
-    made = tf.function(lambda x: x @ variable, autograph=False)
-    function = made.get_concrete_function(tf.TensorSpec((None, 5)))
-    kinds = [node.op for node in private.graph_of(function.function_def).node]
-    assert kinds.count("Placeholder") == 2 and "MatMul" in kinds
-    dtype, shape = private.variable_of(function.inputs[1])
-    assert (dtype, [each.size for each in shape.dim]) == (tf.float32.as_datatype_enum, [5, 3])
-
-
 def gone(library: str, name: str) -> str:
     return (
         f"{name} is gone from {library} {metadata.version(library)}: find its successor, and change the one "

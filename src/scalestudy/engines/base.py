@@ -109,8 +109,8 @@ class Flops(NamedTuple):
     """Floating-point operations of a training step: of products and convolutions, two for each product.
 
     Attributes:
-        per_sample: Forward and backward, divided by the samples of the step; None where not all are known.
-        uncounted: Operations that multiply and could not be counted.
+        per_sample: Forward and backward; None where not all are known.
+        uncounted: Layers that multiply and could not be counted.
     """
 
     per_sample: float | None
@@ -264,7 +264,7 @@ class Trainer(Protocol):
         """The task's callbacks, for a run of so many epochs of so many steps. Only rank 0 asks."""
 
     def flops(self) -> Flops:
-        """What a step computes, once one was trained. One rank may ask alone; it never fails."""
+        """What a step computes in the present phase. One rank may ask alone."""
 
     def prove_savable(self, path: str) -> None:
         """Save the model as it is to `path`, and load it back.

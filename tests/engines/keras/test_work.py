@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from scalestudy.engines.keras.layers import multiply_adds
+from scalestudy.engines.keras.layers import flops_of, multiply_adds
 from scalestudy.engines.tensorflow.trainer import buckets_of
 
 pytestmark = pytest.mark.engine
@@ -60,4 +60,41 @@ def test_a_model_that_does_not_tell_its_shapes_has_no_work():
     model = Own()
     model(keras.ops.zeros((1, 3)))
     assert multiply_adds(model, model.trainable_variables) is None
+    assert flops_of(model, model.trainable_variables) == (None, ("Dense",))
     assert [each.work for each in buckets_of(model, model.trainable_variables, None)] == [None]
+
+
+def flops(*made, shape, frozen=()):
+    model = keras.Sequential([keras.Input(shape), *made])
+    for layer in frozen:
+        layer.trainable = False
+    return flops_of(model, model.trainable_variables)
+
+
+def test_a_step_computes_three_products_for_each_and_no_gradient_of_its_inputs():
+    layers = keras.layers
+    assert flops(layers.Dense(3), shape=(5,)) == (2 * (2 * 5 * 3), ())
+    assert flops(layers.Dense(3), layers.Dense(4), shape=(5,)).per_sample == 2 * (2 * 5 * 3 + 3 * 3 * 4)
+    strided, valid = 4 * 4 * 9 * 2 * 4, 2 * 2 * 9 * 4 * 6
+    convolutions = layers.Conv2D(4, 3, strides=2, padding="same"), layers.Conv2D(6, 3)
+    assert flops(*convolutions, shape=(8, 8, 2)).per_sample == 2 * (2 * strided + 3 * valid)
+    depthwise = layers.DepthwiseConv2D(3, padding="same")
+    assert flops(depthwise, shape=(8, 8, 2)).per_sample == 2 * (2 * 64 * 9 * 2)
+
+
+def test_frozen_layers_compute_forward_and_what_those_below_them_need():
+    first, second, last = (keras.layers.Dense(4, use_bias=False) for _ in range(3))
+    assert flops(first, second, last, shape=(4,), frozen=[first]).per_sample == 2 * 16 * (1 + 2 + 3)
+    first, second, last = (keras.layers.Dense(4, use_bias=False) for _ in range(3))
+    assert flops(first, second, last, shape=(4,), frozen=[second]).per_sample == 2 * 16 * (2 + 2 + 3)
+
+
+def test_layers_that_multiply_in_other_ways_are_named_and_leave_a_blank():
+    layers = keras.layers
+    assert flops(layers.LSTM(3), shape=(9, 4)) == (None, ("LSTMCell",))
+    inputs = keras.Input((6, 8))
+    model = keras.Model(inputs, layers.MultiHeadAttention(2, 4)(inputs, inputs))
+    assert flops_of(model, model.trainable_variables) == (None, ("EinsumDense",))
+    assert flops(layers.Rescaling(2.0), shape=(3,)) == (None, ())
+    embedded = flops(layers.Embedding(100, 8), layers.Dense(3), shape=(5,))
+    assert embedded.per_sample == 2 * 3 * 5 * 8 * 3

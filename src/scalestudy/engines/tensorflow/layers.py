@@ -14,7 +14,8 @@ import tensorflow as tf
 from keras import layers
 
 from scalestudy.data.loading.slices import Slice
-from scalestudy.engines.keras.private import all_layers, exchange_variables
+from scalestudy.engines.keras.layers import in_order
+from scalestudy.engines.keras.private import exchange_variables
 from scalestudy.util.errors import UserError
 
 SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
@@ -222,7 +223,7 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> None:
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """
     numbers = itertools.count()
-    for layer in _in_order(model):
+    for layer in in_order(model):
         if isinstance(layer, BatchNorm | Dropout):
             continue  # it is in the model twice
         if adaptable(layer):
@@ -244,13 +245,6 @@ def adapt_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) ->
         spatial = isinstance(layer, SPATIAL)
         layer.__class__ = Dropout
         layer.draw_by(seed, next(numbers), spatial=spatial)
-
-
-def _in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
-    """All layers of a model, in the order in which they compute where it tells."""
-    for layer in model.layers:
-        yield layer
-        yield from _in_order(layer) if isinstance(layer, keras.Model) else all_layers(layer)[1:]
 
 
 def adaptable(layer: keras.layers.Layer) -> bool:

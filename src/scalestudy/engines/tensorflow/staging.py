@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from scalestudy.data.columns import Column, Described, leaves, map_columns
 from scalestudy.data.loading.buffers import ALIGNMENT
 from scalestudy.data.loading.slices import Call, Slice
-from scalestudy.engines.base import Flops
-from scalestudy.engines.tensorflow.flops import flops_of
 
 
 def stage(part: Slice, device: int) -> Slice:
@@ -95,7 +93,6 @@ class Compiled:
     ) -> None:  # fmt: skip
         self._function, self._fixed, self._columns = function, fixed, columns
         self._compiled: Any = None
-        self._specs: list[Slice] = []
 
     def __call__(self, call: Call) -> Any:
         """Call the compiled function with slices that are staged, or as they were read."""
@@ -103,18 +100,7 @@ class Compiled:
         if self._compiled is None:
             signature = None if self._fixed else [_any_size(slices, self._columns)]
             self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
-            self._specs = tf.nest.map_structure(tf.TensorSpec.from_tensor, slices)
         return self._compiled(slices)
-
-    def flops(self) -> Flops:
-        """Floating-point operations for each sample of a step, as it is compiled; unknown before a call."""
-        if self._compiled is None:
-            return Flops(None)
-        function = self._compiled.get_concrete_function(self._specs)
-        inputs = [leaves(part.inputs)[0].shape for part in self._specs]
-        shapes = [spec.shape for spec in tf.nest.flatten(self._specs)]
-        rows = sum(shape[1] for shape in inputs)
-        return flops_of(function, shapes, rows, loops=int(inputs[0][0] > 1))
 
 
 def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) -> list[Slice]:

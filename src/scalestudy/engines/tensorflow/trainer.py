@@ -15,7 +15,7 @@ from scalestudy.engines.base import Bucket, Flops, Values, Variable
 from scalestudy.engines.buckets import in_buckets
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
-from scalestudy.engines.keras.layers import kept, multiply_adds
+from scalestudy.engines.keras.layers import flops_of, kept, multiply_adds
 from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
@@ -185,7 +185,9 @@ class TensorFlowTrainer:
         return KerasCallbacks(self.task, epochs=epochs, steps=steps)
 
     def flops(self) -> Flops:
-        return self._train[self._phase].flops()
+        if self.task.training_losses is not None:  # which calls the model as often as it likes
+            return Flops(None, ("training_losses",))
+        return flops_of(self.task.model, self._phases[self._phase].variables)
 
     def prove_savable(self, path: str) -> None:
         plain = self._as_plain()
