@@ -270,7 +270,7 @@ class Trainer(Protocol):
         """Save the model as it is to `path`, and load it back.
 
         Raises:
-            UserError: If that cannot be done; names the class at fault.
+            UserError: If that cannot be done; names the classes that are not the framework's.
             OSError: If the file cannot be written.
         """
 

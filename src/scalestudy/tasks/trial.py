@@ -78,24 +78,16 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
     for given, tensor, column in _losses(module, task, prepared, outputs):
         values = np.asarray(tensor)
         low, high, units = values.min(), values.max(), values.shape[-1]
-        if units == 1 and low == high == 1:
-            notes.append(
-                "Note: every output is 1, as a softmax over one unit always is: give the last layer one unit "
-                'a class, or activation="sigmoid" with binary_crossentropy.'
-            )
         kind, logits = _crossentropy(given)
         if kind is None:
             continue
         _refuse_labels(kind, units, column, prepared)
-        if not logits and (low < -1e-3 or high > 1.001):
+        given_logits = low < -1e-3 or high > 1.001
+        given_probabilities = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
+        if given_probabilities if logits else given_logits:
             notes.append(
-                f"Note: the outputs are no probabilities ({low:.3g} to {high:.3g}), which {kind} takes them "
-                "for: give from_logits=True, or end the model with a softmax or sigmoid."
-            )
-        elif logits and low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3):
-            notes.append(
-                f"Note: the outputs are probabilities, as a softmax gives them, and {kind} has "
-                "from_logits=True, which does not fit: leave one of them out."
+                f"Note: the outputs ({low:.3g} to {high:.3g}) are {'' if logits else 'no '}probabilities, and {kind} "
+                f"has from_logits={logits}: give it either logits with from_logits=True, or probabilities without."
             )
     _refuse_accuracy_of_one(task, by_name(task.outputs, outputs))
     return notes

@@ -47,7 +47,7 @@ def try_saving(folder: RunFolder, trainer: Trainer) -> None:
     """Save the untrained model and load it back, so that no run is computed for a model that cannot be kept.
 
     Raises:
-        UserError: If the model cannot be saved or loaded; names the class at fault.
+        UserError: If the model cannot be saved or loaded.
         RunError: If the folder cannot take the file.
     """
     try:
