@@ -1,5 +1,6 @@
 """The processes of a run, the workers that each computes, and how they join. NumPy in, NumPy out."""
 
+import pickle
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +41,14 @@ class Group:
         words = _words(value)
         words = self.host_sum(words if self.rank == 0 else np.zeros_like(words))
         return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(value.shape)
+
+    def share_object(self, value: Any) -> Any:
+        """What rank 0 has, on every rank: anything that can be pickled."""
+        if self.size == 1:
+            return value
+        mine = np.frombuffer(pickle.dumps(value) if self.rank == 0 else b"", np.uint8)
+        (length,) = self.share(np.array([len(mine)], np.int64))
+        return pickle.loads(self.share(mine if self.rank == 0 else np.zeros(int(length), np.uint8)).tobytes())
 
     def gather(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The rows of every rank's arrays (shapes [n, ...]), bit for bit, on every rank.

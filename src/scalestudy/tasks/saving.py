@@ -31,8 +31,8 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
         raise UserError(
             EXPECTED,
             f"{_own_classes(model)}: {type(error).__name__}: {lines.split('. ')[0][:200]}",  # of often a page
-            "Import each by its name in the task file, and give it a get_config() that returns the arguments of "
-            "its __init__, which takes **kwargs besides; or build the model by keras.Input and keras.Model.",
+            "Import each by its name in the task file, and give it a get_config() that returns the arguments "
+            "of its __init__, which takes **kwargs besides; or build the model of Keras's own layers.",
         ) from error
     before, after = model.get_weights(), again.get_weights()
     if len(before) != len(after) or not all(map(np.array_equal, before, after)):

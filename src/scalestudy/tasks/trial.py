@@ -86,8 +86,8 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         given_probabilities = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
         if given_probabilities if logits else given_logits:
             notes.append(
-                f"Note: the outputs ({low:.3g} to {high:.3g}) are {'' if logits else 'no '}probabilities, and {kind} "
-                f"has from_logits={logits}: give it either logits with from_logits=True, or probabilities without."
+                f"Note: outputs from {low:.3g} to {high:.3g} are {'' if logits else 'no '}probabilities, and "
+                f"{kind} has from_logits={logits}: give it logits with from_logits=True, else probabilities."
             )
     _refuse_accuracy_of_one(task, by_name(task.outputs, outputs))
     return notes

@@ -9,7 +9,6 @@ of this is Keras's own.
 """
 
 import os
-import pickle
 import sys
 from typing import Any, Literal
 
@@ -112,12 +111,7 @@ class Workers:
 
     def broadcast(self, value: Any) -> Any:
         """What rank 0 has, on every process: anything that can be pickled. All must ask."""
-        if self._group is None or self._group.size == 1:
-            return value
-        mine = np.frombuffer(pickle.dumps(value) if self.is_chief else b"", np.uint8)
-        (length,) = self._group.share(np.array([len(mine)], np.int64))
-        own = mine if self.is_chief else np.zeros(int(length), np.uint8)
-        return pickle.loads(self._group.share(own).tobytes())
+        return value if self._group is None else self._group.share_object(value)
 
     def barrier(self) -> None:
         """Wait until all processes have come so far. All must ask."""

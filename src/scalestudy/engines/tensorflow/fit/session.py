@@ -22,7 +22,7 @@ from scalestudy.engines.keras.private import (
 )
 from scalestudy.engines.tensorflow.fit.rows import BatchForm, FitBatch, WorkerRows
 from scalestudy.engines.tensorflow.fit.step import Steps
-from scalestudy.engines.tensorflow.fit.together import Averaging, Together, share_values, shared_history
+from scalestudy.engines.tensorflow.fit.together import Averaging, Together, share_values
 from scalestudy.engines.tensorflow.private import epochs_by
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, tensors
 from scalestudy.util.errors import UserError
@@ -58,7 +58,8 @@ class FitSession:
             history = model.fit(*data, callbacks=[Averaging(shared.average), *called, together], **arguments)
             # Under an optimizer that averages weights, Keras has just set them.
             share_values(self._group, model.variables)
-        history.history = shared_history(self._group, history.history)
+        # Rank 0's, which knows the rates that its callbacks have put down.
+        history.history = self._group.share_object(history.history)
         return history
 
     def evaluate(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:

@@ -1,6 +1,5 @@
 """What the callbacks of rank 0 decide, told to all workers."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -93,29 +92,13 @@ class Averaging(keras.callbacks.Callback):
 
 
 def share_values(group: Group, variables: Sequence[Any]) -> None:
-    """Give every process the values that rank 0 has, in one message."""
+    """Give every process the values that rank 0 has."""
     if group.size == 1 or not variables:
         return
-    values = [np.asarray(variable.value) for variable in variables]
-    flat = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
-    shared, start = group.share(flat), 0
+    values = group.share_object([np.asarray(variable.value) for variable in variables])
     for variable, value in zip(variables, values, strict=True):
-        part = shared[start : start + value.nbytes]
-        start += value.nbytes
         if group.rank:
-            variable.assign(np.frombuffer(part.tobytes(), value.dtype).reshape(value.shape))
-
-
-def shared_history(group: Group, history: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Rank 0's, which knows the rates that its callbacks have put down."""
-    if group.size == 1:
-        return history
-    plain = {key: [np.asarray(value).tolist() for value in values] for key, values in history.items()}
-    text = np.frombuffer(json.dumps(plain).encode(), np.uint8)
-    (length,) = group.share(np.array([len(text)], np.int64))
-    text = group.share(text if group.rank == 0 else np.zeros(int(length), np.uint8))
-    found: dict[str, list[Any]] = json.loads(text.tobytes())
-    return history if group.rank == 0 else found
+            variable.assign(value)
 
 
 def hears_batches(callback: keras.callbacks.Callback) -> bool:
