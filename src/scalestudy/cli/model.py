@@ -110,9 +110,6 @@ def evaluate(
     ] = None,
     point: Point = None,
     weights: Weights = "last",
-    workers: Annotated[
-        int, typer.Option("--workers", "-n", help="Processes that share the samples.", metavar="N")
-    ] = 1,
     device: Device = "auto",
     format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
 ) -> None:
@@ -127,7 +124,7 @@ def evaluate(
 
     check_format(format)
     found, terminal = _found(model, point, weights)
-    done = evaluation.evaluate(found, data, split, terminal, workers=workers, device=device)
+    done = evaluation.evaluate(found, data, split, terminal, device=device)
     if format == "json":
         print(json.dumps(asdict(done), indent=1))
         return

@@ -40,9 +40,8 @@ class Evaluated:
 
 
 def evaluate(
-    model: FoundModel, source: str | None, split: str | None, listener: Listener, *, workers: int = 1,
-    device: str = "auto",
-) -> Evaluated:  # fmt: skip
+    model: FoundModel, source: str | None, split: str | None, listener: Listener, *, device: str = "auto"
+) -> Evaluated:
     """Evaluate a model over a data set, each sample once.
 
     Args:
@@ -51,12 +50,11 @@ def evaluate(
         split: "train", "validation", "test" or "all"; when absent, all of another set, and of the run's own
             that on which its quality was measured.
         listener: Is told.
-        workers: Processes that share the samples.
         device: "auto", "cpu" or "gpu".
 
     Raises:
         UserError: If the classes differ, or there are no such samples.
-        RunError: If a process failed.
+        RunError: If the process failed.
     """
     import numpy as np
 
@@ -72,10 +70,9 @@ def evaluate(
         )
     prepared, rows, name, data = _data(model, source, split, listener)
     classes = matched(model.record, prepared, data)
-    workers = min(workers, len(rows))
     job = ModelJob(
-        action="evaluate", model=str(model.path.absolute()), record=model.record, size=workers,
-        device=device_for(device, workers), prepared=str(prepared.path), rows=np.asarray(rows).tolist(),
+        action="evaluate", model=str(model.path.absolute()), record=model.record,
+        device=device_for(device, 1), prepared=str(prepared.path), rows=np.asarray(rows).tolist(),
         classes=classes,
     )  # fmt: skip
     with (
@@ -211,4 +208,5 @@ def _is_own(model: FoundModel, prepared: "Prepared") -> bool:
 
 
 def _count(folder: Path) -> int:
-    return sum(int(file.read_text() or 0) for file in folder.glob("progress-*"))
+    file = folder / "progress"
+    return int(file.read_text()) if file.exists() else 0

@@ -6,7 +6,6 @@ It writes what the job (`job.ModelJob`) asks for, then `done-RANK.json` beside i
 import json
 import os
 import sys
-import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.loading.order import worker_slice
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.loading.slices import Slice
 from scalestudy.data.store.prepared import Prepared
@@ -39,7 +37,6 @@ from scalestudy.util.imports import without_unused
 
 PIXELS_AT_ONCE = 2**20
 """Most pixels of inputs that are evaluated together."""
-POLL = 0.05
 _ON_CPU = {"tf32": "float32"}
 """Arithmetic of GPUs, and what CPUs compute instead."""
 
@@ -72,7 +69,7 @@ def _done(job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
         engine.export(job.model, job.record, job.out, job.form)
         return {}
     if job.action == "evaluate":
-        return evaluate_share(engine, job, rank, folder)
+        return evaluated(engine, job, folder)
     model = engine.inference(job.model, job.record)
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
@@ -84,37 +81,22 @@ def _done(job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
     return {}
 
 
-def evaluate_share(engine: Engine, job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
-    """Sum loss and metrics over this process's rows; on the first process those of all rows.
-
-    Returns:
-        Results, confusion matrices and the number of samples on the first process; {} on others, which leave
-        their sums in `folder`.
-    """
+def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
+    """Results, confusion matrices and the number of samples; how far it is stands in `folder`."""
     prepared = Prepared.open(job.prepared)
     reader = reader_of(prepared)
     trainer = _trainer(engine, job, prepared)
     rows = np.array(job.rows, np.int64)
-    mine = rows[slice(*worker_slice(len(rows), rank, job.size))]
     size = max(1, min(64, PIXELS_AT_ONCE // int(np.prod(prepared.input_shape[:2]))))
     sums: list[NDArray[np.float64]] = []
-    for start in range(0, len(mine), size):
-        part = mine[start : start + size]
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
         inputs, targets = read_rows(prepared, part, reader)
         inputs = in_channels(inputs, job.record.input_shape[2])
         targets = renumbered(targets, job.classes, masks=prepared.kind == "masks")
         more = trainer.evaluate((Slice(inputs[None], targets[None], 0, len(part), len(part)),))
         sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
-        write_atomically(folder / f"progress-{rank}", str(start + len(part)), durable=False)
-    if rank:
-        texts = json.dumps([np.asarray(value).tolist() for value in sums])
-        write_atomically(folder / f"sums-{rank}.json", texts, durable=False)
-        return {}
-    for other in range(1, job.size):
-        file = folder / f"sums-{other}.json"
-        while not file.exists():  # whoever started us ends us if that process fails
-            time.sleep(POLL)
-        sums = [a + np.array(b) for a, b in zip(sums, json.loads(file.read_text()), strict=True)]
+        write_atomically(folder / "progress", str(start + len(part)), durable=False)
     return {"results": trainer.results(sums), "matrices": trainer.matrices(sums), "samples": len(rows)}
 
 
