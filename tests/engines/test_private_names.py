@@ -9,11 +9,10 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 KERAS = SOURCE / "engines" / "keras" / "private.py"
-TENSORFLOW = SOURCE / "engines" / "tensorflow" / "private.py"
 HOROVOD = SOURCE / "engines" / "tensorflow" / "strategies" / "horovod_private.py"
 INTERNAL = {
-    "keras": ((KERAS, TENSORFLOW), re.compile(r"keras\.(src|_)")),
-    "tensorflow": ((TENSORFLOW,), re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
+    "keras": ((KERAS,), re.compile(r"keras\.(src|_)")),
+    "tensorflow": ((KERAS,), re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
     "horovod": ((HOROVOD,), re.compile(r"horovod\.(?!tensorflow$)")),
 }
 """For each library, the files that may import what is not public, and how that is recognised."""

@@ -142,9 +142,8 @@ class EngineTraits:
         libraries: Of its strategies.
         collectives: In the order in which they are tried; of one need, what is preferred comes later.
         variables: Environment variables that decide how it computes and sums, which a run records.
-        trial_module: Module that tries one of `collectives` in a process of its own, and says how things were
-            built (see `engines.tensorflow.strategies.collectives`); "" where there are none.
-        pairs_module: Module that measures copies between devices, likewise.
+        trial_module: Module that tries one of `collectives` in a process of its own, times copies between
+            devices, and says how things were built (see `engines.tensorflow.strategies.collectives`); "" where there are none.
         unused: Packages that it only looks for: hidden while it is imported.
     """
 
@@ -160,7 +159,6 @@ class EngineTraits:
     collectives: tuple[Collective, ...] = ()
     variables: tuple[str, ...] = ()
     trial_module: str = ""
-    pairs_module: str = ""
     unused: tuple[str, ...] = ()
 
     def environment(

@@ -37,7 +37,7 @@ FORMS = (
 def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
     """Read and write; raises what the file raises."""
     module = import_file(Path(request["file"]))
-    given = _call(module.read, DataSettings.model_validate(request["data"]), request["file"])
+    given = module.read(DataSettings.model_validate(request["data"]))
     last, count = 0.0, length_of(given)
 
     def on_progress(done: int) -> None:
@@ -55,20 +55,6 @@ def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> Non
         samples_of(given), storing, Path(request["folder"]), identity=request["identity"],
         fingerprint=request["fingerprint"], on_progress=on_progress,
     )  # fmt: skip
-
-
-def _call(read: Any, data: DataSettings, file: str) -> Any:
-    try:
-        return read(data)
-    except TypeError as error:
-        traceback = error.__traceback__
-        if traceback is not None and traceback.tb_next is None:  # the call itself did not fit
-            raise UserError(
-                f"`read(data)` in {file}: a function of the section [data]",
-                f"one that cannot be called so: {error}",
-                "Take one argument; data.source, data.seed and data.image_size are known of it.",
-            ) from error
-        raise
 
 
 def samples_of(given: Any) -> Iterator[Samples]:

@@ -23,7 +23,7 @@ def pair(shape):
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    from scalestudy.engines.keras.setup import set_precision
+    from scalestudy.engines.tensorflow.setup import set_precision
 
     set_precision(dtype)
     try:
@@ -72,7 +72,7 @@ def in_a_step(layer, x, **call):
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, dtype):
-    from scalestudy.engines.keras.setup import set_precision
+    from scalestudy.engines.tensorflow.setup import set_precision
 
     set_precision(dtype)
     random = np.random.default_rng(0)

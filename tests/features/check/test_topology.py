@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -28,7 +27,6 @@ from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.report.as_html import html
 from scalestudy.report.as_terminal import terminal
-from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.util.errors import RunError, UserError
 
 
@@ -141,15 +139,6 @@ def test_a_process_for_each_core_sums_on_its_core_and_what_failed_is_noted(check
     assert os.sched_getaffinity(0) == before
     assert sorted(row.bytes for row in timings) == list(SIZES)
     assert notes == ("collectives, n1: auto stalled. Look.",)
-
-
-@pytest.mark.engine
-def test_the_frameworks_copies_are_measured_between_each_two_devices():
-    command = [sys.executable, "-m", engine_traits(DEFAULT).pairs_module, "cpu", "65536"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = json.loads(done.stdout.splitlines()[-1])
-    assert [[value is None for value in row] for row in rows] == [[True, False], [False, True]]
-    assert all(value > 0 for row in rows for value in row if value is not None)
 
 
 def test_a_terminal_shows_units_links_and_bandwidth(node, measured):

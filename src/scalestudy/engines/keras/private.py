@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 from keras.src.backend import get_keras_mask
+from keras.src.backend.tensorflow import trainer as tensorflow_trainer
 from keras.src.losses.loss import apply_mask, squeeze_or_expand_to_same_rank
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
@@ -181,3 +182,14 @@ def seed_state(layer: keras.layers.Layer) -> Any:
 def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:
     """How batch normalisation finds mean and variance: (inputs, mask) -> both of shape [C]."""
     return layer._moments
+
+
+@contextmanager
+def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
+    """Within, `fit` and `evaluate` go over what `iterator(**arguments)` gives instead of Keras's own."""
+    before = tensorflow_trainer.TFEpochIterator
+    tensorflow_trainer.TFEpochIterator = iterator
+    try:
+        yield
+    finally:
+        tensorflow_trainer.TFEpochIterator = before

@@ -11,13 +11,13 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.model_files import export_model, load_model
-from scalestudy.engines.keras.setup import forbid_downloads
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.engines.tensorflow.setup import (
     OVERRIDE,
     begin,
     capability_of_gpus,
+    forbid_downloads,
     op_determinism,
     refuse_other_arithmetic,
     set_up,

@@ -144,7 +144,6 @@ class TensorFlowTraits(EngineTraits):
         "XLA_FLAGS",
     )  # fmt: skip
     trial_module = f"{STRATEGIES}.collectives"
-    pairs_module = f"{STRATEGIES}.device_pairs"
     unused = ("sklearn",)
     """Keras takes scikit-learn, where it is installed, for wrappers in its style: hundreds of files that no
     worker needs, and a fifth of the processor time of the import."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from scalestudy.cluster.environment import process_environment
 from scalestudy.features.check.plan import Plan, check_here
 from scalestudy.features.check.report import TOPICS, AllReduce
 from scalestudy.hardware import cores
@@ -128,11 +129,12 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
         RunError: If it fails, takes too long, or lists other GPUs.
     """
     engine = engine_traits(DEFAULT)
-    command = [sys.executable, "-P", "-m", engine.pairs_module, "gpu", str(SIZE), ",".join(gpus)]
+    command = [sys.executable, "-P", "-m", engine.trial_module, json.dumps({"copies": SIZE})]
+    variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(os.environ)
     wanted = f"{engine.label} to copy between {len(gpus)} GPUs"
     try:
         done = subprocess.run(
-            command, env=library_path(os.environ).applied(os.environ),
+            command, env=library_path(variables).applied(variables),
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COPY_LIMIT, check=False,
         )  # fmt: skip
         rows = json.loads(done.stdout.strip().splitlines()[-1])

@@ -47,3 +47,12 @@ def test_all_ranks_stop_where_one_cannot_go_on(others, mine, said):
             return values + np.int64(others)
 
     assert collectives.any_rank(Others(0, 2), mine) is said
+
+
+def test_copies_are_timed_between_each_two_devices(framework):
+    names = [device.name for device in framework.config.list_logical_devices("CPU")][:2]
+    rows = collectives.copies(names, 65536)
+    assert [[value is None for value in row] for row in rows] == [
+        [one == other for other in names] for one in names
+    ]
+    assert all(value > 0 for row in rows for value in row if value is not None)

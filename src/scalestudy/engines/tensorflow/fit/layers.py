@@ -32,9 +32,14 @@ def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
                     "Take one of them.",
                 )
             calls[layer] = {"_moments": _moments(layer)}
-        elif isinstance(layer, (layers.Dropout, *SPATIAL)) and layer.rate > 0:
+        elif _draws_for_each(layer) and layer.rate > 0:
             calls[layer] = {"call": _dropout(layer)}
     return replaced(calls)
+
+
+def _draws_for_each(layer: keras.layers.Layer) -> bool:
+    """Whether a layer is dropout whose noise differs from sample to sample."""
+    return isinstance(layer, SPATIAL) or (isinstance(layer, layers.Dropout) and layer.noise_shape is None)
 
 
 def _dropout(layer: layers.Dropout) -> Callable[..., Any]:
@@ -65,17 +70,7 @@ def _sample(layer: layers.Dropout, inputs: Any) -> list[Any]:
         last = getattr(layer, "data_format", "channels_last") == "channels_last"
         ones = [1] * (len(shape) - 1)
         return [*ones, shape[-1]] if last else [shape[0], *ones]
-    if layer.noise_shape is None:
-        return shape
-    if layer.noise_shape[0] not in (None, -1):
-        raise UserError(
-            "noise of dropout that differs from sample to sample, on several workers",
-            f"noise_shape={layer.noise_shape} in {layer.name}",
-            "Write None for its first number.",
-        )
-    return [
-        own if given in (None, -1) else given for own, given in zip(shape, layer.noise_shape[1:], strict=True)
-    ]
+    return shape
 
 
 def _rows_of_noise(sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:

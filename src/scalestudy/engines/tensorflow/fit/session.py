@@ -18,12 +18,12 @@ from scalestudy.engines.keras.private import (
     compile_words,
     compiled_of,
     epoch_iterator,
+    epochs_by,
     replaced,
 )
 from scalestudy.engines.tensorflow.fit.rows import BatchForm, FitBatch, WorkerRows
 from scalestudy.engines.tensorflow.fit.step import Steps
 from scalestudy.engines.tensorflow.fit.together import Averaging, Together, share_values
-from scalestudy.engines.tensorflow.private import epochs_by
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, tensors
 from scalestudy.util.errors import UserError
 

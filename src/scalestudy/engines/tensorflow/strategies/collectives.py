@@ -4,6 +4,8 @@
 only says how things were built), `events` (file that each step is told to, a JSON line each), `placement`,
 `device`, `sizes` (bytes, rising), `largest` (bytes that fit this rank's device) and `repeats` (calls to time,
 sums chained in each; for each size).
+An errand of `copies` (bytes) times copies of that size between each two GPUs instead, and prints [from][to]
+bytes per second as JSON, null on the diagonal.
 The environment is the caller's work: TF_CONFIG, GPUs, proxies. So is ending this process, by the end of its
 standard input when all ranks are done, or by a signal when it stalls.
 """
@@ -31,14 +33,19 @@ from scalestudy.util.imports import without_unused
 def main(arguments: Sequence[str]) -> int:
     """Do one errand."""
     errand = json.loads(arguments[0])
+    with without_unused(ENGINE.unused):
+        import tensorflow as tf  # here, before all that imports it too
+
+    if "copies" in errand:
+        print(
+            json.dumps(copies([gpu.name for gpu in tf.config.list_logical_devices("GPU")], errand["copies"]))
+        )
+        return 0
     events = Path(errand["events"])
 
     def tell(**event: Any) -> None:
         with open(events, "a") as file:
             file.write(json.dumps(event) + "\n")
-
-    with without_unused(ENGINE.unused):
-        import tensorflow  # noqa: F401 (here, before all that imports it too)
 
     if errand["collective"] is None:
         tell(step="built", **build())
@@ -115,6 +122,39 @@ def timed(group: TensorGroup, size: int, calls: int, sums: int) -> float:
         started = time.perf_counter()
         chained(zeros)[:1].numpy()  # waits until the device has the last sum
         seconds.append((time.perf_counter() - started) / sums)
+    return statistics.median(seconds[1:])
+
+
+CALLS, COPIES = 5, 8
+
+
+def copies(devices: Sequence[str], size: int) -> list[list[float | None]]:
+    """[from][to] bytes per second between each two devices; None on the diagonal."""
+    return [[None if a == b else size / _copy_seconds(a, b, size) for b in devices] for a in devices]
+
+
+def _copy_seconds(source: str, target: str, size: int) -> float:
+    """Median seconds of a copy of `size` bytes, of several in one call, as nccl-tests does.
+
+    Each tensor is copied once a call: TensorFlow keeps what it has copied eagerly.
+    """
+    import tensorflow as tf
+
+    with tf.device(source):
+        tensors = [tf.random.uniform([size // 4]) for _ in range(COPIES)]
+    for tensor in tensors:
+        tensor[:1].numpy()  # it is there
+
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator]
+    def last(*tensors: Any) -> Any:
+        with tf.device(target):
+            return tf.stack([tf.identity(tensor)[0] for tensor in tensors])
+
+    seconds = []
+    for _ in range(1 + CALLS):
+        started = time.perf_counter()
+        last(*tensors).numpy()  # waits until all copies are there
+        seconds.append((time.perf_counter() - started) / COPIES)
     return statistics.median(seconds[1:])
 
 
