@@ -143,7 +143,8 @@ class EngineTraits:
         collectives: In the order in which they are tried; of one need, what is preferred comes later.
         variables: Environment variables that decide how it computes and sums, which a run records.
         trial_module: Module that tries one of `collectives` in a process of its own, times copies between
-            devices, and says how things were built (see `engines.tensorflow.strategies.collectives`); "" where there are none.
+            GPUs, and says how things were built (see `engines.tensorflow.strategies.collectives`); "" where
+            there are none.
         unused: Packages that it only looks for: hidden while it is imported.
     """
 

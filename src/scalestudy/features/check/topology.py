@@ -22,7 +22,6 @@ from scalestudy.features.check.report import TOPICS, AllReduce
 from scalestudy.hardware import cores
 from scalestudy.hardware.cores import only_on
 from scalestudy.hardware.devices import Gpu, read_gpus, visible_gpus
-from scalestudy.hardware.shadowing import library_path
 from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.util.errors import RunError
 
@@ -134,7 +133,7 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
     wanted = f"{engine.label} to copy between {len(gpus)} GPUs"
     try:
         done = subprocess.run(
-            command, env=library_path(variables).applied(variables),
+            command, env=variables,
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COPY_LIMIT, check=False,
         )  # fmt: skip
         rows = json.loads(done.stdout.strip().splitlines()[-1])
