@@ -141,7 +141,7 @@ def _copy_seconds(source: str, target: str, size: int) -> float:
     import tensorflow as tf
 
     with tf.device(source):
-        tensors = [tf.random.uniform([size // 4]) for _ in range(COPIES)]
+        tensors = [tf.random.stateless_uniform([size // 4], (0, copy)) for copy in range(COPIES)]
     for tensor in tensors:
         tensor[:1].numpy()  # it is there
 
