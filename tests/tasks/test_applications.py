@@ -147,3 +147,9 @@ def test_what_a_model_cannot_take_is_refused(framework):
 def test_a_task_without_such_weights_refuses_what_is_asked_of_them(framework, train):
     with pytest.raises(UserError, match=r"weights|pretrained layers"):
         made("cnn", DataInfo("classes", (8, 8, 1), 10), **train)
+
+
+def test_models_that_look_up_their_blocks_by_name_are_backbones_too(framework):
+    from scalestudy.tasks.applications import backbone
+
+    assert backbone("EfficientNetV2B0", (32, 32, 3), "none").name == "backbone"

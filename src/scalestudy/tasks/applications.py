@@ -124,9 +124,9 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
             "Correct the path: it is taken relative to the study file.",
         )
     try:
-        return getattr(keras.applications, name)(
-            weights=source, include_top=False, input_shape=shape, name=PRETRAINED
-        )
+        model = getattr(keras.applications, name)(weights=source, include_top=False, input_shape=shape)
+        model.name = PRETRAINED  # by an argument, EfficientNetV2 would look for blocks of that name
+        return model
     except Exception as error:
         raise _explained(name, shape, source, error) from error
 
