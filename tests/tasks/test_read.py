@@ -61,7 +61,6 @@ def test_class_names_of_the_file_name_the_classes_and_must_be_enough(tmp_path):
 
 
 FAULTS = {
-    "another argument": ("def read():\n    pass\n", "takes 0 positional arguments"),
     "another form": ("def read(data):\n    return [1, 2], \n", "tuple of 1"),
     "no samples": ("def read(data):\n    return [], []\n", "at least 2 samples"),
     "different numbers": ("def read(data):\n    return [1, 2], [1]\n", "2 inputs, 1 targets"),

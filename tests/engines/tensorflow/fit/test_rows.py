@@ -116,13 +116,13 @@ def test_outputs_of_all_rows_are_put_into_their_order(framework):
 
 
 def test_what_rank_0_has_is_had_by_all(framework):
-    from scalestudy.engines.tensorflow.fit.together import share_values, shared_history
+    from scalestudy.engines.tensorflow.fit.together import share_values
 
     def work(group):
         variables = [framework.Variable([1.0 + group.rank]), framework.Variable([[group.rank, 7]])]
         keras_like = [type("V", (), {"value": v, "assign": v.assign})() for v in variables]
         share_values(group, keras_like)
-        history = shared_history(group, {"loss": [0.5, float("nan")]} if group.rank == 0 else {})
+        history = group.share_object({"loss": [0.5, float("nan")]} if group.rank == 0 else {})
         return [v.numpy().tolist() for v in variables], str(history)
 
     assert on_two(work) == [([[1.0], [[0, 7]]], "{'loss': [0.5, nan]}")] * 2
