@@ -83,6 +83,11 @@ FAULTS = {
          "metrics": "metrics = [keras.metrics.BinaryAccuracy()]"},
         "targets from 0 to 9",
     ),
+    "softmax of one unit": (
+        {"last": "layers.Dense(1, activation='softmax')", "loss": "loss = 'binary_crossentropy'",
+         "metrics": "metrics = [keras.metrics.BinaryAccuracy()]"},
+        "always 1",
+    ),
     "accuracy of one unit": (
         {"last": "layers.Dense(1)", "loss": "loss = 'mse'"}, "likeliest is always class 0",
     ),

@@ -66,7 +66,8 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
     """Notes on what is likely wrong although it computes; refuses what is certainly wrong.
 
     Raises:
-        UserError: Labels that the outputs have no unit for or that the loss does not take.
+        UserError: Outputs that are always 1, labels that the outputs have no unit for, or that the loss does
+            not take.
     """
     absent = [name for name in OPTIONAL if not hasattr(module, name)]
     notes = [
@@ -81,6 +82,12 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         kind, logits = _crossentropy(given)
         if kind is None:
             continue
+        if units == 1 and not logits and np.all(values == 1):
+            raise UserError(
+                "outputs that depend on the inputs",
+                "one unit that is always 1, as a softmax over one unit is",
+                'Give the last layer one unit a class, or activation="sigmoid".',
+            )
         _refuse_labels(kind, units, column, prepared)
         given_logits = low < -1e-3 or high > 1.001
         given_probabilities = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
