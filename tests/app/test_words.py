@@ -6,7 +6,7 @@ from pathlib import Path
 from scalestudy.study.launchers import names
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
-FILES = [file for room in ("cli", "app") for file in sorted((SOURCE / room).rglob("*.py"))]
+FILES = [file for package in ("cli", "app") for file in sorted((SOURCE / package).rglob("*.py"))]
 
 
 def constants(file: Path) -> set[object]:

@@ -16,7 +16,7 @@ INTERNAL = {
     "horovod": ((HOROVOD,), re.compile(r"horovod\.(?!tensorflow$)")),
 }
 """For each library, the files that may import what is not public, and how that is recognised."""
-ROOMS = ("engines", "tasks", "training")
+PACKAGES = ("engines", "tasks", "training")
 
 
 def modules(file: Path) -> set[str]:
@@ -51,8 +51,8 @@ def test_what_is_not_public_is_imported_by_one_file_alone(library):
 
 
 def test_private_attributes_of_others_are_used_in_one_file_alone():
-    for room in ROOMS:
-        for file in (SOURCE / room).rglob("*.py"):
+    for package in PACKAGES:
+        for file in (SOURCE / package).rglob("*.py"):
             if file != KERAS:
                 found = foreign_private_attributes(file)
                 assert not found, f"{file.relative_to(SOURCE)} uses {found}: {KERAS.name} is for that"

@@ -1,6 +1,6 @@
 """Modules of ours that are started as processes of their own: `python -m NAME`.
 
-A room may start what stands above it, without importing it; what it starts so is named here and nowhere else.
+A package may start what stands above it without importing it; what it starts so is named here alone.
 Where the working folder is the user's choice, by `python -P`: no file that lies there is taken for a module.
 """
 

@@ -1,4 +1,4 @@
-"""The house: a room imports only rooms below it, and most rooms import no framework."""
+"""A package imports only packages below it, and most import no framework."""
 
 import ast
 import collections
@@ -19,7 +19,7 @@ ORDER = (
     *("cli", "features", "app", "report", "analysis", "training", "engines"),
     *("launch", "tasks", "data", "measure", "cluster", "hardware", "study", "util"),
 )
-"""From the top of the house down: a room imports only rooms that stand after it."""
+"""From top to bottom: a package imports only those that stand after it."""
 WITH_FRAMEWORK = {"engines", "tasks"}
 
 
@@ -38,7 +38,7 @@ def imports(file: Path) -> set[str]:
     return found
 
 
-def rooms() -> list[str]:
+def packages() -> list[str]:
     return sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
 
 
@@ -51,13 +51,13 @@ def constants(file: Path) -> set[str]:
 
 
 def test_every_room_is_listed():
-    assert sorted(rooms()) == sorted(ORDER)
+    assert sorted(packages()) == sorted(ORDER)
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_a_room_imports_only_rooms_below_it(room):
-    above = set(ORDER[: ORDER.index(room)])
-    for file in (SOURCE / room).rglob("*.py"):
+@pytest.mark.parametrize("package", packages())
+def test_a_package_imports_only_packages_below_it(package):
+    above = set(ORDER[: ORDER.index(package)])
+    for file in (SOURCE / package).rglob("*.py"):
         used = {name.split(".")[1] for name in imports(file) if name.startswith("scalestudy.")}
         assert not used & above, f"{file.relative_to(SOURCE)} imports {used & above}"
 
@@ -126,9 +126,9 @@ def made_study(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("room", sorted(set(ORDER) - WITH_FRAMEWORK))
-def test_a_login_node_needs_no_framework(room):
-    for file in (SOURCE / room).rglob("*.py"):
+@pytest.mark.parametrize("package", sorted(set(ORDER) - WITH_FRAMEWORK))
+def test_a_login_node_needs_no_framework(package):
+    for file in (SOURCE / package).rglob("*.py"):
         used = {name.split(".")[0] for name in imports(file)} & FRAMEWORKS
         assert not used, f"{file.relative_to(SOURCE)} imports {used}"
 
