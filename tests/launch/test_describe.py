@@ -105,7 +105,7 @@ def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path, inf
     (tmp_path / "silent.py").write_text(SILENT)
     with pytest.raises(UserError, match="Received Silent: ") as caught:
         describe.build_task(tmp_path / "silent.py", info)
-    assert "Give Silent a get_config()" in caught.value.action
+    assert "get_config()" in caught.value.action
 
 
 @pytest.mark.engine

@@ -9,7 +9,7 @@ from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.keras.model_files import export_model
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
-from scalestudy.features.predict import worker as evaluate
+from scalestudy.features.predict import worker
 from scalestudy.features.predict.job import ModelJob
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo
@@ -99,22 +99,18 @@ def test_a_model_of_several_outputs_is_refused(framework):
         several.outputs(np.zeros((1, 2, 2, 1), np.uint8), 1.0)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_an_evaluation_counts_each_sample_once_whatever_the_number_of_processes(
-    model, prepared, tmp_path, size, monkeypatch
-):
+def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkeypatch):
     from scalestudy.engines.tensorflow.engine import ENGINE
 
     path, record, made = model
-    monkeypatch.setattr(evaluate, "PIXELS_AT_ONCE", 64 * 5)
+    monkeypatch.setattr(worker, "PIXELS_AT_ONCE", 64 * 5)
     rows = list(range(3, 40))
     swapped = [1, 0, *range(2, 10)]  # the set has its first two classes in another order
     job = ModelJob(
-        action="evaluate", model=str(path), record=record, size=size, prepared=str(prepared.path), rows=rows,
+        action="evaluate", model=str(path), record=record, prepared=str(prepared.path), rows=rows,
         classes=swapped,
     )  # fmt: skip
-    for rank in reversed(range(size)):
-        answer = evaluate.evaluate_share(ENGINE, job, rank, tmp_path)
+    answer = worker.evaluated(ENGINE, job, tmp_path)
     targets = np.array(swapped)[prepared.targets[rows]]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])
