@@ -42,8 +42,9 @@ def advise(
     most: Annotated[
         int | None,
         typer.Option(
-            help="Most workers to think of; 4 times the largest count measured when absent, 4,096 with"
-            " --network."
+            help="Most workers to think of. When absent 4 times the largest count measured; with --network "
+            "4,096, or the global batch where the study fixes it.",
+            metavar="N",
         ),
     ] = None,
     target_quality: Annotated[

@@ -55,6 +55,7 @@ def test_under_a_global_batch_the_updates_stay_and_more_workers_gain_less():
     eight, eighth = (next(run for run in series.runs if run.workers == 8) for series in (each, split))
     assert eighth.updates == split.runs[0].updates > eight.updates
     assert eighth.speedup.value < eight.speedup.value
+    assert (each.runs[-1].workers, split.runs[-1].workers) == (4096, 16), "no more than samples of a step"
 
 
 def test_every_number_that_was_not_measured_is_said_to_be_assumed():

@@ -140,7 +140,7 @@ def larger_runs(
         points: What the study asks for; what else there is to a run but the number of workers.
         runs: Finished ones; those of one worker count.
         network: What is known of the network.
-        most: Most workers.
+        most: Most workers; `MOST` when None, or the global batch where the study fixes it.
         steps: Times of the steps of one-worker runs, by the run's name.
     """
     wanted: dict[Key, Point] = {}
@@ -155,7 +155,9 @@ def larger_runs(
             for run in runs
             if key_of(run.result.strategy, 1, run.result.swept) == key and not run.result.oversubscribed
         }
-        series = _series(key, point, runs, network, counts_of(network, most or MOST, measured), steps or {})
+        # Beyond its global batch a study has more workers than samples of a step.
+        end = most or (point.train.batch_size if point.train.batch == "global" else MOST)
+        series = _series(key, point, runs, network, counts_of(network, end, measured), steps or {})
         if isinstance(series, str):
             missing.append(f"{key.strategy}{f' ({key.details})' if key.swept else ''}: {series}")
         else:
