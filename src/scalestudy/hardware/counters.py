@@ -1,4 +1,4 @@
-"""What the kernel counts for this node: bytes on its network, and what its processors draw."""
+"""What the kernel counts: bytes on the network and of this process's storage, and what processors draw."""
 
 import contextlib
 from pathlib import Path
@@ -148,3 +148,20 @@ def _why(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
         return f"{error.filename} may be read by root alone: the site can open it to all"
     return f"{getattr(error, 'filename', None) or 'a counter'} cannot be read: {error}"
+
+
+class StorageBytes(NamedTuple):
+    """Bytes since the process began; None where the kernel does not say."""
+
+    read: int | None = None
+    written: int | None = None
+
+
+def storage_bytes(root: Path = Path("/")) -> StorageBytes:
+    """What the kernel has counted of all its threads, pages of mapped files included."""
+    try:
+        lines = (root / "proc/self/io").read_text().splitlines()
+        counts = dict(line.split(": ") for line in lines)
+        return StorageBytes(int(counts["read_bytes"]), int(counts["write_bytes"]))
+    except (OSError, ValueError, KeyError):
+        return StorageBytes()
