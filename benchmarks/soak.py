@@ -30,7 +30,7 @@ from faults.scene import PHASES, Scene, fresh
 STRATEGIES = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
 CHAIN = 8
 """Faults of one study, before it is run to its end."""
-LAUNCH = "silent_after = 20"
+LAUNCH = "progress_timeout = 20"
 Chain = Callable[[], list[Outcome]]
 
 

@@ -99,7 +99,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     point = folder.point()
-    watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.silent_after)
+    watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.progress_timeout)
     watchdog.start()
     placement = replace(placement, roles=point.traits.roles_of(point.workers))
     device, gpus = take_part(

@@ -22,7 +22,7 @@ def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
 
 
 def test_how_long_it_may_stand_still_makes_no_other_terms():
-    assert point().same_as(point().on(launch=ResolvedLaunch(silent_after=60)))
+    assert point().same_as(point().on(launch=ResolvedLaunch(progress_timeout=60)))
     assert not point().same_as(point().on(launch=ResolvedLaunch(cpus_per_worker=2)))
 
 

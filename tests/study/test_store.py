@@ -97,7 +97,7 @@ def test_saying_a_default_aloud_is_the_same_study(make) -> None:
 
 def test_another_machine_or_cache_is_the_same_study(make) -> None:
     make(cores=8)
-    make('task = "cnn"\n[launch]\nsilent_after = 60\n[sweep]\nseed = 0')
+    make('task = "cnn"\n[launch]\nprogress_timeout = 60\n[sweep]\nseed = 0')
     assert make('task = "cnn"\n[data]\ncache = "/x"\n[sweep]\nseed = 0', cores=1).points()[1].oversubscribed
 
 

@@ -145,7 +145,7 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
 def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_path, phase, function):
-    launch = ResolvedLaunch(silent_after=4)
+    launch = ResolvedLaunch(progress_timeout=4)
     folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
     done = subprocess.run(
         [sys.executable, str(SUPPORT / "linear.py"), str(folder.path), phase],

@@ -46,7 +46,7 @@ def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Stud
     if is_ours(study.task):
         return study, task_defaults(study.task).kind
     with (listener or Listener()).importing(study.task):
-        described = describe.describe_task(task_file(study.task), study.launch.silent_after)
+        described = describe.describe_task(task_file(study.task), study.launch.progress_timeout)
     kind: Kind | None = described.get("kind")
     if kind not in ("masks", "classes", "custom", None):
         raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")

@@ -18,7 +18,7 @@ from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 
 WANTED = ("data", "kind")
-SILENT_AFTER = LaunchSettings().silent_after
+PROGRESS_TIMEOUT = LaunchSettings().progress_timeout
 FRAMEWORK_WITHIN = 600.0
 """Seconds more for Python and the framework to start, before the file's own code runs."""
 FETCHED_WITHIN = 7200.0
@@ -27,7 +27,7 @@ TIMEOUT = "Timeout ("
 """What faulthandler writes before the stacks of a process that took too long."""
 
 
-def describe_task(path: Path | str, within: float = SILENT_AFTER) -> dict[str, Any]:
+def describe_task(path: Path | str, within: float = PROGRESS_TIMEOUT) -> dict[str, Any]:
     """What the task file says: {"data": source or None, "kind": kind or None, "reads": true or false}.
 
     "kind" is "masks", "classes" or "custom"; "reads" is whether it has a function `read`.
@@ -119,7 +119,7 @@ def _too_long(path: Path | str, errors: str, within: float) -> UserError:
     return UserError(
         f"a task file whose own code returns within {within:.0f} s: {path}",
         f"no end of it{where}",
-        "Take out what waits or loops there; if it needs that long, raise silent_after under [launch].",
+        "Take out what waits or loops there; if it needs that long, raise progress_timeout under [launch].",
     )
 
 

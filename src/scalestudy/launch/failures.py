@@ -149,12 +149,14 @@ class HangDetector:
     Args:
         run: The run, whose heartbeats are those of its present processes only.
         size: Number of its processes.
-        silent_after: Seconds without a heartbeat before a process has given one.
+        progress_timeout: Seconds without a heartbeat before a process has given one.
         every: Seconds between two looks.
     """
 
-    def __init__(self, run: RunFolder, size: int, silent_after: float, every: float | None = None) -> None:
-        self._run, self._size, self._silent_after = run, size, silent_after
+    def __init__(
+        self, run: RunFolder, size: int, progress_timeout: float, every: float | None = None
+    ) -> None:
+        self._run, self._size, self._progress_timeout = run, size, progress_timeout
         self._every = HANG_EVERY if every is None else every
         self._unchanged = ProgressTimer(5 * self._every)
         self._due = 0.0
@@ -166,7 +168,7 @@ class HangDetector:
         self._due = now + self._every
         signs = self._run.signs()
         seconds = self._unchanged.look([sign.written for sign in signs])
-        limit = max((sign.due for sign in signs), default=self._silent_after) + HANG_GRACE
+        limit = max((sign.due for sign in signs), default=self._progress_timeout) + HANG_GRACE
         return first_hung(signs, signs, self._size, seconds) if seconds > limit else None
 
 

@@ -34,7 +34,7 @@ class Terms(StrictModel):
 
     def timing(self) -> dict[str, Any]:
         """What decides how fast it is, as JSON values: not how long it may stand still."""
-        return self.model_dump(mode="json", exclude={"launch": {"silent_after"}})
+        return self.model_dump(mode="json", exclude={"launch": {"progress_timeout"}})
 
 
 class PointFiles(StrictModel):

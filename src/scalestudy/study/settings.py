@@ -300,7 +300,7 @@ class LaunchSettings(StrictModel):
     bucket_size: BucketSize = "32 MiB"
     """Gradients are summed over workers in buckets of this size at least, the last layers' first, so that
     sums begin before back-propagation ends. "all" puts them into one."""
-    silent_after: Seconds = 600.0
+    progress_timeout: Seconds = 600.0
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""
 

@@ -39,11 +39,11 @@ LOOKS = 5
 """Signs that a living rank has time to write before it is said which one was first."""
 
 
-def due_after(mark: ProgressMark, silent_after: float) -> float:
+def due_after(mark: ProgressMark, progress_timeout: float) -> float:
     """Seconds from a mark within which there must be the next one."""
     if mark.phase not in STEPS or not mark.slowest:
-        return silent_after
-    return min(silent_after, max(FLOOR, TIMES * mark.slowest))
+        return progress_timeout
+    return min(progress_timeout, max(FLOOR, TIMES * mark.slowest))
 
 
 def granted(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float:
@@ -62,16 +62,16 @@ class Watchdog:
         rank: This process's.
         size: Number of ranks.
         heart: What the work tells.
-        silent_after: Seconds without progress after which the run is ended.
+        progress_timeout: Seconds without progress after which the run is ended.
         leave: Ends this process.
     """
 
     def __init__(
-        self, folder: RunFolder, rank: int, size: int, heart: Heartbeat, silent_after: float,
+        self, folder: RunFolder, rank: int, size: int, heart: Heartbeat, progress_timeout: float,
         leave: Callable[[int], object] = os._exit,
     ) -> None:  # fmt: skip
         self._folder, self._rank, self._size, self._heart = folder, rank, size, heart
-        self._silent_after, self._leave = silent_after, leave
+        self._progress_timeout, self._leave = progress_timeout, leave
         self._every = max(EVERY, size / AT_MOST)
         self._still = ProgressTimer(LOOKS * self._every)
         self._host, self._pid = socket.gethostname(), os.getpid()
@@ -120,7 +120,7 @@ class Watchdog:
     def _look(self) -> float:
         """Give a sign; seconds that the work may stand still where it is."""
         mark = self._heart.last
-        due = due_after(mark, self._silent_after)
+        due = due_after(mark, self._progress_timeout)
         self._still.look(mark.number)
         now = time.time()
         sign = Sign(
@@ -154,7 +154,7 @@ class Watchdog:
         text = (
             f"scalestudy: Expected progress of every rank within {due:.0f} s. Received none: "
             f"{in_words(silence)}. The stacks of the ranks stand in their logs; if it takes that long in "
-            "good health, raise silent_after under [launch].\n"
+            "good health, raise progress_timeout under [launch].\n"
         )
         os.write(2, text.encode())
 

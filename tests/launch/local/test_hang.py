@@ -23,8 +23,8 @@ from scalestudy.util import modules
 
 pytestmark = pytest.mark.slow
 
-TEXT = 'task = "cnn"\n[launch]\nsilent_after = {}\n[sweep]\nstrategy = "{}"\nworkers = {}\nseed = 0\n'
-SILENT_AFTER = 2.5
+TEXT = 'task = "cnn"\n[launch]\nprogress_timeout = {}\n[sweep]\nstrategy = "{}"\nworkers = {}\nseed = 0\n'
+PROGRESS_TIMEOUT = 2.5
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(failures, "HANG_GRACE", 0.5)
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
 
-    def run(strategy: str, workers: int, silent_after: float = SILENT_AFTER, **plan):
+    def run(strategy: str, workers: int, progress_timeout: float = PROGRESS_TIMEOUT, **plan):
         monkeypatch.setenv("PLAN", json.dumps(plan))
-        text = TEXT.format(silent_after, strategy, workers)
+        text = TEXT.format(progress_timeout, strategy, workers)
         study = parse_study(text, Path("study.toml"))
         (point,) = expand(study, gpus=0, cores=8)
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
@@ -64,7 +64,7 @@ def test_a_rank_that_blocks_is_named_with_its_place_and_all_stacks_are_in_the_lo
     assert "fell silent in epoch 1 after step 4 (callbacks), and it stands still" in failure.reason
     assert " in hang\n" in log(run, 1)
     assert " in work\n" in log(run, 0)
-    assert "Expected progress of every rank" in failure.tail[-1] and "silent_after" in failure.tail[-1]
+    assert "Expected progress of every rank" in failure.tail[-1] and "progress_timeout" in failure.tail[-1]
     assert run.failure() == failure
 
 
@@ -80,7 +80,7 @@ def test_a_rank_that_is_stopped_is_named_by_the_others_and_ended(ended):
 def test_under_mpirun_a_stopped_rank_is_named_and_ended_too(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
     monkeypatch.setenv("PLAN", json.dumps({"rank": 1, "step": 3, "does": "stop"}))
-    text = TEXT.format(SILENT_AFTER, "horovod", 2)
+    text = TEXT.format(PROGRESS_TIMEOUT, "horovod", 2)
     study = parse_study(text, Path("study.toml"))
     (point,) = expand(study, gpus=0, cores=8)
     run = StudyFolder.create_or_open(tmp_path / "results", study, [point], text).new_run(point)
@@ -110,7 +110,7 @@ def test_a_process_alone_that_can_do_nothing_is_ended_from_outside(ended, does):
 
 
 def test_a_library_that_gives_up_on_a_stopped_rank_does_not_hide_which_one_it_was(ended):
-    failure, run = ended("horovod", 2, silent_after=300, rank=1, step=3, does="stop", gives_up=True)
+    failure, run = ended("horovod", 2, progress_timeout=300, rank=1, step=3, does="stop", gives_up=True)
     assert "connection closed by peer" in log(run, 0)
     assert failure.rank == 1
     assert "its process is stopped" in failure.reason
@@ -120,6 +120,6 @@ def test_a_run_that_goes_on_is_not_ended_however_long_it_takes(ended):
     began = time.monotonic()
     failure, run = ended("horovod", 2)
     assert (run.path / "trained").exists()
-    assert time.monotonic() - began > 2 * SILENT_AFTER
+    assert time.monotonic() - began > 2 * PROGRESS_TIMEOUT
     assert run.hang() is None
     assert "there is no result" in failure.reason

@@ -63,14 +63,14 @@ def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_b
     kept.write_failure(by_the_user())
     kept.stop.touch()
     kept.write_hang(Hang(rank=None, phase="step", epoch=1, step=2, seconds=120))
-    point = point.on(launch=ResolvedLaunch(silent_after=900))
+    point = point.on(launch=ResolvedLaunch(progress_timeout=900))
     kept.write_launcher_process(kept.launcher_process().model_copy(update={"pid": 1, "host": "elsewhere"}))
     assert interrupted_run(folder, point) == kept
     assert kept.launcher_process().pid == os.getpid()
     assert kept.failure() is None
     assert not kept.stop.exists()
     assert kept.hang() is None
-    assert kept.point().launch.silent_after == 900
+    assert kept.point().launch.progress_timeout == 900
     assert study_status(folder).states[point.name] == "running"
 
 

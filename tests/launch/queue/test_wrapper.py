@@ -24,7 +24,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(wrapper, "GRACE", 0.2)
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGTERM)}
     made = job("single", 1, site()).point
-    launch = made.launch.model_copy(update={"silent_after": 0.3})
+    launch = made.launch.model_copy(update={"progress_timeout": 0.3})
     write_point(tmp_path / "point.json", made.on(launch=launch))
     monkeypatch.chdir(tmp_path)
     yield RunFolder(tmp_path)

@@ -178,7 +178,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
 def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder, None, Failure | None]:
     """Start the workers, stay until they have all ended or one has failed, and say why."""
     kills = oom_kills()
-    hang = HangDetector(run, len(commands), run.point().launch.silent_after)
+    hang = HangDetector(run, len(commands), run.point().launch.progress_timeout)
     with WorkerProcesses(commands) as workers:
         try:
             while workers.running() and workers.first_failure() is None and not gone(run):

@@ -148,7 +148,7 @@ class Wrapper:
             point = self._run.point()
         except ScalestudyError:  # the ranks will say so
             return None
-        return HangDetector(self._run, point.processes, point.launch.silent_after, every=HANG_EVERY)
+        return HangDetector(self._run, point.processes, point.launch.progress_timeout, every=HANG_EVERY)
 
     def _judge(self, code: int) -> int | None:
         """The exit code to leave; None if the job is back in the queue."""
