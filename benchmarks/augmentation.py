@@ -1,11 +1,10 @@
 """What it costs to change training samples anew in each epoch: samples/s with each operation against without.
 
-`.venv/bin/python benchmarks/augmentation.py [--size 256] [--rounds 7] [--train]`. Images with masks are
+`.venv/bin/python benchmarks/augmentation.py [--size 256] [--rounds 7]`. Images with masks are
 read by the loader as a run reads them, on the cores that this process is granted; each round reads all kinds
 in turn, in changing order, so that a machine whose speed drifts drifts under all of them. A ratio is taken
-within its round; printed are the median over the rounds and the 2nd lowest and highest. With `--train`
-the same for whole steps of the published U-Net on this machine's device: changed by the loader, and on the
-device. (The loader reads ahead, so where cores are left a step does not wait for it.)
+within its round; printed are the median over the rounds and the 2nd lowest and highest.
+(The loader reads ahead, so where cores are left a step does not wait for it.)
 """
 
 import argparse
@@ -13,7 +12,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -39,7 +38,6 @@ def main() -> None:
     )
     parser.add_argument("--size", type=int, default=256, help="height and width in pixels")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--train", action="store_true", help="whole steps of the U-Net as well")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         size = (options.size, options.size)
@@ -48,9 +46,6 @@ def main() -> None:
         cores = len(os.sched_getaffinity(0))
         print(f"Images of {options.size} x {options.size} with masks, read on {cores} cores:")
         report(measured({text: reading(prepared, text) for text in texts}, options.rounds))
-        if options.train:
-            print("\nSteps of the U-Net on them, batch 16:")
-            report(measured(dict(training(prepared)), options.rounds))
 
 
 def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
@@ -71,45 +66,6 @@ def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
         return samples / (time.perf_counter() - begun), 1000 * (time.process_time() - spent) / samples
 
     return read
-
-
-def training(prepared: Prepared) -> Iterator[tuple[str, Callable[[int], Rate]]]:
-    """Train an epoch each; give its rate."""
-    from scalestudy.cluster.placement import Placement
-    from scalestudy.data.splits.split import stored_split
-    from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.engine import ENGINE
-    from scalestudy.engines.tensorflow.setup import begin, set_up
-    from scalestudy.measure.clock import PhaseClock
-    from scalestudy.study.point import Point
-    from scalestudy.training.session import Session
-
-    set_up(threads=len(os.sched_getaffinity(0)), at_once=1, deterministic=True)
-    joined = join("single", Placement(0, 1, 0, 1, 0, ("localhost",), "benchmark"), workers=1, device="cpu")
-    split = stored_split(prepared, 0.25, 0)
-    for name, text, where in (
-        (NONE, "", "loader"),
-        ("by the loader", ALL, "loader"),
-        ("on the device", ALL, "device"),
-    ):
-        point = Point.model_validate({
-            "name": "benchmark", "study": "benchmark", "task": "unet", "strategy": "single",
-            "terms": {"implementation": "single"}, "workers": 1, "seed": 0, "data": {"source": "indents"},
-            "train": {"epochs": 10**6, "batch_size": BATCH, "optimizer": "adam", "learning_rate": 1e-3,
-                      "schedule": "constant", "evaluate_every": 10**6, "augment": text, "augment_on": where},
-        })  # fmt: skip
-        begin(0, "float32")
-        session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
-        session.compile()
-        records = session.epoch_records()
-
-        def train(epoch: int, records: Iterator = records) -> Rate:  # type: ignore[type-arg]
-            spent = time.process_time()
-            record = next(records)
-            cpu = 1000 * (time.process_time() - spent) / record.samples
-            return float(record.samples / record.train_seconds), cpu
-
-        yield name, train
 
 
 def measured(kinds: Mapping[str, Callable[[int], Rate]], rounds: int) -> dict[str, list[Rate]]:

@@ -39,8 +39,8 @@ SAME = [(task, *workers, precision) for task, precision in COMPUTED for workers 
 # With synchronised batch normalisation virtual workers compute a batch as one worker does: no proof.
 SAME += [("cnn", *workers, "float64") for workers in VIRTUAL]
 CHANGED = {
-    "cnn": {"augment": "mixup, flip, rotate, elastic(1), contrast, noise", "augment_on": "device"},
-    "unet": {"augment": "cutmix, flip, rotate, scale, elastic(2), brightness, noise", "augment_on": "loader"},
+    "cnn": {"augment": "mixup, flip, rotate, elastic(1), contrast, noise"},
+    "unet": {"augment": "cutmix, flip, rotate, scale, elastic(2), brightness, noise"},
 }
 """How training samples are changed, by the task."""
 ALONE = ("single", 1)

@@ -248,9 +248,6 @@ class TrainSettings(StrictModel):
     augment: Augment = Field(default="", examples=["flip, rotate(15), brightness(0.2)"])
     """What is done anew to training samples in each epoch, drawn from the seed, the epoch and the sample:
     flip, rotate90, rotate, scale, shift, crop, elastic, brightness, contrast, noise, mixup, cutmix."""
-    augment_on: Literal["loader", "device"] = "loader"
-    """Where that is computed: by the loader on CPUs, or on the device with the model (mixing stays with the
-    loader)."""
     weights: str | None = Field(default=None, examples=["imagenet"])
     """Weights that a model begins with, of tasks that have some: "imagenet" (Keras's own), a file of weights
     without the top, or "none": from scratch."""

@@ -39,7 +39,6 @@ def loaders(
             )
         changed = Augmented(
             reader, operations, seed=point.seed, scale=prepared.scale, candidates=training,
-            on_device=point.train.augment_on == "device",
         )  # fmt: skip
 
     def loader(reader: Reader, global_batch: int, steps_per_call: int) -> Loader:

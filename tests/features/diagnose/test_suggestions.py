@@ -32,12 +32,6 @@ def test_slow_input_without_an_idle_core_asks_for_none_that_is_not_there():
     assert "nodes with more cores per worker" in only
 
 
-def test_augmentation_goes_to_the_gpu_where_there_is_one():
-    told = {"augmented_by_loader": True, "cores": 2}
-    on_gpu = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"device": "gpu", **told}))
-    assert '`train.augment_on = "device"`' in on_gpu[0]
-
-
 def test_a_dear_exchange_names_the_batch_and_other_strategies():
     text = " ".join(lines(replace(FINE, whole=0.08, without_input=0.08)))
     assert "`train.batch_size = 128`" in text

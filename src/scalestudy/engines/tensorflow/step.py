@@ -13,7 +13,7 @@ from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.tensorflow.layers import Working, working
-from scalestudy.engines.tensorflow.staging import Compiled, gpu
+from scalestudy.engines.tensorflow.staging import Compiled, gpu, scaled_inputs, typed
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
 from scalestudy.tasks.base import Task
 
@@ -78,7 +78,7 @@ def make_train_call(
     replicas: CompiledReplicas,
     optimizer: keras.Optimizer,
     *,
-    ready: Callable[[Slice], Slice],
+    scale: float | None,
     xla: bool,
     synchronised: bool,
     loss_scale: LossScale | None,
@@ -95,7 +95,7 @@ def make_train_call(
         task: Model and loss.
         replicas: How the workers combine.
         optimizer: Built; takes gradients as summed.
-        ready: Makes of a slice as stored what goes into the model and the loss.
+        scale: Multiplies stored inputs into [0, 1]; None of what a task reads itself.
         xla: Whether XLA compiles what a worker computes.
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
@@ -116,7 +116,8 @@ def make_train_call(
         return task.loss(part.targets, model(part.inputs, training=True))
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
-        part = ready(part)
+        targets = typed(part.targets) if scale is None else part.targets
+        part = part._replace(inputs=scaled_inputs(part.inputs, scale), targets=targets)
         floatx = keras.config.floatx()
         total = tf.cast(part.total, floatx)
         share = replicas.size * tf.cast(part.count, floatx) / total

@@ -19,7 +19,7 @@ from scalestudy.engines.keras.layers import flops_of, kept, multiply_adds
 from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
-from scalestudy.engines.tensorflow.augment import Augmentation
+from scalestudy.engines.tensorflow.augment import with_mixed_loss
 from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.layers import BatchNorm, adapt
@@ -98,10 +98,10 @@ class TensorFlowTrainer:
         self._group.broadcast(self._all)
         self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, limit)
         columns = prepared.columns if prepared.has_sequences else None
-        augmentation = Augmentation(train.augment, train.augment_on, prepared)
+        of_training = with_mixed_loss(task, train.augment, masks=prepared.kind == "masks")
         self._train = [
             make_train_call(
-                augmentation.of_task(task), self._replicas, phase.optimizer, ready=augmentation.ready,
+                of_training, self._replicas, phase.optimizer, scale=prepared.scale,
                 xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
                 loss_scale=self.loss_scale, buckets=in_buckets(_bytes(phase.variables), limit),
                 columns=columns, frozen=phase.frozen,

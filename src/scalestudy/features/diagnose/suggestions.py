@@ -87,8 +87,6 @@ def _against_input(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     free = terms.cores // diagnosis.workers
     if terms.encoded:
         settings.append(('data.storage = "arrays"', "decodes once instead of in every epoch"))
-    if terms.augmented_by_loader and terms.device == "gpu":
-        settings.append(('train.augment_on = "device"', "augments on the GPU, not on its cores"))
     if free > terms.cpus_per_worker:
         setting = f"launch.cpus_per_worker = {min(free, 2 * terms.cpus_per_worker)}"
         settings.append((setting, f"gives loaders idle cores of this machine ({terms.cores} cores)"))

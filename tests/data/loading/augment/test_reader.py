@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.data.loading.augment.reader import FIRST, IMAGE, SECOND, SHARE, Augmented
+from scalestudy.data.loading.augment.reader import FIRST, SECOND, SHARE, Augmented
 from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import epoch_order
 from scalestudy.data.loading.reader import Stored
@@ -15,10 +15,10 @@ MASKS = np.random.default_rng(1).integers(0, 3, (COUNT, 12, 12)).astype(np.uint8
 ALL = "flip, rotate, elastic(2), brightness, noise"
 
 
-def reader(text, targets=LABELS, on_device=False, seed=0):
+def reader(text, targets=LABELS, seed=0):
     return Augmented(
         Stored(IMAGES, targets), parsed(text),
-        seed=seed, scale=1 / 255, candidates=np.arange(20), on_device=on_device,
+        seed=seed, scale=1 / 255, candidates=np.arange(20),
     )  # fmt: skip
 
 
@@ -70,22 +70,12 @@ def test_each_epoch_and_each_seed_changes_anew():
     assert not np.array_equal(pictures[0], pictures[2])
 
 
-@pytest.mark.parametrize("on_device", [False, True])
-def test_without_an_epoch_samples_stay_as_they_are(on_device):
-    source = reader(f"mixup, {ALL}" if not on_device else "mixup", on_device=on_device)
+def test_without_an_epoch_samples_stay_as_they_are():
+    source = reader(f"mixup, {ALL}")
     loader = Loader(source, slices=[(0, 1)], workers=1, global_batch=4)
     part = loader.read(np.arange(4), [(0, 4)])[0]
     assert np.array_equal(part.inputs[0], IMAGES[:4])
     assert (part.targets[FIRST][0].tolist(), part.targets[SHARE][0].tolist()) == ([0, 1, 2, 3], [1] * 4)
-
-
-def test_a_device_is_told_what_to_do_and_given_images_as_stored():
-    source = reader(ALL, on_device=True)
-    part = Loader(source, slices=[(0, 1)], workers=1, global_batch=4).read(np.arange(4), [(0, 4)], epoch=2)[0]
-    what = source.parameters(np.arange(4), 2)
-    assert np.array_equal(part.inputs[IMAGE][0], IMAGES[:4])
-    assert np.array_equal(part.inputs["matrix"][0], what.matrix.astype(np.float32))
-    assert set(part.inputs) == {IMAGE, "matrix", "displacement", "brightness", "noise"}
 
 
 def test_others_come_from_the_training_set_alone():

@@ -73,8 +73,6 @@ def _lit(
     return pixels
 
 
-IMAGE = "image"
-"""The input that holds the images, where a device is told what to do to them."""
 FIRST, SECOND, SHARE = "first", "second", "share"
 """Targets of mixed samples, by name: of each, of the other, and how much the first one's loss counts."""
 
@@ -88,7 +86,6 @@ class Augmented:
         seed: Of the run.
         scale: What multiplies stored images into [0, 1].
         candidates: Rows of the training set, for mixing.
-        on_device: Whether all but the mixing is left to the device, which is told what to do.
 
     Raises:
         UserError: If the data are no images of one input and one target.
@@ -102,63 +99,47 @@ class Augmented:
         seed: int,
         scale: float,
         candidates: Indices,
-        on_device: bool = False,
     ) -> None:
         self._reader, self._seed, self._scale = reader, seed, scale
         self._candidates = candidates
         self._mixing = next((operation for operation in operations if operation.kind in MIXING), None)
-        self.changes = tuple(operation for operation in operations if operation.kind not in MIXING)
+        self._changes = tuple(operation for operation in operations if operation.kind not in MIXING)
         image, target = reader.forms(candidates[:1])
         self._image, self._target = _of_one_image(image), _of_one_image(target)
         if len(self._image[0]) != 3:
             raise _no_images(f"samples of the shape {list(self._image[0])}")
         self._size: Size = self._image[0][0], self._image[0][1]
         self._masks = self._target[0] == self._size
-        self._moves = any(change.kind in GEOMETRIC for change in self.changes)
-        self._forms = self._inputs_form(on_device), self._targets_form(operations)
+        self._moves = any(change.kind in GEOMETRIC for change in self._changes)
+        self._forms = self._image, self._targets_form(operations)
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
-        """Those of the samples as stored; of mixed ones two targets; for a device also what it is to do."""
+        """Those of the samples as stored; of mixed ones two targets."""
         return self._forms
 
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
         """Read rows, and change them; without an epoch they stay as they are."""
-        images = inputs[IMAGE] if isinstance(inputs, Mapping) else inputs
+        assert isinstance(inputs, np.ndarray)
         first = targets[FIRST] if isinstance(targets, Mapping) else targets
-        self._reader.read(rows, epoch, images, first)
+        self._reader.read(rows, epoch, inputs, first)
         if isinstance(targets, Mapping):
             targets[SECOND][:], targets[SHARE][:] = first, 1
-        if epoch is not None and self._mixing:
+        if epoch is None:
+            return
+        if self._mixing:
             drawn = draw([self._mixing], self._seed, epoch, rows)[self._mixing.kind]
-            self._mix(mixture(self._mixing, drawn, self._candidates, self._size), epoch, images, targets)
-        if isinstance(inputs, Mapping):
-            self._tell(self.parameters(rows, epoch or 0), inputs)
-        elif epoch is not None:
-            self._change(rows, epoch, images, targets)
-
-    def parameters(self, rows: Indices, epoch: int) -> Parameters:
-        """What is done to rows in an epoch, besides mixing."""
-        return parameters(self.changes, draw(self.changes, self._seed, epoch, rows), self._size)
-
-    def _inputs_form(self, on_device: bool) -> Forms:
-        if not (on_device and self.changes):
-            return self._image
-        fields = _told(self.parameters(self._candidates[:1], 0))
-        return {IMAGE: self._image} | {name: (value.shape[1:], value.dtype) for name, value in fields.items()}
+            self._mix(mixture(self._mixing, drawn, self._candidates, self._size), epoch, inputs, targets)
+        self._change(rows, epoch, inputs, targets)
 
     def _targets_form(self, operations: Sequence[Operation]) -> Forms:
         if not two_targets(operations, masks=self._masks):
             return self._target
         return {FIRST: self._target, SECOND: self._target, SHARE: ((), np.dtype(np.float32))}
 
-    def _tell(self, what: Parameters, inputs: Mapping[str, Array]) -> None:
-        for name, value in _told(what).items():
-            inputs[name][:] = value
-
     def _change(self, rows: Indices, epoch: int, inputs: Array, targets: Columns) -> None:
-        if not self.changes:
+        if not self._changes:
             return
-        what = self.parameters(rows, epoch)
+        what = parameters(self._changes, draw(self._changes, self._seed, epoch, rows), self._size)
         masks = [targets] if isinstance(targets, np.ndarray) else [targets[FIRST], targets[SECOND]]
 
         def change(index: int) -> None:
@@ -182,14 +163,6 @@ class Augmented:
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(len(os.sched_getaffinity(0)), "augment")
-
-
-def _told(what: Parameters) -> dict[str, Array]:
-    """What a device must know of each sample, by the names of `Parameters`."""
-    names = ("matrix", "displacement", "contrast", "brightness")
-    values = {name: getattr(what, name) for name in names if getattr(what, name) is not None}
-    fields = {name: value.astype(np.float32) for name, value in values.items()}
-    return fields if what.noise is None else fields | {"noise": what.noise}
 
 
 def _of_one_image(form: Forms) -> Form:
