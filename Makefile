@@ -25,13 +25,14 @@ quickstart: setup
 	.venv/bin/scalestudy run $$study
 
 # Four processes share out the tests: while some wait for Slurm, the others compute (tests/support/lanes.py).
-lanes = .venv/bin/python -m pytest -n 4
+# They start hundreds of others, each of which would compile the sources anew where no bytecode is kept.
+pytest = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest
 
 test: setup test-tools lint types
-	@$(lanes)
+	@$(pytest) -n 4
 
 test-fast: setup
-	@.venv/bin/python -m pytest -n 2 -m "not engine and not slurm and not browser and not package and not slow"
+	@$(pytest) -n 2 -m "not engine and not slurm and not browser and not package and not slow"
 
 lint: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
