@@ -9,17 +9,15 @@ def cancel(
 ) -> None:
     """Cancel the queued and running jobs of a study. What is cancelled can be submitted again.
 
-    Without --point also jobs of this folder that none of its runs knows of: those of an earlier study that
-    was removed from here, or of a script that was submitted by hand.
+    Without --point also jobs of this folder that are none of its runs', as of a study that was removed.
     """
     from scalestudy.app.selection import named_points
     from scalestudy.cli.console import out
-    from scalestudy.launch.queue.jobs import cancel_jobs, end_orphans, find_orphans
+    from scalestudy.launch.queue.jobs import cancel_jobs
 
     opened = open_study(study)
-    cancelled = cancel_jobs(opened, named_points([point.name for point in opened.points()], points or []))
-    orphans = [] if points else find_orphans(opened, must=True)
-    end_orphans(orphans)
+    names = named_points([point.name for point in opened.points()], points or [])
+    cancelled, orphans = cancel_jobs(opened, names)
     if not cancelled and not orphans:
         out().print("Nothing to cancel: no job is queued or running.")
     for status in cancelled:

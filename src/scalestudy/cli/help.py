@@ -54,7 +54,6 @@ EXAMPLES = {
     "data show": ("scalestudy data show path/to/images --out data.html",),
     "data prepare": ("scalestudy data prepare study.toml          # before jobs without a network",),
     "site init": ("scalestudy site init --out my-site.toml",),
-    "site template": ("scalestudy site template > job.sh.j2",),
     "site list": ("scalestudy site list",),
     "site show": ("scalestudy site show my-site",),
 }

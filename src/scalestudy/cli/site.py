@@ -32,7 +32,7 @@ def init(
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")
-    proposal, cluster, silence = ask_site()
+    values, cluster, silence = ask_site()
     path = file or sites_folder() / f"{name or cluster or 'my-site'}.toml"
     if path.exists() and not force:
         raise UserError(
@@ -40,7 +40,7 @@ def init(
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, site_template(proposal))
+        write_atomically(path, site_template(values))
     except OSError as error:
         raise UserError("a file that can be written", f"{path}: {error.strerror}", "Name another.") from error
     load_site(path)
@@ -49,14 +49,6 @@ def init(
     out().print(
         f"Wrote {path}. Look it over, then: scalestudy check {path if file else path.stem}", markup=False
     )
-
-
-@app.command("template")
-def template() -> None:
-    """Print our template of a job script, to change and to give to `submit --template`."""
-    from scalestudy.launch.queue.script import template_text
-
-    print(template_text(), end="")
 
 
 @app.command("list")

@@ -87,7 +87,7 @@ def status(
         follow(opened.path, Terminal(console))
         opened = StudyFolder.open(opened.path)
     overview = study_status(opened)
-    orphans = find_orphans(opened, overview=overview) if not overview.error else []
+    orphans = find_orphans(opened, overview) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":
         print(json.dumps(status_record(chosen, orphans), indent=1))

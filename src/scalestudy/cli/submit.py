@@ -25,21 +25,11 @@ def submit(
         int | None,
         typer.Option(min=1, help="Keep no more than K jobs of the study in the queue.", metavar="K"),
     ] = None,
-    reference_first: Annotated[
-        bool,
-        typer.Option("--reference-first", help="Points of 1 worker first; all others only if these succeed."),
-    ] = False,
-    no_arrays: Annotated[
-        bool, typer.Option("--no-arrays", help="A job for every point, though some are alike.")
-    ] = False,
     resubmit: Annotated[
         int, typer.Option(min=0, help="How often a point may be submitted again.", metavar="N")
     ] = 3,
     container: Annotated[
         str | None, typer.Option(help="Container image to run in, instead of the site's.", metavar="IMAGE")
-    ] = None,
-    template: Annotated[
-        Path | None, typer.Option(help="Job script template (Jinja2) of your own.", metavar="FILE")
     ] = None,
 ) -> None:
     """Submit what is missing of a study to its queue: Slurm, or PBS Professional.
@@ -47,8 +37,7 @@ def submit(
     The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running
     are left alone. A failed point is submitted again, at most N times: a run that was interrupted (time
     limit, node failure, preemption, cancelled) and has a checkpoint goes on in its own folder; any other
-    starts anew. Points that ask for the same nodes and follow each other share an array:
-    with --order rows the seeds of a row; in blocks few do.
+    starts anew.
 
     With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
     """
@@ -70,8 +59,7 @@ def submit(
             f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
         )
     options = Options(
-        order=order, at_most=at_most, reference_first=reference_first, arrays=not no_arrays,
-        resubmissions=resubmit, container=container, template=template,
+        order=order, at_most=at_most, resubmissions=resubmit, container=container,
     )  # fmt: skip
     if dry_run:
         print_dry_run(request, options)

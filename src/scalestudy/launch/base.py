@@ -124,22 +124,16 @@ class Options:
         base: Folder that relative paths of the study are seen from.
         order: Order of runs; as the study has it when None.
         at_most: Jobs that may be in the queue at once; None for all.
-        reference_first: Whether points of 1 worker go first, and the others only if these succeed.
-        arrays: Whether points that are alike share a job array.
         resubmissions: How often a point may be submitted again.
         container: Image to run in instead of the site's.
-        template: The user's own template of job scripts.
         interrupted_only: Whether to leave alone what cannot go on from a checkpoint.
     """
 
     base: Path = Path()
     order: Order | None = None
     at_most: int | None = None
-    reference_first: bool = False
-    arrays: bool = True
     resubmissions: int = 3
     container: str | None = None
-    template: Path | None = None
     interrupted_only: bool = False
 
 

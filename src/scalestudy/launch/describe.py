@@ -1,4 +1,4 @@
-"""Poller a user's task file about its data and its model, in a process of its own."""
+"""Asks a user's task file about its data and its model, in a process of its own."""
 
 import json
 import os
@@ -94,22 +94,16 @@ def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, 
 
 
 def _output(command: Sequence[str], within: float) -> tuple[int, str, str]:
-    """Exit code, output and errors of a process that ends with us, and in time even if it is stopped."""
+    """Exit code, output and errors of a process that ends with this one, and in time."""
     variables = os.environ | {ASKED_BY: str(os.getpid()), WITHIN: str(within)}
-    with subprocess.Popen(
-        command, env=variables, text=True, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
-        try:
-            output, errors = process.communicate(timeout=within + FRAMEWORK_WITHIN)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, errors = process.communicate()
-            errors += f"\n{TIMEOUT}"
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        return process.returncode, output, errors
+    try:
+        done = subprocess.run(
+            command, env=variables, capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            timeout=within + FRAMEWORK_WITHIN, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return -signal.SIGKILL, "", TIMEOUT
+    return done.returncode, done.stdout, done.stderr
 
 
 def _too_long(path: Path | str, errors: str, within: float) -> UserError:

@@ -22,13 +22,13 @@ from scalestudy.launch.queue.base import (
     read_mark,
 )
 from scalestudy.launch.queue.launcher import QueueLauncher
-from scalestudy.launch.queue.layout import JobLayout, memory_per_node
+from scalestudy.launch.queue.layout import JobLayout, gpu_request, memory_per_node
 from scalestudy.launch.queue.quoting import job_name
 from scalestudy.launch.queue.script import JobScript
 from scalestudy.launch.queue.site import Site
 from scalestudy.util.errors import UserError
 
-FORGOTTEN = ("unknown job id", "job has finished", "unknown job array")
+FORGOTTEN = ("unknown job id", "job has finished")
 """How PBS says of a job that there is nothing left to ask or to delete."""
 
 
@@ -37,11 +37,17 @@ class Pbs(Queue):
 
     name = "pbs"
     title = "PBS"
-    submits = "qsub"
+    submits = ("qsub",)
     cancels = ("qdel",)
     directive = "PBS"
-    array_index = "PBS_ARRAY_INDEX"
-    job_form = re.compile(r"(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)", re.ASCII)
+    reserved = (
+        "C", "I", "J", "X", "e", "f", "h", "z", "W depend", "W block", "W interactive", "W run_count",
+        "l nodes", "l ncpus", "l mpiprocs", "l ompthreads", "l ngpus", "l mem", "l walltime",
+        "l min_walltime", "l max_walltime",
+    )  # fmt: skip
+    job_variable = "PBS_JOBID"
+    nodes_variable = "SCALESTUDY_NODES"
+    job_form = re.compile(r"(\d+(?:\.[\w.-]+)?)", re.ASCII)
     reads_stdin = True
     warns = False
     unreachable = (
@@ -60,25 +66,23 @@ class Pbs(Queue):
 
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
         """What PBS says of these jobs: of those that qstat has forgotten, what its history says."""
-        views = self._views(jobs)
-        forgotten = [job for job in jobs if job not in views]
-        if forgotten:
-            views |= self._views(forgotten, "-x")
-        return {job: views.get(job) or JobView(job=job, state=UNKNOWN) for job in jobs}
-
-    def _views(self, jobs: Sequence[str], *history: str) -> dict[str, JobView]:
-        details = self._details([whole(job) for job in jobs], *history)
-        return {job: job_view(job, details[job]) for job in jobs if job in details}
+        details = self._details(jobs)
+        if forgotten := [job for job in jobs if job not in details]:
+            details |= self._details(forgotten, "-x")
+        return {
+            job: job_view(job, details[job]) if job in details else JobView(job=job, state=UNKNOWN)
+            for job in jobs
+        }
 
     def _details(self, jobs: Sequence[str], *history: str) -> dict[str, dict[str, Any]]:
-        """What qstat prints of these jobs and their tasks, by id, a hundred jobs in a call.
+        """What qstat prints of these jobs, by id, a hundred in a call.
 
         Without -E, qstat prints only the first of several jobs in JSON. One that is left out without a word
         of error was not answered about: it must not be taken for forgotten.
         """
         details: dict[str, dict[str, Any]] = {}
         for ids in chunks(list(dict.fromkeys(jobs))):
-            code, output, errors = self.run("qstat", *history, "-E", "-t", "-f", "-F", "json", *ids)
+            code, output, errors = self.run("qstat", *history, "-E", "-f", "-F", "json", *ids)
             if code != 0:
                 output = self.failed("qstat", code, output, errors)
             try:
@@ -86,39 +90,30 @@ class Pbs(Queue):
             except ValueError as error:
                 words = f"an answer that is not its JSON ({error})"
                 raise QueueRefused(self.title, "qstat", words) from None
-            named = {_number_of(job) for job in shown} | set(re.findall(r"\d+", errors))
-            if left := [job for job in ids if _number_of(job) not in named]:
+            named = set(re.findall(r"\d+", errors)).union(job.partition(".")[0] for job in shown)
+            if left := [job for job in ids if job.partition(".")[0] not in named]:
                 raise QueueUnreachable(self.title, "qstat", f"no word of {len(left)} of {len(ids)} jobs")
             details |= shown
         return details
 
     def marked(self) -> list[MarkedJob]:
-        """This user's jobs with a mark among their variables; of an array, its tasks."""
-        jobs = []
-        for job, fields in self._details(self.call("qselect", "-u", getpass.getuser()).split()).items():
-            view, mark = job_view(job, fields), read_mark(str(fields.get("Variable_List", "")))
-            if mark is not None and view.live and "[]" not in job:
-                jobs.append(MarkedJob(job, whole(job), str(fields.get("Job_Name", "")), view.state, mark))
-        return jobs
-
-    def options(self, afterok: Sequence[str]) -> list[str]:
-        """Options of qsub."""
-        return ["-W", f"depend={':'.join(['afterok', *afterok])}"] if afterok else []
+        """By their variables."""
+        jobs = self._details(self.call("qselect", "-u", getpass.getuser()).split())
+        return [
+            MarkedJob(job, str(fields.get("Job_Name", "")), view.state, mark)
+            for job, fields in jobs.items()
+            if (mark := read_mark(str(fields.get("Variable_List", ""))))
+            and (view := job_view(job, fields)).live
+        ]
 
     def advice(self, words: str) -> str:
         """Where to look."""
         return "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
 
-    def task(self, job: str, index: int) -> str:
-        """Id of a task: "123[].server" -> "123[4].server"."""
-        return job.replace("[]", f"[{index}]", 1)
-
     def in_words(self, reason: str) -> str:
         """The server's comment on a waiting job: "Not Running: Insufficient …" -> "insufficient …"."""
         if reason == "Dependency":
             return "waits for another job"
-        if reason.startswith("Job Array Began"):
-            return "waits for free nodes"
         words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
         return f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
 
@@ -130,7 +125,7 @@ class Pbs(Queue):
         One chunk is what the job has of one node, and chunks are scattered over nodes.
 
         Raises:
-            UserError: If the site names what PBS has not.
+            UserError: If the site names what PBS does not have, or would split.
         """
         site, layout = job.site, job.layout
         if site.qos:
@@ -156,9 +151,15 @@ class Pbs(Queue):
             lines.append(f"-l walltime={minutes // 60:02}:{minutes % 60:02}:00")
         lines += [f"-v SCALESTUDY_MARK={job.mark}"] if job.mark else []
         lines += [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
-        lines += [f"-A {word(site.account, 'account', site)}"] if site.account else []
-        lines += [f"-J 0-{len(job.runs) - 1}"] if len(job.runs) > 1 else []
-        return [*lines, *site_options(site)]
+        return lines + ([f"-A {word(site.account, 'account', site)}"] if site.account else [])
+
+    def option_names(self, option: str) -> set[str]:
+        """By its letter, as in "-P value"; of -l and -W by the names of what they set."""
+        match = re.fullmatch(r"-([A-Za-z])(?: ([^\s\"'\\#]+))?", option)
+        letter, value = match.groups() if match else ("", None)
+        if letter in ("l", "W") and value:
+            return {f"{letter} {part.partition('=')[0]}" for part in value.split(",")}
+        return {letter} if letter else set()
 
     def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
         """By mpiexec, which takes the nodes from PBS itself: as HPE's PALS has it, or MPICH's "hydra".
@@ -183,20 +184,10 @@ class Pbs(Queue):
         """By pbsdsh."""
         return "pbsdsh -- /usr/bin/env " if layout.nodes > 1 else ""
 
-    def prepare(self, job: JobScript) -> list[str]:
+    def prepare(self) -> list[str]:
         """The nodes, for all ranks: only the first one has PBS's file."""
         nodes = "$(awk '!seen[$0]++' \"$PBS_NODEFILE\" | paste -sd,)"
         return [f"SCALESTUDY_NODES={nodes}", "export SCALESTUDY_NODES"]
-
-    # Inside a job
-
-    def own_job(self, variables: Mapping[str, str]) -> str:
-        """By PBS_JOBID."""
-        return variables.get("PBS_JOBID", "none")
-
-    def own_nodes(self, variables: Mapping[str, str]) -> str:
-        """By SCALESTUDY_NODES, which the script has set."""
-        return variables.get("SCALESTUDY_NODES", "this machine")
 
 
 PBS = QueueLauncher(Pbs())
@@ -204,11 +195,11 @@ PBS = QueueLauncher(Pbs())
 
 STATES = {
     "Q": "PENDING", "W": "PENDING", "H": "PENDING", "T": "PENDING", "M": "PENDING",
-    "R": "RUNNING", "B": "RUNNING", "E": "COMPLETING", "S": "SUSPENDED", "U": "SUSPENDED",
+    "R": "RUNNING", "E": "COMPLETING", "S": "SUSPENDED", "U": "SUSPENDED",
 }  # fmt: skip
 """PBS's letters of jobs that are not over, in the common words."""
-OVER = ("F", "X")
-"""A job that is in the history; a task of an array that has ended."""
+OVER = "F"
+"""A job that is in the history."""
 TERMINATED = 91
 """Substate of a job that was deleted."""
 FINISHED = 92
@@ -220,7 +211,7 @@ STATUSES = {-20: "NODE_FAIL", -26: "OUT_OF_MEMORY", -27: "OUT_OF_MEMORY", -29: "
 
 
 def parse_qstat(text: str) -> dict[str, dict[str, Any]]:
-    """Attributes of jobs by id from `qstat -t -f -F json`; the whole of an array is beside its tasks.
+    """Attributes of jobs by id from `qstat -f -F json`.
 
     Raises:
         ValueError: If it is not what qstat prints.
@@ -234,24 +225,14 @@ def parse_qstat(text: str) -> dict[str, dict[str, Any]]:
     return {job: fields for job, fields in jobs.items() if isinstance(fields, dict)}
 
 
-def _number_of(job: str) -> str:
-    return re.split(r"\D", job, maxsplit=1)[0]
-
-
-def whole(job: str) -> str:
-    """Id of the whole of an array: "123[4].server" -> "123[].server"; other ids stay."""
-    return re.sub(r"\[\d+\]", "[]", job, count=1)
-
-
 def job_view(job: str, fields: dict[str, Any]) -> JobView:
     """A job by its attributes."""
     letter = str(fields.get("job_state", ""))
-    if letter in OVER:
+    if letter == OVER:
         return _ended(job, fields)
     state = STATES.get(letter, letter or "PENDING")
     waits = state == "PENDING"
-    # A task of a held array is queued, and has the array's dependency.
-    reason = "Dependency" if letter in "HQ" and fields.get("depend") else str(fields.get("comment", ""))
+    reason = "Dependency" if letter == "H" and fields.get("depend") else str(fields.get("comment", ""))
     start = fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
     if letter == "H":  # nobody can expect when somebody will release it
         start = None
@@ -323,46 +304,6 @@ def _number(value: object) -> int | None:
         return None
 
 
-KEYS = {"q": "partition", "A": "account", "v": "env", "t": "sweep"}
-COMPUTED = "JNSoejrCIfzX"
-"""Letters of qsub that follow from the points, or that the job script relies on."""
-FLAGS = "hV"
-"""Letters that take no value."""
-RESOURCES = (
-    "select", "place", "walltime", "nodes", "ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "min_walltime",
-    "max_walltime",
-)  # fmt: skip
-"""What -l may not name."""
-ATTRIBUTES = ("depend", "block", "array_indices_submitted", "interactive", "run_count")
-"""What -W may not name."""
-
-
-def site_options(site: Site) -> list[str]:
-    """The profile's `directives`, each "-x" or "-x value".
-
-    Raises:
-        UserError: If one of them would change what the job asks for, or is more than one option.
-    """
-    return [_option(text.strip(), site) for text in site.directives]
-
-
-def _option(text: str, site: Site) -> str:
-    match = re.fullmatch(r"-([A-Za-z])\s*(.*)", text)
-    letter, value = match.groups() if match else ("", "")
-    named = {part.partition("=")[0] for part in value.split(",")}
-    action = ""
-    if not letter or (letter in FLAGS and value):
-        action = 'Write each option as a text of its own, "-l name=value".'
-    elif letter in KEYS:
-        action = f"Write it as `{KEYS[letter]}`."
-    elif letter in COMPUTED or named & set({"l": RESOURCES, "W": ATTRIBUTES}.get(letter, ())):
-        action = "Remove it: the job's own value follows from the point."
-    if action:
-        received = f"{text!r} in the site profile {site.name}"
-        raise UserError("directives that leave a job's layout alone", received, action)
-    return f"-{letter} {word(value, 'directives', site)}".rstrip()
-
-
 def word(text: str, key: str, site: Site) -> str:
     """A value that qsub reads as one word.
 
@@ -379,17 +320,12 @@ def word(text: str, key: str, site: Site) -> str:
 
 
 def _select(site: Site, layout: JobLayout) -> str:
-    parts = [
-        str(layout.nodes),
-        f"ncpus={layout.cpus_per_node}",
-        f"mpiprocs={layout.tasks_per_node}",
-    ]
+    parts = [str(layout.nodes), f"ncpus={layout.cpus_per_node}", f"mpiprocs={layout.tasks_per_node}"]
     if layout.gpus_per_node and site.gpu_request:
         # Slurm's form is the profile's default, and says nothing to PBS.
-        request = "ngpus={gpus}" if site.gpu_request.startswith("-") else site.gpu_request
-        parts.append(request.replace("{gpus}", str(layout.gpus_per_node)))
-    memory = memory_per_node(site, layout)
-    if memory:
+        slurms = site.gpu_request.startswith("-")
+        parts.append(f"ngpus={layout.gpus_per_node}" if slurms else gpu_request(site, layout))
+    if memory := memory_per_node(site, layout):
         parts.append(f"mem={_memory(memory)}")
     if site.constraint:
         parts.append(word(site.constraint, "constraint", site))

@@ -2,7 +2,6 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic.fields import FieldInfo
@@ -13,7 +12,6 @@ from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
 from scalestudy.study.settings import StrictModel
 from scalestudy.study.template import toml_line
-from scalestudy.util import units
 from scalestudy.util.errors import ScalestudyError
 
 WIDTH = 100
@@ -22,32 +20,13 @@ LONGEST = 24 * 3600
 NOT_KNOWN = "Slurm did not tell: write the cores of a node here."
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """What is known of a site.
-
-    Attributes:
-        values: Keys that are filled in.
-        notes: Sentences for the head of the file.
-    """
-
-    values: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-
-
-def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> Proposal:
-    """A profile from what sinfo says, and of the accounts that the user may charge.
+def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
+    """Values of a profile from what sinfo says, and of the accounts that the user may charge.
 
     The partition is the default one if it has GPUs or none has; otherwise the one with most nodes with GPUs.
     Where its nodes differ, the most frequent kind with GPUs counts.
     """
-    values: dict[str, Any] = {}
-    notes = [_described(kind) for kind in nodes]
-    accounts = list(dict.fromkeys(accounts))
-    if len(accounts) == 1:
-        values["account"] = accounts[0]
-    elif accounts:
-        notes.append(f"Accounts: {', '.join(accounts)}.")
+    values: dict[str, Any] = {"account": accounts[0]} if len(set(accounts)) == 1 else {}
     up = [kind for kind in nodes if kind.up and kind.cpus > 0]
     up = [kind for kind in up if kind.gpus] or up
     default = [kind for kind in up if kind.default]
@@ -61,21 +40,18 @@ def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> Proposal:
             values["gpu_request"] = f"--gres=gpu:{chosen.gpu_types[0]}:{{gpus}}"
         if chosen.seconds:
             values["time_limit"] = notation(min(chosen.seconds, LONGEST))
-    return Proposal(values, notes)
+    return values
 
 
-def site_template(proposal: Proposal) -> str:
+def site_template(values: Mapping[str, Any]) -> str:
     """Text of a site profile: every key with its meaning; those without a value are commented out."""
     lines = _comment(
         "A site profile: how jobs are given to one cluster. Studies name it by launch.site; "
         "`scalestudy check SITE` checks it. What is behind a # is a default, or an example if it says so."
     )
-    if proposal.notes:
-        lines += ["#", "# What Slurm said here:"]
-        lines += [line for note in proposal.notes for line in _comment(note, "#   ")]
     for key, info in Site.model_fields.items():
         if key not in ("name", "container"):
-            lines += ["", *_key(Site, key, info, proposal.values.get(key))]
+            lines += ["", *_key(Site, key, info, values.get(key))]
     lines += ["", *_comment(_sentence(Site.model_fields["container"].description)), "# [container]"]
     for key, info in Container.model_fields.items():
         lines += _key(Container, key, info, None)
@@ -97,37 +73,27 @@ def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> lis
     return [*_comment(words), f"# {toml_line(key, default)}"]
 
 
-def _described(nodes: Nodes) -> str:
-    gpus = f", {nodes.gpus} GPU{'s' * (nodes.gpus > 1)}" + "".join(f" ({name})" for name in nodes.gpu_types)
-    limit = f", at most {notation(nodes.seconds)}" if nodes.seconds else ""
-    default = " (the default)" if nodes.default else ""
-    return (
-        f"{nodes.partition}{default}: {nodes.count} node{'s' * (nodes.count > 1)} of {nodes.cpus} cores, "
-        f"{units.size(nodes.memory)}{gpus if nodes.gpus else ''}{limit}{'' if nodes.up else ', down'}"
-    )
-
-
 def _sentence(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-def _comment(text: str, indent: str = "# ") -> list[str]:
+def _comment(text: str) -> list[str]:
     return textwrap.wrap(
         text,
         WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
+        initial_indent="# ",
+        subsequent_indent="# ",
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
-def ask_site() -> tuple[Proposal, str, ScalestudyError | None]:
-    """A proposal of a profile, the name of the cluster ("" if unknown), and why Slurm did not tell more."""
+def ask_site() -> tuple[dict[str, Any], str, ScalestudyError | None]:
+    """Values of a profile, the name of the cluster ("" if unknown), and why Slurm did not tell more."""
     slurm = Slurm()
     try:
         nodes = slurm.partitions()
         name = slurm.cluster_name()
     except QUEUE_ERRORS as error:
-        return Proposal(), "", error
+        return {}, "", error
     return propose(nodes, slurm.accounts()), name, None

@@ -1,12 +1,12 @@
 """Slurm as a queue: its client commands, what they print, and its words in a job script."""
 
+import contextlib
 import getpass
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalestudy.launch.queue.base import (
-    LARGEST_ARRAY,
     QUEUE_ERRORS,
     UNKNOWN,
     JobView,
@@ -19,11 +19,10 @@ from scalestudy.launch.queue.base import (
     read_mark,
 )
 from scalestudy.launch.queue.launcher import QueueLauncher
-from scalestudy.launch.queue.layout import JobLayout, memory_per_node
+from scalestudy.launch.queue.layout import JobLayout, gpu_request, memory_per_node
 from scalestudy.launch.queue.quoting import job_name
 from scalestudy.launch.queue.script import JobScript
-from scalestudy.launch.queue.site import Site, filled, notation, seconds
-from scalestudy.util.errors import UserError
+from scalestudy.launch.queue.site import Site, notation, seconds
 
 CLIENT_VARIABLES = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT")
 """Variables by which the client commands find their cluster."""
@@ -31,12 +30,9 @@ FORMATS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_
 """Variables of a user's own taste in output, which the parsers do not share."""
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
 """The reason last: it alone may hold anything."""
-MARKED_FORMAT = "%i|%F|%T|%j|%k"
-"""The comment last, in which a site may have its own words."""
+MARKED_FORMAT = "%i|%T|%j|%k"
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
 SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
-MOST_TASKS = 100_000
-"""Tasks of an array that are read of one line; no site allows more."""
 ADVICE = {
     "job submit limit": "`submit --at-most N` keeps fewer jobs in the queue; `squeue --me` lists yours.",
     "account": "The site profile's key is account; `sacctmgr show associations user=$USER` lists yours.",
@@ -52,7 +48,6 @@ REASONS = {
     "Resources": "waits for free nodes",
     "Dependency": "waits for another job",
     "DependencyNeverSatisfied": "what it waits for has failed",
-    "JobArrayTaskLimit": "waits for others of its array",
     "BeginTime": "starts again shortly",
     "JobHeldUser": "held by its user",
     "JobHeldAdmin": "held by an administrator",
@@ -71,10 +66,16 @@ class Slurm(Queue):
 
     name = "slurm"
     title = "Slurm"
-    submits = "sbatch"
+    submits = ("sbatch", "--parsable")
     cancels = ("scancel", "--quiet")
     directive = "SBATCH"
-    array_index = "SLURM_ARRAY_TASK_ID"
+    reserved = (
+        "array", "clusters", "comment", "cpus-per-gpu", "dependency", "error", "exclusive", "input", "mem",
+        "mem-per-cpu", "mem-per-gpu", "no-requeue", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-socket",
+        "oversubscribe", "signal", "tasks-per-node", "test-only", "time-min", "wait", "wrap",
+    )  # fmt: skip
+    job_variable = "SLURM_JOB_ID"
+    nodes_variable = "SLURM_JOB_NODELIST"
     job_form = re.compile(r"(\d+)(?:;.*)?")
     requeues = True
     contains = True
@@ -141,9 +142,9 @@ class Slurm(Queue):
 
     def _in_queue(self, jobs: Sequence[str]) -> dict[str, JobView]:
         views: dict[str, JobView] = {}
-        for ids in chunks(_whole_jobs(jobs)):
+        for ids in chunks(jobs):
             try:
-                text = self.call("squeue", "-h", "-r", "-t", "all", "-o", SQUEUE_FORMAT, "-j", ",".join(ids))
+                text = self.call("squeue", "-h", "-t", "all", "-o", SQUEUE_FORMAT, "-j", ",".join(ids))
             except QueueRefused as refused:
                 # The only job asked for is forgotten; of several, squeue passes over the forgotten ones.
                 if "invalid job id" not in refused.words.lower():
@@ -155,43 +156,34 @@ class Slurm(Queue):
     def _accounted(self, jobs: Sequence[str], remembered: Sequence[str]) -> dict[str, JobView]:
         """What sacct says of these jobs; of those whose end it has not, what the controller remembers."""
         views: dict[str, JobView] = {}
-        try:
-            for ids in chunks(_whole_jobs(jobs)):
+        with contextlib.suppress(QueueRefused, QueueUnreachable):  # no accounting here, or it is down
+            for ids in chunks(jobs):
                 views |= parse_sacct(
                     self.call("sacct", "-P", "-n", "-X", "-o", SACCT_FORMAT, "-j", ",".join(ids))
                 )
-        except (QueueRefused, QueueUnreachable):
-            pass  # No accounting here, or it is down: the controller knows the younger ones.
-        for job in _whole_jobs([job for job in remembered if job not in views or not views[job].ended]):
-            try:
-                shown = parse_scontrol(self.call("scontrol", "show", "job", "-o", job))
-            except QueueRefused:
-                continue
-            views |= {task: view for task, view in shown.items() if task not in views or view.ended}
+        for job in remembered:
+            if job not in views or not views[job].ended:
+                with contextlib.suppress(QueueRefused):
+                    views |= parse_scontrol(self.call("scontrol", "show", "job", "-o", job))
         return views
 
     def marked(self) -> list[MarkedJob]:
-        """This user's jobs that are not over and carry a mark in their comment."""
-        text = self.call("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", MARKED_FORMAT)
+        """By their comments."""
+        text = self.call("squeue", "-h", "-u", getpass.getuser(), "-o", MARKED_FORMAT)
         return [
-            MarkedJob(job, whole, name, state, mark)
-            for job, whole, state, name, comment in _rows(text, 5)
-            if (mark := read_mark(comment)) and re.fullmatch(r"\d+(_\d+)?", job)
+            MarkedJob(job, name, state, mark)
+            for job, state, name, comment in _rows(text, 4)
+            if (mark := read_mark(comment)) and job.isdecimal()
         ]
 
     def cluster_name(self) -> str:
         """Slurm's name of the cluster that this machine talks to; "" if it does not say."""
         try:
-            return self._configuration().get("ClusterName", "")
+            text = self.call("scontrol", "show", "config")
         except QueueRefused:
             return ""
-
-    def largest_array(self) -> int:
-        """By slurmctld's MaxArraySize and max_array_tasks."""
-        return array_limit(self._configuration())
-
-    def _configuration(self) -> dict[str, str]:
-        return parse_configuration(self.call("scontrol", "show", "config"))
+        match = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", text)
+        return match[1] if match else ""
 
     def accounts(self) -> list[str]:
         """Accounts that the user may charge; empty where there is no accounting, or it does not answer."""
@@ -206,16 +198,6 @@ class Slurm(Queue):
         """The nodes of all partitions; without -e, different nodes would share a line, "12+"."""
         return parse_sinfo(self.call("sinfo", "-h", "-e", "-o", SINFO_FORMAT))
 
-    def options(self, afterok: Sequence[str]) -> list[str]:
-        """Options of sbatch."""
-        if not afterok:
-            return ["--parsable"]
-        return ["--parsable", f"--dependency={':'.join(['afterok', *afterok])}", "--kill-on-invalid-dep=yes"]
-
-    def task(self, job: str, index: int) -> str:
-        """Id of a task: "123_4"."""
-        return f"{job}_{index}"
-
     def in_words(self, reason: str) -> str:
         """What a pending job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as Slurm names them."""
         word = re.split(r"[,( ]", reason.strip(" ()"), maxsplit=1)[0]
@@ -226,15 +208,11 @@ class Slurm(Queue):
     # Job scripts
 
     def directives(self, job: JobScript) -> list[str]:
-        """Options of sbatch, each whole.
-
-        Raises:
-            UserError: If the site's own would change what the others say.
-        """
+        """Options of sbatch, by their long names."""
         site, layout = job.site, job.layout
         lines = [
             f"--job-name={job_name(job.name)}",
-            f"--output={job.output('%A.out')}",
+            f"--output={job.output('%j.out')}",
             f"--nodes={layout.nodes}",
             f"--ntasks={layout.tasks}",
             f"--ntasks-per-node={layout.tasks_per_node}",
@@ -248,21 +226,18 @@ class Slurm(Queue):
         if site.exclusive:
             lines.append("--exclusive")
         if layout.gpus_per_node and site.gpu_request:
-            lines.append(
-                filled(
-                    site.gpu_request, per_task=layout.gpus_per_task, tasks=layout.tasks,
-                    tasks_per_node=layout.tasks_per_node,
-                )
-            )  # fmt: skip
-        comment = " ".join(filter(None, (site.comment, str(job.mark) if job.mark else None)))
+            lines.append(gpu_request(site, layout))
         named = {
             "partition": site.partition, "account": site.account, "qos": site.qos,
-            "constraint": site.constraint, "mem": memory_per_node(site, layout), "comment": comment,
+            "constraint": site.constraint, "mem": memory_per_node(site, layout),
+            "comment": job.mark and str(job.mark),
         }  # fmt: skip
-        lines += [f"--{option}={value}" for option, value in named.items() if value]
-        if len(job.runs) > 1:
-            lines.append(f"--array=0-{len(job.runs) - 1}")
-        return [*lines, *site_options(site)]
+        return lines + [f"--{option}={value}" for option, value in named.items() if value]
+
+    def option_names(self, option: str) -> set[str]:
+        """By its long name, as in "--name=value"."""
+        match = re.fullmatch(r"--([a-z][a-z0-9-]*)(=.*)?", option)
+        return {match[1]} if match else set()
 
     def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
         """By srun, which is told a number per node only where all nodes have it."""
@@ -287,34 +262,23 @@ class Slurm(Queue):
 
     # Inside a job
 
-    def own_job(self, variables: Mapping[str, str]) -> str:
-        """Of a task of an array, the array's id and its number."""
-        task = variables.get("SLURM_ARRAY_TASK_ID", "")
-        if task:
-            return f"{variables.get('SLURM_ARRAY_JOB_ID', '')}_{task}"
-        return variables.get("SLURM_JOB_ID", "none")
-
-    def own_nodes(self, variables: Mapping[str, str]) -> str:
-        """By SLURM_JOB_NODELIST."""
-        return variables.get("SLURM_JOB_NODELIST", "this machine")
-
-    def is_running(self, variables: Mapping[str, str]) -> bool:
+    def is_running(self) -> bool:
         """Whether Slurm says that the job is running."""
         try:
-            job = self.call("scontrol", "show", "job", "-o", variables.get("SLURM_JOB_ID", ""))
+            job = self.call("scontrol", "show", "job", "-o", self.own_job())
         except QUEUE_ERRORS:
             return False
         return " JobState=RUNNING " in job
 
-    def requeue(self, variables: Mapping[str, str]) -> bool:
+    def requeue(self) -> bool:
         """Call `scontrol requeue`.
 
         Slurm takes a requeue of a job that is being cancelled, and brings it back: only one that runs is.
         """
-        if not self.is_running(variables):
+        if not self.is_running():
             return False
         try:
-            self.call("scontrol", "requeue", variables["SLURM_JOB_ID"])
+            self.call("scontrol", "requeue", self.own_job())
         except QUEUE_ERRORS as error:
             print(error, flush=True)
             return False
@@ -324,11 +288,6 @@ class Slurm(Queue):
 SLURM = QueueLauncher(Slurm(), checked=True)
 
 
-def _whole_jobs(jobs: Sequence[str]) -> list[str]:
-    """The ids of whole jobs: an array once, however many of its tasks are named."""
-    return list(dict.fromkeys(job.partition("_")[0] for job in jobs))
-
-
 def _rows(text: str, count: int) -> list[list[str]]:
     """The fields of lines that have so many, of which the last may hold the separator; others are no rows."""
     rows = ([field.strip() for field in line.split("|", count - 1)] for line in text.splitlines())
@@ -336,21 +295,21 @@ def _rows(text: str, count: int) -> list[list[str]]:
 
 
 def parse_squeue(text: str) -> dict[str, JobView]:
-    """Jobs by id from `squeue -h -r -t all -o SQUEUE_FORMAT`."""
+    """Jobs by id from `squeue -h -t all -o SQUEUE_FORMAT`."""
     return {
         job: JobView(job=job, state=state, nodes=_value(nodes), start=_value(start), reason=_value(reason))
-        for ids, state, nodes, start, reason in _rows(text, 5)
-        for job in job_ids(ids)
+        for job, state, nodes, start, reason in _rows(text, 5)
+        if job.isdecimal()
     }
 
 
 def parse_sacct(text: str) -> dict[str, JobView]:
     """Jobs by id from `sacct -P -n -X -o SACCT_FORMAT`; of a job named twice the last line counts."""
     views = {}
-    for ids, state, code, nodes, start in _rows(text, 5):
+    for job, state, code, nodes, start in _rows(text, 5):
         word, _, by = state.partition(" by ")
         exit_code, signal = _codes(code)
-        for job in job_ids(ids):
+        if job.isdecimal():
             views[job] = JobView(
                 job=job, state=word.rstrip("+"), nodes=_value(nodes), start=_value(start),
                 exit_code=exit_code, signal=signal, by=by,
@@ -359,14 +318,12 @@ def parse_sacct(text: str) -> dict[str, JobView]:
 
 
 def parse_scontrol(text: str) -> dict[str, JobView]:
-    """Jobs by id from `scontrol show job -o ID`: a line for each job, or for each task of an array."""
+    """Jobs by id from `scontrol show job -o ID`."""
     views = {}
     for line in text.splitlines():
         fields = dict(re.findall(r"(\S+?)=(.*?)(?= \S+?=|$)", line.strip()))
         job = fields.get("JobId", "")
-        if "ArrayJobId" in fields:
-            job = f"{fields['ArrayJobId']}_{fields.get('ArrayTaskId', '')}"
-        if "JobState" in fields and re.fullmatch(r"\d+(_\d+)?", job):
+        if "JobState" in fields and job.isdecimal():
             exit_code, signal = _codes(fields.get("ExitCode", ""))
             views[job] = JobView(
                 job=job, state=fields["JobState"], reason=_value(fields.get("Reason", "")),
@@ -374,42 +331,6 @@ def parse_scontrol(text: str) -> dict[str, JobView]:
                 exit_code=exit_code, signal=signal,
             )  # fmt: skip
     return views
-
-
-def job_ids(text: str) -> list[str]:
-    """Ids that a line is about: "12", "12_3", or of tasks that never started "12_[0-1,4]"; else none."""
-    if re.fullmatch(r"\d+(_\d+)?", text):
-        return [text]
-    array = re.fullmatch(r"(\d+)_\[(\d[\d,:-]*)(?:%\d+)?\]", text, re.ASCII)
-    ids: list[str] = []
-    for part in array[2].split(",") if array else ():
-        if bounds := re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part, re.ASCII):
-            first, last, step = (int(bound or 0) for bound in bounds.groups())
-            numbers = range(first, max(first, last) + 1, step or 1)
-            ids += [f"{array[1]}_{number}" for number in numbers[:MOST_TASKS]]  # type: ignore[index]
-    return ids
-
-
-def parse_configuration(text: str) -> dict[str, str]:
-    """Settings by name from `scontrol show config`; of one that is named twice the first counts."""
-    settings: dict[str, str] = {}
-    for line in text.splitlines():
-        key, equals, value = line.partition("=")
-        if equals:
-            settings.setdefault(key.strip(), value.strip())
-    return settings
-
-
-def array_limit(settings: Mapping[str, str]) -> int:
-    """Tasks that one array may have; 1 where arrays are switched off.
-
-    Slurm takes indices below MaxArraySize, and no more tasks than `max_array_tasks` of SchedulerParameters:
-    see slurm.conf(5).
-    """
-    size = settings.get("MaxArraySize", "")
-    limit = int(size) if size.isdecimal() else LARGEST_ARRAY
-    tasks = re.search(r"\bmax_array_tasks=(\d+)", settings.get("SchedulerParameters", ""))
-    return max(1, min(limit, int(tasks[1]) if tasks else limit))
 
 
 def _codes(text: str) -> tuple[int | None, int | None]:
@@ -421,50 +342,6 @@ def _codes(text: str) -> tuple[int | None, int | None]:
 def _value(text: str) -> str:
     """The text, or "" where Slurm has a word for nothing."""
     return "" if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a") else text
-
-
-KEYS = {
-    "partition": "partition", "account": "account", "qos": "qos", "constraint": "constraint",
-    "mem": "memory_per_node", "mem-per-cpu": "memory_per_node", "mem-per-gpu": "memory_per_node",
-    "time": "time_limit", "time-min": "time_limit", "comment": "comment", "exclusive": "exclusive",
-    "oversubscribe": "exclusive", "share": "exclusive", "signal": "signal_lead", "gpus": "gpu_request",
-    "gpus-per-node": "gpu_request", "gpus-per-task": "gpu_request", "gpus-per-socket": "gpu_request",
-    "tres-per-task": "gpu_request", "gres": "gpu_request",
-}  # fmt: skip
-"""Options that a key of the profile stands for."""
-COMPUTED = (
-    "array", "nodes", "ntasks", "ntasks-per-node", "tasks-per-node", "ntasks-per-core", "ntasks-per-socket",
-    "ntasks-per-gpu", "cpus-per-task", "cpus-per-gpu", "job-name", "output", "error", "input", "requeue",
-    "no-requeue", "open-mode", "dependency", "kill-on-invalid-dep", "wait", "wrap", "parsable", "test-only",
-    "clusters", "cluster", "help", "usage", "version",
-)  # fmt: skip
-"""Options that follow from the points, or that the job script relies on."""
-
-
-def site_options(site: Site) -> list[str]:
-    """The profile's `directives`, each "--name" or "--name=value", and none that changes a job's layout.
-
-    sbatch takes a beginning of a name for the whole, so one that could be one of ours is refused.
-
-    Raises:
-        UserError: If one of them is refused.
-    """
-    for option in site.directives:
-        match = re.fullmatch(r"--([a-z][a-z0-9-]*)(=.*)?", option)
-        if match is None:
-            action = 'Write each option as a text of its own, by its long name: "--name=value".'
-            raise _refused(site, option, action)
-        for ours in (*KEYS, *COMPUTED):
-            if ours.startswith(match[1]) and (ours != "gres" or site.gpus_per_node):
-                key = KEYS.get(ours)
-                action = f"Write it as `{key}`." if key else "Remove it: it follows from the point."
-                raise _refused(site, option, action)
-    return list(site.directives)
-
-
-def _refused(site: Site, option: str, action: str) -> UserError:
-    received = f"{option!r} in the site profile {site.name}"
-    return UserError("directives that leave a job's layout alone", received, action)
 
 
 @dataclass(frozen=True)

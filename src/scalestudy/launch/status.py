@@ -9,7 +9,7 @@ from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.failures import failure_of_job
 from scalestudy.launch.queue.base import QUEUE_ERRORS, UNKNOWN, JobView, Queue
-from scalestudy.launch.queue.polling import Answers, Poller, find_jobs, is_ours, is_unanswered, poll
+from scalestudy.launch.queue.polling import Answers, find_jobs, is_ours, is_unanswered, poll
 from scalestudy.study.hang import stalled_for
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
@@ -53,12 +53,7 @@ def derive(
     The result counts before all; the queue's word on a job that it knows counts before the other files, but
     for progress that is younger than that word. Without such a word the files alone count.
 
-    Args:
-        files: What the run's files say.
-        view: What the queue says; None if it was not asked, or does not answer, or has no such job.
-        now: Unix time.
-        asked: Unix time of the queue's answer.
-        ended: Unix time of the answer that first said that the job is over.
+    `now`, `asked` (the queue's answer) and `ended` (its first that said that the job is over) are Unix times.
     """
     if files.damage or files.result or view is None or not files.job:
         return Derived(state_of_files(files, now=now))
@@ -91,7 +86,6 @@ def study_status(
     must: bool = False,
     known: Overview | None = None,
     names: Sequence[str] | None = None,
-    poller: Poller | None = None,
 ) -> Overview:
     """The points as they stand; a queue is asked in one batch, and not more often than it should be.
 
@@ -104,7 +98,6 @@ def study_status(
         must: Ask the queue now, and raise if it does not answer.
         known: An earlier overview: what was done there still is.
         names: With it, the points that may have changed since; all when None.
-        poller: Asks the queues instead and keeps their answers, so that nothing is written to the folder.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
@@ -119,22 +112,18 @@ def study_status(
         queue = queue_of(name)
         if queue is None:
             continue
-        if poller is None:
-            runs |= _find_unanswered(folder, queue, runs.values(), must=must)
+        runs |= _find_unanswered(folder, queue, runs.values(), must=must)
         open_jobs = {job.job: run for run in runs.values() if (job := run.open_job(name))}
         cluster = next((run.job.cluster for run in runs.values() if run.job and run.job.cluster), "")
-        if poller is None:
-            over = [job for job, run in open_jobs.items() if run.files.exit_code is not None]
-            answer = poll(folder.path, queue, open_jobs, now=now, must=must, cluster=cluster, over=over)
-        else:
-            answer = poller.poll(queue, open_jobs, now=now, cluster=cluster)
+        over = [job for job, run in open_jobs.items() if run.files.exit_code is not None]
+        answer = poll(folder.path, queue, open_jobs, now=now, must=must, cluster=cluster, over=over)
         answers[name] = answer
         if open_jobs:
             overview = Overview([], asked=answer.asked, error=answer.error, silent=queue.title)
     if known is not None and names is not None and not answers:
         overview = replace(known, points=[])
-    found = {name: run.status(answers, now, writes=poller is None) for name, run in runs.items()}
-    return replace(overview, points=[settled.get(point.name) or found[point.name] for point in points])
+    statuses = settled | {name: run.status(answers, now) for name, run in runs.items()}
+    return replace(overview, points=[statuses[point.name] for point in points])
 
 
 def in_queue(folder: StudyFolder) -> bool:
@@ -149,7 +138,7 @@ def queue_of(name: str) -> Queue | None:
     return getattr(LAUNCHERS.get(name), "queue", None) if name in LAUNCHERS else None
 
 
-def _settled_before(known: Overview | None, names: Sequence[str] | None) -> Mapping[str, PointStatus]:
+def _settled_before(known: Overview | None, names: Sequence[str] | None) -> dict[str, PointStatus]:
     return {
         status.name: status
         for status in (known.points if known else [])
@@ -210,8 +199,8 @@ class PointRun:
             return None
         return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
 
-    def status(self, answers: Mapping[str, Answers], now: float, *, writes: bool) -> PointStatus:
-        """How the point stands; with `writes`, what the queue alone knew is written down."""
+    def status(self, answers: Mapping[str, Answers], now: float) -> PointStatus:
+        """How the point stands; what the queue alone knew is written down."""
         run, job = self.run, self.job
         if run is None:
             return PointStatus(self.point, "missing")
@@ -221,7 +210,7 @@ class PointRun:
             view = None  # asked again later, or by its own user
         ended = answer.ended.get(view.job) if answer and view else None
         derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
-        state = _written_down(run, derived, view) if writes else derived.state
+        state = _written_down(run, derived, view)
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []

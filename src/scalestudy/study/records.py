@@ -199,11 +199,9 @@ class JobRecord(Record):
     queue: str = "slurm"
     """Name of the launcher that gave it there."""
     job: str
-    """Id of the job, "123", or of its task of an array, "123_4"; "" until the queue has answered."""
+    """Id of the job; "" until the queue has answered."""
     submission: str = ""
     """Random digits that the job's script holds too: the run folder belongs to that job alone."""
-    task: int | None = None
-    """Its number in an array; None for a job of its own."""
     submitted: float
     """Unix time."""
     site: str

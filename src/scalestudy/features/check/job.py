@@ -1,6 +1,5 @@
 """A check as a short job on the nodes that the study will run on."""
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +9,7 @@ from scalestudy.features.check.plan import REPORT_FILE, Plan, read_report, write
 from scalestudy.features.check.report import Report
 from scalestudy.launch.queue.base import QueueUnreachable
 from scalestudy.launch.queue.layout import JobLayout, layout
-from scalestudy.launch.queue.script import JobScript, own_source, render
+from scalestudy.launch.queue.script import JobScript, render
 from scalestudy.launch.queue.site import Site
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.catalog import resolved_data, resolved_train
@@ -57,18 +56,10 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobL
         QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
     """
     write_plan(folder, plan)
-    job = JobScript(
-        name="scalestudy-check",
-        runs=(folder.absolute(),),
-        point=point,
-        layout=shape,
-        site=site,
-        python=sys.executable,
-        source=own_source(),
-    )
+    job = JobScript("scalestudy-check", folder.absolute(), point, shape, site)
     script = folder.absolute() / "job.sh"
     write_atomically(script, render(job, SLURM.queue))
-    return SLURM.queue.submit(script, ["--parsable"])
+    return SLURM.queue.submit(script)
 
 
 def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -> Report:

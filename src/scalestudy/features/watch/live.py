@@ -12,7 +12,6 @@ from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.app.follow import SHARE
 from scalestudy.launch.base import Overview, PointStatus, launcher_of
 from scalestudy.launch.failures import log_files
-from scalestudy.launch.queue.polling import Poller
 from scalestudy.launch.status import study_status
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -38,8 +37,6 @@ Table = Callable[[Overview, int], "RenderableType"]
 def show(path: Path, console: "Console", table: Table, interval: float) -> None:
     """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
-    Nothing is written to the folder; a queue is asked every ten seconds at most, and not waited for.
-
     Args:
         path: Folder of the study.
         console: Where to.
@@ -51,13 +48,13 @@ def show(path: Path, console: "Console", table: Table, interval: float) -> None:
     """
     from rich.live import Live
 
-    poller, overview = Poller(0.0), None
+    overview = None
     with Live(console=console, auto_refresh=False) as live:
         try:
             while True:
                 started = time.monotonic()
                 folder = StudyFolder.open(path)  # points may have been added since
-                overview = study_status(folder, known=overview, poller=poller)
+                overview = study_status(folder, known=overview)
                 live.update(picture(folder, overview, table, console.height), refresh=True)
                 if not overview.open:
                     return

@@ -11,11 +11,10 @@ import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from scalestudy.study.records import JobRecord, Record
+from scalestudy.study.records import Record
 from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ ENDED = {
 """States of a job that is over."""
 UNKNOWN = "UNKNOWN"
 """State of a job that its queue has forgotten."""
-LARGEST_ARRAY = 1000
-"""Tasks of one array, where the queue does not say how many it takes."""
 TIMEOUT = 20.0
 """Seconds that a client command may take; SCALESTUDY_SLURM_TIMEOUT, … says otherwise."""
 WORKER = '"${worker[@]}"'
@@ -53,7 +50,6 @@ class JobView(Record):
     """What a queue says of one job."""
 
     job: str
-    """"123", or "123_4" for a task of an array."""
     state: str
     reason: str = ""
     """Why it is pending, or how it ended, in the queue's own word; "" for none."""
@@ -87,36 +83,22 @@ class JobView(Record):
         return self.state in ENDED
 
 
-@dataclass(frozen=True)
-class JobMark:
-    """Which study a job is of, and which submission: in the queue, in its script, and in its runs' job.json.
-
-    Attributes:
-        study: Digest of the real path of the study's folder: it outlives the folder.
-        submission: 16 random hexadecimal digits; a folder that was made again has others.
-    """
+class JobMark(NamedTuple):
+    """Which study a job is of, and which submission: in the queue, in its script, in its job.json."""
 
     study: str
+    """Digest of the real path of the study's folder: it outlives the folder."""
     submission: str
+    """16 random hexadecimal digits; a folder that was made again has others."""
 
     def __str__(self) -> str:
         return f"scalestudy:{self.study}:{self.submission}"
 
 
-@dataclass(frozen=True)
-class MarkedJob:
-    """A job in a queue, or a task of an array, that carries a mark.
-
-    Attributes:
-        job: Its id, as a run's record has it.
-        whole: Id of the job that was submitted: of a task, its array's.
-        name: As the queue shows it.
-        state: In the common words.
-        mark: What it carries.
-    """
+class MarkedJob(NamedTuple):
+    """A job in a queue that carries a mark."""
 
     job: str
-    whole: str
     name: str
     state: str
     mark: JobMark
@@ -173,42 +155,43 @@ QUEUE_ERRORS = (QueueUnreachable, QueueRefused, QueueAbsent)
 
 
 class Queue(ABC):
-    """One scheduler. Methods that call its commands may raise QueueUnreachable, QueueRefused and QueueAbsent.
-
-    Attributes:
-        name: As `launch.on` names it.
-        title: As users call it: "Slurm".
-        submits: The command that submits.
-        cancels: The words that cancel jobs.
-        directive: What the options in a job script begin with: "SBATCH" for #SBATCH.
-        array_index: Variable that counts the tasks of an array.
-        job_form: A line that holds the id of a submitted job, as its first group.
-        reads_stdin: Whether a shell may read the script from its standard input.
-        warns: Whether the queue sends USR1 before the time limit; elsewhere the job reminds itself.
-        requeues: Whether a job can put itself back into the queue.
-        contains: Whether its launcher enters containers itself (pyxis).
-        unreachable: Phrases, in small letters, that say that the server could not be reached.
-    """
+    """One scheduler. Methods that call its commands may raise any of QUEUE_ERRORS."""
 
     name: ClassVar[str]
+    """As `launch.on` names it."""
     title: ClassVar[str]
-    submits: ClassVar[str]
+    """As users call it: "Slurm"."""
+    submits: ClassVar[tuple[str, ...]]
+    """The words that submit a script."""
     cancels: ClassVar[tuple[str, ...]]
+    """The words that cancel jobs."""
     directive: ClassVar[str]
-    array_index: ClassVar[str]
+    """What the options in a job script begin with: "SBATCH" for #SBATCH."""
+    reserved: ClassVar[tuple[str, ...]]
+    """Options that a site may not add, besides those that the job has."""
+    job_variable: ClassVar[str]
+    """In a job: its id."""
+    nodes_variable: ClassVar[str]
+    """In a job: its nodes."""
     job_form: ClassVar[re.Pattern[str]]
+    """A line that holds the id of a submitted job, as its first group."""
     reads_stdin: ClassVar[bool] = False
+    """Whether a shell may read the script from its standard input."""
     warns: ClassVar[bool] = True
+    """Whether the queue sends USR1 before the time limit; elsewhere the job reminds itself."""
     requeues: ClassVar[bool] = False
+    """Whether a job can put itself back into the queue."""
     contains: ClassVar[bool] = False
+    """Whether its launcher enters containers itself (pyxis)."""
     unreachable: ClassVar[tuple[str, ...]] = ()
+    """Phrases, in small letters, that say that the server could not be reached."""
 
     # Client commands
 
     def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
         """Exit code, output and errors of a client command, which is ended when it takes too long."""
         limit = time_limit(os.environ, _timeout_variable(self.title))
-        variables = self.environment(os.environ, submitting=program == self.submits) | {"LC_ALL": "C"}
+        variables = self.environment(os.environ, submitting=program == self.submits[0]) | {"LC_ALL": "C"}
         try:
             return _answer([program, *arguments], variables, limit)
         except (FileNotFoundError, PermissionError):
@@ -246,43 +229,32 @@ class Queue(ABC):
 
     @abstractmethod
     def marked(self) -> list[MarkedJob]:
-        """This user's jobs that are not over and carry a mark, tasks of arrays one by one."""
+        """This user's jobs that are not over and carry a mark."""
 
     def cluster_name(self) -> str:
         """Its own name of the cluster that this machine talks to; "" if it does not say."""
         return ""
 
-    def largest_array(self) -> int:
-        """Tasks that one array may have, by its own word where it has one."""
-        return LARGEST_ARRAY
-
-    @abstractmethod
-    def options(self, afterok: Sequence[str]) -> list[str]:
-        """Options of the command that submits, for a job that waits until these have succeeded."""
-
-    def submit(self, script: Path, options: Sequence[str]) -> str:
+    def submit(self, script: Path) -> str:
         """Submit a script, and return the id of the job."""
+        program, *options = self.submits
         try:
-            printed = self.call(self.submits, *options, str(script))
+            printed = self.call(program, *options, str(script))
         except QueueRefused as refused:
             action = self.advice(refused.words)
-            raise QueueRefused(self.title, self.submits, refused.words, action) from None
+            raise QueueRefused(self.title, program, refused.words, action) from None
         for line in reversed(printed.splitlines()):  # whatever a site prints around it
             if match := self.job_form.fullmatch(line.strip()):
                 return match[1]
         words = printed.strip() or "nothing, not even the id of a job"
-        raise QueueRefused(self.title, self.submits, words)
+        raise QueueRefused(self.title, program, words)
 
     def advice(self, words: str) -> str:
         """What to do about a refused submission, where these words of the queue tell."""
         return ""
 
-    @abstractmethod
-    def task(self, job: str, index: int) -> str:
-        """Id of a task of an array."""
-
     def cancel(self, jobs: Sequence[str]) -> None:
-        """Cancel jobs and tasks of arrays; those that have ended are passed over."""
+        """Cancel jobs; those that have ended are passed over."""
         for ids in chunks(list(jobs)):
             self.call(*self.cancels, *ids)
 
@@ -290,15 +262,34 @@ class Queue(ABC):
     def in_words(self, reason: str) -> str:
         """What a waiting job waits for, in words."""
 
-    def job_of(self, record: JobRecord, whole: str) -> str:
-        """Id of the job of a run, given that of the job that was submitted."""
-        return whole if record.task is None else self.task(whole, record.task)
-
     # Job scripts
 
     @abstractmethod
     def directives(self, job: JobScript) -> list[str]:
-        """The options of a job, each whole."""
+        """The options of a job, each whole, without those that its site adds."""
+
+    @abstractmethod
+    def option_names(self, option: str) -> set[str]:
+        """What an option of a job sets; nothing if it is not a single one, in the form that is expected."""
+
+    def options(self, job: JobScript) -> list[str]:
+        """The options of a job, then those that its site adds.
+
+        Raises:
+            UserError: If the site's are none, or would change what the others say.
+        """
+        computed = self.directives(job)
+        taken = set(self.reserved).union(*map(self.option_names, computed))
+        for option in job.site.directives:
+            names = self.option_names(option)
+            if option not in computed and (not names or names & taken):
+                raise UserError(
+                    "directives that are one option each and leave a job's layout alone",
+                    f"{option!r} in the site profile {job.site.name}",
+                    "Remove it where a key of the profile, or the point, says it; else write it alone and "
+                    "by its full name.",
+                )
+        return list(dict.fromkeys([*computed, *job.site.directives]))
 
     @abstractmethod
     def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
@@ -312,26 +303,26 @@ class Queue(ABC):
     def everywhere(self, layout: JobLayout) -> str:
         """Words of bash that run what follows once on each node, or "" where one node is all."""
 
-    def prepare(self, job: JobScript) -> list[str]:
+    def prepare(self) -> list[str]:
         """Lines of bash to begin with."""
         return []
 
     # Inside a job
 
-    @abstractmethod
-    def own_job(self, variables: Mapping[str, str]) -> str:
-        """Id of the job that has these variables, as a run's record has it; "none" outside of any."""
+    def own_job(self) -> str:
+        """Id of the job that this process is in; "none" outside of any."""
+        return os.environ.get(self.job_variable, "none")
 
-    @abstractmethod
-    def own_nodes(self, variables: Mapping[str, str]) -> str:
-        """Nodes of the job that has these variables."""
+    def own_nodes(self) -> str:
+        """Nodes of the job that this process is in."""
+        return os.environ.get(self.nodes_variable, "this machine")
 
-    def is_running(self, variables: Mapping[str, str]) -> bool:
-        """Whether it is known that the queue is not ending the job: it was not cancelled, nor is it over."""
+    def is_running(self) -> bool:
+        """Whether it is known that the queue is not ending this process's job."""
         return False
 
-    def requeue(self, variables: Mapping[str, str]) -> bool:
-        """Put the job back into the queue; whether that was done."""
+    def requeue(self) -> bool:
+        """Put this process's job back into the queue; whether that was done."""
         return False
 
 

@@ -71,7 +71,7 @@ def srun_words(container: Container | None, binds: Sequence[Path]) -> list[str]:
 def container_exports(container: Container, scratch: str | None, *, gpus: bool) -> dict[str, str]:
     """Variables of bash (quoted) that the runtime reads: its cache stays out of the home folder.
 
-    Without a folder named for it, it is in the run's: one in /tmp another user could have made before us.
+    Without scratch it is in the run's: one in /tmp another user could have made before us.
     """
     if container.runtime == "charliecloud":
         return {}
@@ -79,8 +79,7 @@ def container_exports(container: Container, scratch: str | None, *, gpus: bool) 
         # What enroot's hook brings the driver's libraries by, where the image does not say so itself.
         wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
         return wanted if gpus and container.gpu == "nv" else {"NVIDIA_VISIBLE_DEVICES": "void"}
-    cache = container.cache or (f"{scratch}/{container.runtime}" if scratch else None)
-    value = expandable(cache) if cache else f'"$run/.{container.runtime}"'
+    value = expandable(f"{scratch}/{container.runtime}") if scratch else f'"$run/.{container.runtime}"'
     return {f"{container.runtime.upper()}_CACHEDIR": value}
 
 

@@ -58,6 +58,13 @@ def layout(point: Point, site: Site) -> JobLayout:
     )
 
 
+def gpu_request(site: Site, layout: JobLayout) -> str:
+    """The site's, with the number that its kind counts: of a node (also PBS), of a task, or in total."""
+    counts = {"--gpus-per-task": layout.gpus_per_task, "--gpus": layout.gpus_per_task * layout.tasks}
+    count = counts.get(site.gpu_request.partition("=")[0], layout.gpus_per_node)
+    return site.gpu_request.replace("{gpus}", str(count))
+
+
 def shares_nodes(site: Site, layout: JobLayout) -> bool:
     """Whether other jobs may compute on the nodes of a job, by what it asks for."""
     return not site.exclusive and layout.cpus_per_node < site.cpus_per_node

@@ -3,8 +3,6 @@
 import contextlib
 import math
 import os
-import threading
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,10 +18,6 @@ SHORTEST = 2.0
 """Seconds between two questions while things change."""
 LONGEST = 60.0
 """Seconds between two questions when nothing has changed for long, or nobody answers."""
-EVERY = 10.0
-"""Seconds between two questions of who looks all the time."""
-PATIENCE = 3.0
-"""Seconds without an answer after which it is said that there is none."""
 LOST = "LOST"
 """State of a job that was never in its queue."""
 
@@ -79,14 +73,8 @@ def poll(
 ) -> Answers:
     """The queue's view of these jobs, not older than the interval, or the last one with the error.
 
-    Args:
-        folder: The study's, where the answer is kept; one that cannot be written to is asked for each time.
-        queue: Who is asked.
-        jobs: Ids.
-        now: Unix time.
-        cluster: Cluster that the jobs were given to.
-        over: Those whose files say that they have ended.
-        must: Ask now, whatever the interval; without an answer raise.
+    It is kept in the study's folder. `over` are the jobs whose files say that they have ended; with `must` it
+    is asked now, whatever the interval, and raises without an answer.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if it does not answer.
@@ -125,46 +113,6 @@ def forget(folder: Path) -> None:
             file.unlink()
 
 
-class Poller:
-    """Keeps the last answer of each queue about one study, and asks anew in a thread that nobody waits for.
-
-    Args:
-        wait: Seconds to wait for the first answer of a queue, for who looks only once.
-    """
-
-    def __init__(self, wait: float = 0.0) -> None:
-        self._wait = wait
-        self._answers: dict[str, Answers] = {}
-        self._asked: dict[str, float] = {}
-        self._threads: dict[str, threading.Thread] = {}
-
-    def poll(self, queue: Queue, jobs: Iterable[str], *, now: float, cluster: str = "") -> Answers:
-        """The queue's last answer about these jobs at this Unix time, with what is wrong if it is late."""
-        wanted, name = list(dict.fromkeys(jobs)), queue.name
-        known = self._answers.setdefault(name, Answers())
-        if not wanted:
-            return known
-        thread = self._threads.get(name)
-        if (thread is None or not thread.is_alive()) and not 0 <= now - self._asked.get(name, -EVERY) < EVERY:
-            self._asked[name] = now
-            thread = threading.Thread(target=self._ask, args=(queue, wanted, cluster), daemon=True)
-            self._threads[name] = thread
-            thread.start()
-            thread.join(self._wait)
-        late = max(now - self._asked[name], self._wait)
-        if thread is not None and thread.is_alive() and late > PATIENCE:
-            return known.model_copy(update={"error": f"no answer for {late:.0f} s"})
-        return self._answers[name]
-
-    def _ask(self, queue: Queue, jobs: list[str], cluster: str) -> None:
-        known = self._answers[queue.name]
-        try:
-            answers = known.answered(queue.ask(jobs, cluster=cluster), now=time.time())
-        except QUEUE_ERRORS as error:
-            answers = known.unanswered(error.received, now=time.time())
-        self._answers[queue.name] = answers
-
-
 def is_ours(run: RunFolder) -> bool:
     """Whether this user has submitted the run's job, or may see those of all others.
 
@@ -193,14 +141,14 @@ def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
         QueueUnreachable, QueueRefused, QueueAbsent: If it does not say.
         OSError: If a folder cannot be written to.
     """
-    wholes = {job.mark.submission: job.whole for job in queue.marked()}
+    jobs = {job.mark.submission: job.job for job in queue.marked()}
     for run in runs:
         record = run.job()
         if record is None or record.job:  # it has begun meanwhile
             continue
-        whole = wholes.get(record.submission)
-        if whole is not None:
-            run.write_job(record.model_copy(update={"job": queue.job_of(record, whole)}))
+        job = jobs.get(record.submission)
+        if job is not None:
+            run.write_job(record.model_copy(update={"job": job}))
         else:
             reason = f"{queue.title} never took its job, and did not say so when it was submitted"
             run.write_failure(Failure(rank=None, exit_code=None, reason=reason, job_state=LOST))

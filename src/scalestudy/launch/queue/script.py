@@ -1,7 +1,8 @@
 """The job script of a point, from a template. Pure but for reading the template."""
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,89 +28,61 @@ PASSED = (
 that its modules set. CUDA_VISIBLE_DEVICES is each node's own."""
 
 
-@dataclass(frozen=True)
-class JobScript:
-    """A job script to be.
-
-    Attributes:
-        name: Name of the job.
-        runs: Absolute run folders; more than one make an array, one task each.
-        point: What is run (of an array, the first: all are laid out alike).
-        layout: What the job asks for.
-        site: Where.
-        python: Python of the workers, where the site names neither an environment nor a container.
-        template: The user's own template.
-        source: Folder of Scalestudy's own source, which the environment of the workers may not hold; None
-            where it is installed like any other package.
-        mark: Of the submission whose runs these are; None for a job that no study has.
-    """
-
-    name: str
-    runs: tuple[Path, ...]
-    point: Point
-    layout: JobLayout
-    site: Site
-    python: str
-    template: Path | None = None
-    source: Path | None = None
-    mark: JobMark | None = None
-
-    @property
-    def study(self) -> Path:
-        """STUDY of STUDY/points/NAME/run-K; a run of its own stays as it is."""
-        run = self.runs[0]
-        return run.parents[2] if run.parent.parent.name == "points" else run
-
-    def output(self, name: str) -> str:
-        """Where a queue is to put what the script prints before it has opened its log: beside the script.
-
-        Slurm has no way to name a folder with a backslash in it.
-        """
-        folder = self.study / "jobs" if self.study != self.runs[0] else self.study
-        text = str(folder).replace("%", "%%")
-        return f"{text}/{name}" if text.isprintable() and "\\" not in text else "/dev/null"
-
-
 def own_source() -> Path | None:
     """The folder that Scalestudy is imported from, where it is not installed like any other package."""
     folder = Path(scalestudy.__file__).resolve().parents[1]
     return None if folder.name in ("site-packages", "dist-packages") else folder
 
 
+@dataclass(frozen=True)
+class JobScript:
+    """A job script to be.
+
+    Attributes:
+        run: Absolute folder of the run.
+        python: Python of the workers, where the site names neither an environment nor a container.
+        source: Folder of Scalestudy's own source, which the environment of the workers may not hold; None
+            where it is installed like any other package.
+        mark: Of the submission whose run it is; None for a job that no study has.
+    """
+
+    name: str
+    run: Path
+    point: Point
+    layout: JobLayout
+    site: Site
+    mark: JobMark | None = None
+    python: str = sys.executable
+    source: Path | None = field(default_factory=own_source)
+
+    @property
+    def study(self) -> Path:
+        """STUDY of STUDY/points/NAME/run-K; a run of its own stays as it is."""
+        return self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
+
+    def output(self, name: str) -> str:
+        """Where a queue is to put what the script prints before it has opened its log: beside the script.
+
+        Slurm has no way to name a folder with a backslash in it.
+        """
+        folder = self.study / "jobs" if self.study != self.run else self.study
+        text = str(folder).replace("%", "%%")
+        return f"{text}/{name}" if text.isprintable() and "\\" not in text else "/dev/null"
+
+
 def render(job: JobScript, queue: Queue) -> str:
     """The job script, to be given to that queue.
 
-    A template of the user's sees the same variables as ours (templates/job.sh.j2); all are words of bash
-    already quoted, or lists of such, but for `site`, `layout` and `point`.
-
     Raises:
-        UserError: If the user's template cannot be read or rendered.
+        UserError: If the site's directives or container do not suit the queue.
     """
-    from jinja2 import StrictUndefined
-    from jinja2.sandbox import SandboxedEnvironment
+    from jinja2 import Environment, StrictUndefined
 
-    # A template of the user's fills in words; it neither counts for ever nor reaches into Python.
-    environment = SandboxedEnvironment(
+    environment = Environment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
-    try:
-        text = template_text(job.template)
-        return environment.from_string(text).render(_variables(job, queue))
-    except Exception as error:  # a template calls what it likes, and raises what that raises
-        if job.template is None:
-            raise
-        line = getattr(error, "lineno", None)
-        where = f", line {line}" if line else ""
-        raise UserError(
-            "a template of a job script (Jinja2) that can be read and filled",
-            f"{job.template}{where}: {error}",
-            "Correct it; `scalestudy site template` prints ours, and what a template can use.",
-        ) from None
-
-
-def template_text(path: Path | None = None) -> str:
-    """Text of a template of job scripts: ours when no path is given."""
-    return contents(path or Path(__file__).parent / "templates" / "job.sh.j2").decode()
+    text = contents(Path(__file__).parent / "templates" / "job.sh.j2").decode()
+    return environment.from_string(text).render(_variables(job, queue))
 
 
 def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
@@ -118,14 +91,13 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
     start = start_lines(job, queue)
     return {
         "title": one_line(job.name),
-        "summary": one_line(_summary(point, layout, len(job.runs))),
+        "summary": _summary(point, layout),
         "directive": queue.directive,
-        "options": [directive(option) for option in queue.directives(job)],
-        "submits": queue.submits,
-        "runs": [literal(str(run)) for run in job.runs],
-        "array_index": queue.array_index,
+        "options": [directive(option) for option in queue.options(job)],
+        "submits": queue.submits[0],
+        "run": literal(str(job.run)),
         "reads_stdin": queue.reads_stdin,
-        "prepare": queue.prepare(job),
+        "prepare": queue.prepare(),
         "modules": [literal(module) for module in site.modules],
         "module_purge": site.module_purge,
         "inherited": site.launcher == "mpirun" and not point.traits.one_process,
@@ -137,17 +109,13 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
         "launch": start[:-1],
         "start": start[-1],
         "wrapper": _wrapper(job, queue),
-        "site": site,
-        "layout": layout,
-        "point": point,
     }
 
 
-def _summary(point: Point, layout: JobLayout, runs: int) -> str:
+def _summary(point: Point, layout: JobLayout) -> str:
     nodes = f"{layout.nodes} node{'s' * (layout.nodes > 1)}"
     tasks = f"{layout.tasks} process{'es' * (layout.tasks > 1)}"
-    text = f"{point.implementation}, {point.workers} worker{'s' * (point.workers > 1)}: {tasks} on {nodes}"
-    return f"{text}, {runs} runs" if runs > 1 else text
+    return f"{point.implementation}, {point.workers} worker{'s' * (point.workers > 1)}: {tasks} on {nodes}"
 
 
 def start_lines(job: JobScript, queue: Queue) -> list[str]:
@@ -247,7 +215,7 @@ def _worker(job: JobScript, *, gpus: bool) -> list[str]:
 def _binds(job: JobScript) -> Sequence[Path]:
     """Folders that the workers read and write: the study's, the prepared data's, the task's."""
     folders = [job.study]
-    if job.point.files is not None:  # their folders hold those of an array's other points, too
+    if job.point.files is not None:
         folders += [Path(job.point.files.prepared).parent, Path(job.point.files.split).parent]
     if job.point.task.endswith(".py"):
         folders.append(Path(job.point.task).parent)

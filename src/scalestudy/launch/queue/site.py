@@ -72,12 +72,6 @@ _GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0
 _GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
 
 
-def filled(request: str, *, per_task: int, tasks: int, tasks_per_node: int) -> str:
-    """A `gpu_request` with the number that its kind counts: of a node (also PBS), of a task, or in total."""
-    counts = {"--gpus-per-task": per_task, "--gpus": per_task * tasks}
-    return request.replace("{gpus}", str(counts.get(request.partition("=")[0], per_task * tasks_per_node)))
-
-
 Bill = Literal["worker", "gpu", "core", "node"]
 Count = Annotated[int, Field(gt=0, le=10_000)]
 MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
@@ -109,8 +103,6 @@ class Container(StrictModel):
     gpu: Literal["nv", "none"] = "nv"
     """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
     them: `ch-fromhost --nvidia IMAGE`; "none" if binds bring them in.)"""
-    cache: str | None = Field(default=None, examples=["$SCRATCH/apptainer"])
-    """Folder for the runtime's cache, since home has a quota; scratch/RUNTIME when absent."""
     python: str = "python3"
     """Python inside the image, or in an overlay."""
 
@@ -170,8 +162,6 @@ class Site(StrictModel):
     """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
     requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
     """How often a job may put itself back into the queue; every time it has come one time limit further."""
-    comment: str | None = Field(default=None, examples=["project-x"])
-    """Comment of the jobs, where the site reads one (Slurm alone); ours follows it."""
     modules: tuple[str, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
     """Modules to load, in this order. None of CUDA, cuDNN or NCCL: the environment's packages bring them."""
     module_purge: bool = True
@@ -190,7 +180,7 @@ class Site(StrictModel):
     container: Annotated[Container, BeforeValidator(_container)] | None = Field(
         default=None, examples=["~/images/scalestudy.sif"]
     )
-    """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu, cache."""
+    """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu."""
     directives: tuple[str, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
     """More #SBATCH or #PBS options, none of which may change what a job's layout says."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
@@ -255,7 +245,7 @@ class Site(StrictModel):
             raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
         return directives
 
-    @field_validator("directives", "modules", "partition", "account", "qos", "constraint", "comment")
+    @field_validator("directives", "modules", "partition", "account", "qos", "constraint")
     @classmethod
     def _is_one_line(cls, value: Any) -> Any:
         for text in value if isinstance(value, tuple) else (value,):
@@ -439,7 +429,6 @@ def _with_paths(site: Site, base: Path) -> Site:
             "image": _absolute_path(image.image, base),
             "binds": tuple(":".join(map(os.path.expanduser, bind.split(":"))) for bind in image.binds),
             "overlay": tuple(map(os.path.expanduser, image.overlay)),
-            "cache": os.path.expanduser(image.cache) if image.cache else None,
         }
         changes["container"] = image.model_copy(update=container)
     return site.model_copy(update=changes)

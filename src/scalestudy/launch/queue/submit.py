@@ -1,32 +1,24 @@
-"""Giving points to a queue: batches, run folders, job scripts, and who has which job."""
+"""Giving points to a queue: which ones, run folders, job scripts, and who has which job."""
 
 import itertools
 import os
-import shlex
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from scalestudy.launch.base import PointStatus
+from scalestudy.launch.base import Note, Options, Overview, PointStatus
 from scalestudy.launch.failures import INTERRUPTED
-from scalestudy.launch.queue.base import (
-    LARGEST_ARRAY,
-    UNKNOWN,
-    JobMark,
-    Queue,
-    QueueUnreachable,
-    new_mark,
-    study_digest,
-)
-from scalestudy.launch.queue.polling import forget
+from scalestudy.launch.queue.base import UNKNOWN, JobMark, Queue, QueueUnreachable, new_mark
+from scalestudy.launch.queue.layout import layout
+from scalestudy.launch.queue.script import JobScript, render
+from scalestudy.launch.queue.site import Site
 from scalestudy.study.point import Point
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.state import UNSUCCESSFUL
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 
@@ -48,11 +40,7 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
     """How to submit a point now, or None if it is done, queued or running, or was tried often enough.
 
     A run that was interrupted (time limit, node failure, preemption, cancelled) and has a checkpoint goes on
-    in its own folder; any other starts anew in a new one.
-
-    Args:
-        status: The point as it stands.
-        limit: How often a point may be submitted again after its first time.
+    in its own folder; any other starts anew in a new one, at most `limit` times.
     """
     if not status.runnable:
         return None
@@ -61,6 +49,33 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
     if status.job.attempt > limit:
         return None
     return Submission(status.job.attempt + 1, status.run if _resumable(status.run) else None)
+
+
+def next_submissions(
+    overview: Overview, names: Sequence[str], options: Options
+) -> tuple[dict[str, Submission], list[Note]]:
+    """How to submit those of these points that can be, in their order, and what to say of those left."""
+    statuses = [overview.of(name) for name in names]
+    if options.interrupted_only:
+        statuses = [status for status in statuses if goes_on(status)]
+    room = len(statuses) if options.at_most is None else max(0, options.at_most - len(overview.open))
+    submissions: dict[str, Submission] = {}
+    notes, left = [], 0
+    for status in statuses:
+        submission = next_submission(status, limit=options.resubmissions)
+        if submission is not None and len(submissions) < room:
+            submissions[status.name] = submission
+        elif submission is not None:
+            left += 1
+        elif status.state in UNSUCCESSFUL and status.job:
+            times = "once" if status.job.attempt == 1 else f"{status.job.attempt} times"
+            notes.append(
+                Note(f"{status.name} has been submitted {times} and is left; --resubmit N tries again.")
+            )
+    if left:
+        limit = f"--at-most {options.at_most} keeps no more in the queue"
+        notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {limit}; submit again."))
+    return submissions, notes
 
 
 def goes_on(status: PointStatus) -> bool:
@@ -79,173 +94,91 @@ def _resumable(run: RunFolder) -> bool:
     return lost or failure.job_state in INTERRUPTED
 
 
-@dataclass(frozen=True)
-class JobBatch:
-    """One submission.
-
-    Attributes:
-        names: Its points; more than one make an array.
-        afterok: Indices of earlier batches that must have succeeded.
-    """
-
-    names: tuple[str, ...]
-    afterok: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Its point's name, or what the names of an array's points have in common."""
-        if len(self.names) == 1:
-            return self.names[0]
-        parts = zip(*(name.split("-") for name in self.names), strict=False)
-        common = "-".join(part[0] for part in itertools.takewhile(lambda part: len(set(part)) == 1, parts))
-        return f"{common or self.names[0]}-x{len(self.names)}"
+def script_of(point: Point, run: Path, site: Site, queue: Queue, mark: JobMark) -> str:
+    """The job script of a point, given the absolute folder of its run."""
+    name = f"{point.study}-{point.name}"
+    return render(JobScript(name, run, point, layout(point, site), site, mark), queue)
 
 
-def plan_batches(
-    names: Sequence[str],
-    like: Callable[[str], object],
-    *,
-    references: set[str],
-    reference_first: bool = False,
-    largest: int = LARGEST_ARRAY,
-) -> list[JobBatch]:
-    """The submissions, in their order; a batch depends on earlier ones only.
+def submit(
+    folder: StudyFolder, point: Point, submission: Submission, queue: Queue, site: Site, cluster: str = ""
+) -> str:
+    """Give a point with its prepared data to a queue; the id of its job.
 
-    Args:
-        names: Points, in the order of their runs.
-        like: What a point's job script depends on; neighbours with equal ones share an array.
-        references: Those that others are measured against: they have one worker.
-        reference_first: Whether all others wait for the references to succeed.
-        largest: Tasks that one array may have; more points become several.
-    """
-    if reference_first:
-        names = sorted(names, key=lambda name: name not in references)  # else in the same order
-    groups: list[tuple[str, ...]] = []
-    for _, neighbours in itertools.groupby(names, key=lambda name: (like(name), name in references)):
-        alike = tuple(neighbours)
-        groups += [alike[start : start + largest] for start in range(0, len(alike), largest)]
-    first = tuple(index for index, group in enumerate(groups) if reference_first and group[0] in references)
-    return [JobBatch(group, () if group[0] in references else first) for group in groups]
-
-
-@dataclass(frozen=True)
-class JobPlan:
-    """What to submit.
-
-    Attributes:
-        queue: Where to.
-        batches: Submissions, in their plan.
-        points: The points by name, with their prepared data.
-        submissions: How each is submitted.
-        script: Makes the job script of points, given their absolute run folders, and a mark.
-        site: Name of the site profile.
-        cluster: The queue's own name of the cluster.
-    """
-
-    queue: Queue
-    batches: Sequence[JobBatch]
-    points: Mapping[str, Point]
-    submissions: Mapping[str, Submission]
-    script: Callable[[Sequence[str], Sequence[Path], JobMark], str]
-    site: str
-    cluster: str = ""
-
-
-def submit(folder: StudyFolder, plan: JobPlan) -> Iterator[tuple[JobBatch, str]]:
-    """Submit the batches one after another: each that the queue has taken, with the id of its job.
-
-    One that the queue does not take leaves no run folder, script or job behind. One that it may have taken
-    stays, without the id of its job, which the next look finds.
+    If the queue does not take it, no run folder, script or job is left behind. If it may have taken it, or
+    on Ctrl-C, the run stays without the id of its job, which the next look finds.
 
     Args:
         folder: The study, locked by the caller.
-        plan: What to submit.
+        point: The point.
+        submission: How it is submitted.
+        queue: Where to.
+        site: The profile of its nodes.
+        cluster: The queue's own name of the cluster.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses.
         RunError: If the folder cannot be written to.
     """
-    forget(folder.path)
-    jobs: list[str] = []
-    for batch in plan.batches:
+    mark = new_mark(folder.path)
+    with ExitStack() as undo:
         try:
-            with _undisturbed():
-                jobs.append(_submit(folder, plan, batch, [jobs[index] for index in batch.afterok]))
+            run = _run(folder, point, submission, undo)
+            script = write_script(
+                folder.path, point.name, script_of(point, run.path.absolute(), site, queue, mark)
+            )
+            undo.callback(script.unlink, missing_ok=True)
+            record = JobRecord(
+                queue=queue.name, job="", submission=mark.submission, submitted=time.time(), site=site.name,
+                script=str(script), attempt=submission.attempt, cluster=cluster,
+            )  # fmt: skip
+            # Before the queue is asked: the job may begin before it has answered, and looks for this.
+            run.write_job(record)
+            try:
+                job = queue.submit(script)
+            except QueueUnreachable:  # a busy queue may have taken it, and be too late to say so
+                job = _job_of(queue, mark)
+                if job is None:
+                    (run.path / "failure.json").unlink(missing_ok=True)
+                    undo.pop_all()
+                if not job:
+                    raise
+            undo.callback(_try_to_cancel, queue, job)
+            run.write_job(record.model_copy(update={"job": job}))
+            (run.path / "failure.json").unlink(missing_ok=True)
         except OSError as error:
             raise RunError(
                 "a results folder that can be written to",
                 f"{error.filename or folder.path}: {error.strerror}",
                 "Make space (see your quota), and submit again.",
             ) from error
-        yield batch, jobs[-1]
-
-
-def _submit(folder: StudyFolder, plan: JobPlan, batch: JobBatch, afterok: Sequence[str]) -> str:
-    with ExitStack() as undo:
-        mark = new_mark(folder.path)
-        runs = [_run(folder, plan, name, undo) for name in batch.names]
-        script = write_script(
-            folder.path, batch, plan.script(batch.names, [run.path.absolute() for run in runs], mark)
-        )
-        undo.callback(script.unlink, missing_ok=True)
-        records = {
-            run: JobRecord(
-                queue=plan.queue.name,
-                job="",
-                submission=mark.submission,
-                task=index if len(runs) > 1 else None,
-                submitted=time.time(),
-                site=plan.site,
-                script=str(script),
-                attempt=plan.submissions[name].attempt,
-                cluster=plan.cluster,
-            )
-            for index, (name, run) in enumerate(zip(batch.names, runs, strict=True))
-        }
-        for run, record in records.items():
-            # Before the queue is asked: the job may begin before it has answered, and looks for this.
-            run.write_job(record)
-        try:
-            job = plan.queue.submit(script, plan.queue.options(afterok))
-        except QueueUnreachable:
-            try:  # a busy queue may have taken the job, and be too late to say so
-                found = next((known.whole for known in plan.queue.marked() if known.mark == mark), None)
-            except ScalestudyError:
-                _settle(records)
-                undo.pop_all()
-                found = None
-            if found is None:
-                raise
-            job = found
-        undo.callback(_try_to_cancel, plan.queue, job)
-        _settle(
-            {
-                run: record.model_copy(update={"job": plan.queue.job_of(record, job)})
-                for run, record in records.items()
-            }
-        )
+        except KeyboardInterrupt:
+            undo.pop_all()
+            raise
         undo.pop_all()
     return job
 
 
-def _settle(records: Mapping[RunFolder, JobRecord]) -> None:
-    for run, record in records.items():
-        run.write_job(record)
-        (run.path / "failure.json").unlink(missing_ok=True)
+def _job_of(queue: Queue, mark: JobMark) -> str | None:
+    """The id of the job with this mark, "" if there is none; None if the queue does not say."""
+    try:
+        return next((job.job for job in queue.marked() if job.mark == mark), "")
+    except ScalestudyError:
+        return None
 
 
-def _run(folder: StudyFolder, plan: JobPlan, name: str, undo: ExitStack) -> RunFolder:
+def _run(folder: StudyFolder, point: Point, submission: Submission, undo: ExitStack) -> RunFolder:
     """The folder of a run to submit: a new one, or one that goes on, cleared of what its last job left."""
-    run = plan.submissions[name].resume
+    run = submission.resume
     if run is None:
-        run = folder.new_run(plan.points[name])
+        run = folder.new_run(point)
         undo.callback(_remove, run)
         return run
     before = run.job()
     if before is not None:
         undo.callback(run.write_job, before)
     run.write_launcher_process()
-    write_point(run.path / "point.json", plan.points[name])
+    write_point(run.path / "point.json", point)
     for left in ("exit", "stop", "began", "requeues"):
         (run.path / left).unlink(missing_ok=True)
     run.forget_signs()
@@ -263,39 +196,14 @@ def _try_to_cancel(queue: Queue, job: str) -> None:
         queue.cancel([job])
 
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Keep Ctrl-C and the end of a session waiting, so that no job is left that no run knows of."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    caught: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, _: caught.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if caught:
-        raise KeyboardInterrupt
-
-
-def script_path(folder: Path, batch: JobBatch, number: int = 1) -> Path:
-    """Absolute path of a batch's script; later ones of the same name are numbered."""
-    return folder.absolute() / "jobs" / (f"{batch.name}.sh" if number == 1 else f"{batch.name}-{number}.sh")
-
-
-def write_script(folder: Path, batch: JobBatch, text: str) -> Path:
+def write_script(folder: Path, name: str, text: str) -> Path:
     """Write a script under a name that no earlier one in the study's folder has.
 
     It is its owner's alone: `env` and `proxies` of a site profile may hold what others must not know.
     """
     (folder / "jobs").mkdir(exist_ok=True)
     for number in itertools.count(1):
-        path = script_path(folder, batch, number)
+        path = folder.absolute() / "jobs" / (f"{name}.sh" if number == 1 else f"{name}-{number}.sh")
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
         except FileExistsError:
@@ -304,27 +212,3 @@ def write_script(folder: Path, batch: JobBatch, text: str) -> Path:
             file.write(text)
         return path
     raise AssertionError
-
-
-def dry_run(folder: Path, plan: JobPlan) -> Iterator[tuple[str, str]]:
-    """For each batch the script, and the line of a shell that would submit it; nothing is written.
-
-    Args:
-        folder: Results folder of the study, which need not exist.
-        plan: What would be submitted.
-    """
-    for index, batch in enumerate(plan.batches):
-        jobs = [f'"$job{earlier + 1}"' for earlier in batch.afterok]
-        path = shlex.quote(str(script_path(folder, batch)))
-        line = " ".join([plan.queue.submits, *plan.queue.options(jobs), path])
-        runs = [_expected_run(folder, name, plan.submissions[name]) for name in batch.names]
-        mark = JobMark(study_digest(folder), "0" * 16)
-        yield plan.script(batch.names, runs, mark), f"job{index + 1}=$({line})"
-
-
-def _expected_run(folder: Path, name: str, submission: Submission) -> Path:
-    if submission.resume is not None:
-        return submission.resume.path.absolute()
-    parent = folder.absolute() / "points" / name
-    numbers = [int(path.name[4:]) for path in parent.glob("run-*") if path.name[4:].isdigit()]
-    return parent / f"run-{max(numbers, default=0) + 1}"

@@ -51,7 +51,7 @@ class Wrapper:
         self._queue, self._folder, self._limit = queue, folder, requeue_limit
         self._submission = os.environ.get("SCALESTUDY_SUBMISSION", "")
         self._run = RunFolder(folder, self._submission)
-        self._own = f"{self._submission} {queue.own_job(os.environ)}\n"
+        self._own = f"{self._submission} {queue.own_job()}\n"
         self._terminated = False
 
     def work(self, command: Sequence[str], warn_after: int) -> int:
@@ -61,14 +61,14 @@ class Wrapper:
             command: Starts all ranks.
             warn_after: Seconds after which to ask the run to stop; 0 where the queue does that.
         """
-        job = self._queue.own_job(os.environ)
+        job = self._queue.own_job()
         signal.signal(signal.SIGUSR1, self._stop)
         signal.signal(signal.SIGTERM, self._stop)
         if self._submission and not self._claim():
             _say(f"job {job} leaves: this folder belongs to another job; see job.json and began")
             return 1
         self._clear()
-        _say(f"job {job} on {socket.gethostname()} of {self._queue.own_nodes(os.environ)}")
+        _say(f"job {job} on {socket.gethostname()} of {self._queue.own_nodes()}")
         code = self._watch(command, warn_after)
         if self._submission and not self._is_ours():
             _say(f"ended with exit code {code}; the folder has become another job's")
@@ -156,7 +156,7 @@ class Wrapper:
         stop, checkpoint = self._run.stop, self._run.checkpoint
         if self._terminated and not done:
             # A cancelled job must not come back; one that is preempted the queue starts again by itself.
-            if not self._queue.is_running(os.environ):
+            if not self._queue.is_running():
                 stop.unlink(missing_ok=True)
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -176,7 +176,7 @@ class Wrapper:
         if self._queue.requeues and number <= self._limit:
             (self._folder / "requeues").write_text(f"{number} of {self._limit}\n")
             _say(f"stopped at a checkpoint; queued again ({number} of {self._limit})")
-            if self._queue.requeue(os.environ):
+            if self._queue.requeue():
                 return True
         _say("stopped at a checkpoint; submit the study once more to go on from it")
         return False
