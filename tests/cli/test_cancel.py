@@ -33,22 +33,24 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def queued(folder: StudyFolder) -> StudyFolder:
     for number, point in enumerate(folder.points()):
-        record = JobRecord(job=f"7_{number}", submitted=time.time(), site="here", script="x.sh")
+        record = JobRecord(
+            job=f"{7 + number}", submission=f"{number}", submitted=time.time(), site="here", script="x.sh"
+        )
         folder.new_run(point).write_job(record)
     return folder
 
 
-BOTH = "echo '7_0|RUNNING|node1|2026-01-01T00:00:00|None'; echo '7_1|PENDING||N/A|Resources'"
+BOTH = "echo '7|RUNNING|node1|2026-01-01T00:00:00|None'; echo '8|PENDING||N/A|Resources'"
 
 
 def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: StudyFolder) -> None:
     asked = slurm(squeue=BOTH)
     code, text, _ = call("cancel", queued.path)
     assert code == 0
-    assert "Cancelled native-w1-s0 (running, job 7_0)" in text
-    assert "Cancelled native-w2-s0 (queued, job 7_1)" in text
+    assert "Cancelled native-w1-s0 (running, job 7)" in text
+    assert "Cancelled native-w2-s0 (queued, job 8)" in text
     assert [line for line in asked.read_text().splitlines() if line.startswith("scancel")] == [
-        "scancel --quiet 7_0 7_1"
+        "scancel --quiet 7 8"
     ]
 
 
@@ -56,11 +58,11 @@ def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: Study
 def test_a_point_alone_can_be_cancelled(call, slurm, queued: StudyFolder, point: str) -> None:
     asked = slurm(squeue=BOTH)
     assert call("cancel", queued.path, "--point", point)[0] == 0
-    assert "scancel --quiet 7_1\n" in asked.read_text()
+    assert "scancel --quiet 8\n" in asked.read_text()
 
 
 def test_nothing_is_cancelled_that_is_over(call, slurm, queued: StudyFolder) -> None:
-    asked = slurm(squeue="echo '7_0|FAILED||N/A|None'; echo '7_1|TIMEOUT||N/A|None'")
+    asked = slurm(squeue="echo '7|FAILED||N/A|None'; echo '8|TIMEOUT||N/A|None'")
     code, text, _ = call("cancel", queued.path)
     assert code == 0 and "Nothing to cancel" in text
     assert "scancel" not in asked.read_text()
@@ -87,13 +89,13 @@ def test_the_status_shows_nodes_and_what_jobs_wait_for(call, slurm, queued: Stud
     slurm(squeue=BOTH)
     code, text, _ = call("status", queued.path)
     assert code == 0
-    assert "job 7_0 on node1" in text
-    assert "job 7_1: waits for free nodes" in text
+    assert "job 7 on node1" in text
+    assert "job 8: waits for free nodes" in text
     assert "1 running, 1 queued" in text
 
 
 def test_the_status_writes_down_why_a_job_ended(call, slurm, queued: StudyFolder) -> None:
-    slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|NODE_FAIL|node2|N/A|None'")
+    slurm(squeue="echo '7|TIMEOUT|node1|N/A|None'; echo '8|NODE_FAIL|node2|N/A|None'")
     text = call("status", queued.path)[1]
     assert "the time limit was reached" in text
     assert "a node failed (node2)" in text
@@ -117,14 +119,14 @@ def test_the_status_of_a_folder_that_is_anothers_is_shown_all_the_same(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("scalestudy.study.record_file.write_atomically", refused)
-    slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|PENDING||N/A|Priority'")
+    slurm(squeue="echo '7|TIMEOUT|node1|N/A|None'; echo '8|PENDING||N/A|Priority'")
     code, text, _ = call("status", queued.path)
     assert code == 0
     assert "1 failed, 1 queued" in text
 
 
 def test_watching_ends_when_nothing_is_left_to_wait_for(call, slurm, queued: StudyFolder) -> None:
-    slurm(squeue="echo '7_0|TIMEOUT|node1|N/A|None'; echo '7_1|OUT_OF_MEMORY|node2|N/A|None'")
+    slurm(squeue="echo '7|TIMEOUT|node1|N/A|None'; echo '8|OUT_OF_MEMORY|node2|N/A|None'")
     code, text, _ = call("status", queued.path, "--live")
     assert code == 0
     assert "out of memory on node2" in text
@@ -132,7 +134,7 @@ def test_watching_ends_when_nothing_is_left_to_wait_for(call, slurm, queued: Stu
 
 def marked(folder: StudyFolder) -> str:
     """A queue that has the jobs of both runs, and one of the folder that no run knows of."""
-    return f"[[ $* == *' -u '* ]] && echo '9|9|PENDING|s-x|{new_mark(folder.path)}' || {{ {BOTH}; }}"
+    return f"[[ $* == *' -u '* ]] && echo '9|PENDING|s-x|{new_mark(folder.path)}' || {{ {BOTH}; }}"
 
 
 def test_jobs_that_no_run_knows_of_are_cancelled_with_all_others(call, queued: StudyFolder, slurm) -> None:
@@ -140,8 +142,8 @@ def test_jobs_that_no_run_knows_of_are_cancelled_with_all_others(call, queued: S
     code, text, _ = call("cancel", queued.path)
     assert code == 0 and "Cancelled job 9: no run here knew of it" in text
     assert [line for line in asked.read_text().splitlines() if line.startswith("scancel")] == [
-        "scancel --quiet 7_0 7_1", "scancel --quiet 9",
-    ]  # fmt: skip
+        "scancel --quiet 7 8 9"
+    ]
 
 
 def test_whoever_names_a_point_means_no_other_job(call, queued: StudyFolder, slurm) -> None:

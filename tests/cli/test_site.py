@@ -94,9 +94,3 @@ def test_show_prints_every_key_as_it_is_understood(call, sites, monkeypatch):
 
 def test_show_refuses_an_unknown_profile(call):
     assert call("site", "show", "nowhere")[0] == 2
-
-
-def test_template_prints_what_submit_would_take(call):
-    from scalestudy.launch.queue.script import template_text
-
-    assert call("site", "template")[1] == template_text()

@@ -111,10 +111,9 @@ def test_a_dry_run_needs_no_slurm_and_writes_nothing(call, queued: Path) -> None
     image = queued.parent / "my.sif"
     image.touch()
     before = set(queued.parent.rglob("*"))
-    code, text, _ = call("submit", queued, "--dry-run", "--reference-first", "--container", image)
+    code, text, _ = call("submit", queued, "--dry-run", "--container", image)
     assert code == 0
     assert text.count("#!/usr/bin/env bash") == 2 and "my.sif" in text
-    assert '--dependency=afterok:"$job1"' in text
     assert set(queued.parent.rglob("*")) == before
     assert call("run", queued, "--dry-run")[0] == 0
 
@@ -150,9 +149,9 @@ def test_a_dry_run_for_pbs_prints_its_scripts_and_its_lines(call, queued: Path) 
     queued.write_text(queued.read_text().replace('"slurm"', '"pbs"'))
     prepare(call, queued)
     before = set(queued.parent.rglob("*"))
-    code, text, _ = call("submit", queued, "--dry-run", "--reference-first")
+    code, text, _ = call("submit", queued, "--dry-run")
     assert code == 0
     assert text.count("#PBS -l select=") == 2 and "#SBATCH" not in text
-    assert 'job2=$(qsub -W depend=afterok:"$job1"' in text
+    assert text.count("\nqsub ") == 2
     assert "2 points, 2 to submit" in text
     assert set(queued.parent.rglob("*")) == before

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
-from scalestudy.launch.pbs import PBS, job_view, parse_qstat, whole
+from scalestudy.launch.pbs import PBS, job_view, parse_qstat
 from scalestudy.launch.queue.base import JobView, MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.script import JobScript, render
 from scalestudy.launch.status import study_status
@@ -29,9 +29,7 @@ from sites import MARK, job, site
 QUEUE = PBS.queue
 RECORDED = Path(__file__).parent / "pbs"
 TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n[launch]\non = "pbs"\nsite = "./here.toml"\n'
-TAKES_ALL = (
-    'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; echo "$((100 + n))[].pbs01"'
-)
+TAKES_ALL = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; echo $((100 + n)).pbs01'
 GONE = 'echo "qstat: 7.s Job has finished, use -x or -H to obtain historical job information" >&2; exit 35'
 UNKNOWN = 'echo "qstat: Unknown Job Id 7.s" >&2; exit 153'
 
@@ -58,36 +56,15 @@ def test_it_is_found_by_its_name():
     assert PBS.detached
 
 
-def test_points_are_submitted_as_arrays_that_wait_for_each_other(study, tmp_path, programs):
+def test_points_are_submitted_in_their_order(study, tmp_path, programs):
     asked = programs(qsub=TAKES_ALL)
-    options = Options(base=tmp_path, reference_first=True)
     points = [point.with_files("/data", "/data/split") for point in study.points()]
-    steps = list(PBS.start(study, points, options))
-    assert steps == [
-        Submitted(("native-w1-s0", "native-w1-s1"), "101[].pbs01"),
-        Submitted(("native-w2-s0", "native-w2-s1"), "102[].pbs01"),
-    ]
+    steps = list(PBS.start(study, points, Options(base=tmp_path)))
+    assert steps == [Submitted((point.name,), f"{101 + index}.pbs01") for index, point in enumerate(points)]
     jobs = study.path.absolute() / "jobs"
-    assert asked() == [
-        f"qsub {jobs}/native-w1-x2.sh",
-        f"qsub -W depend=afterok:101[].pbs01 {jobs}/native-w2-x2.sh",
-    ]
-    job = study.runs("native-w2-s1")[0].job()
-    assert job and (job.job, job.queue) == ("102[1].pbs01", "pbs")
-    assert "#PBS -J 0-1" in (jobs / "native-w1-x2.sh").read_text()
-
-
-def test_a_batch_waits_for_others_to_succeed():
-    assert QUEUE.options(["1.s", "2[].s"]) == ["-W", "depend=afterok:1.s:2[].s"]
-    assert QUEUE.options([]) == []
-
-
-def test_an_array_is_asked_about_once_with_its_tasks(programs):
-    told = {"7[0].s": {"job_state": "R"}, "7[1].s": {"job_state": "Q"}, "7[].s": {"job_state": "B"}}
-    asked = programs(qstat=f"echo '{json.dumps({'Jobs': told})}'")
-    found = QUEUE.ask(["7[0].s", "7[1].s"])
-    assert {job: view.state for job, view in found.items()} == {"7[0].s": "RUNNING", "7[1].s": "PENDING"}
-    assert asked() == ["qstat -E -t -f -F json 7[].s"]
+    assert asked() == [f"qsub {jobs}/{point.name}.sh" for point in points]
+    record = study.runs("native-w2-s1")[0].job()
+    assert record and (record.job, record.queue) == ("104.pbs01", "pbs")
 
 
 def test_a_job_that_qstat_has_forgotten_is_looked_up_in_the_history(programs):
@@ -95,7 +72,7 @@ def test_a_job_that_qstat_has_forgotten_is_looked_up_in_the_history(programs):
     asked = programs(qstat=f'[ "$1" = -x ] || {{ {GONE}; }}\n{history}')
     view = QUEUE.ask(["7.s"])["7.s"]
     assert (view.state, view.exit_code) == ("FAILED", 3)
-    assert asked() == ["qstat -E -t -f -F json 7.s", "qstat -x -E -t -f -F json 7.s"]
+    assert asked() == ["qstat -E -f -F json 7.s", "qstat -x -E -f -F json 7.s"]
 
 
 def test_a_job_that_the_history_has_forgotten_too_is_unknown(programs):
@@ -118,22 +95,12 @@ def test_a_job_that_is_named_in_an_error_is_forgotten_and_the_others_are_told(pr
 
 def test_answers_of_a_real_server_are_read(programs):
     views = views_of((RECORDED / "qstat.json").read_text())
-    assert {job: view.state for job, view in views.items()} == {
-        "0.pbshead": "COMPLETING", "1[].pbshead": "RUNNING", "1[0].pbshead": "RUNNING",
-        "2[].pbshead": "PENDING", "2[0].pbshead": "PENDING",
-    }  # fmt: skip
+    assert {job: view.state for job, view in views.items() if "[" not in job} == {"0.pbshead": "COMPLETING"}
     assert QUEUE.in_words(views["2[0].pbshead"].reason) == "not enough free nodes available"
     assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
 
 
-def test_a_task_of_a_held_array_waits_for_another_job():
-    waiting = {"job_state": "Q", "depend": "afterok:1[].s@s", "comment": "Job Array Began at Sun Nov 22"}
-    view = views_of(json.dumps({"Jobs": {"2[0].s": waiting}}))["2[0].s"]
-    assert QUEUE.in_words(view.reason) == "waits for another job"
-    assert QUEUE.in_words("Job Array Began at Sun Nov 22 at 14:44") == "waits for free nodes"
-
-
-def test_jobs_whose_reference_failed_are_cancelled_since_it_did():
+def test_jobs_that_waited_for_one_that_failed_are_cancelled_since_it_did():
     view = ended(substate=92)
     assert (view.state, view.reason) == ("CANCELLED", "Dependency")
 
@@ -145,8 +112,8 @@ def test_mpich_is_started_by_hydra():
 
 def test_jobs_are_deleted_in_one_call_and_the_ended_are_passed_over(programs):
     asked = programs(qdel='echo "qdel: Unknown Job Id 2.s" >&2; exit 153')
-    QUEUE.cancel(["1[0].s", "2.s"])
-    assert asked() == ["qdel 1[0].s 2.s"]
+    QUEUE.cancel(["1.s", "2.s"])
+    assert asked() == ["qdel 1.s 2.s"]
 
 
 def test_what_pbs_refuses_is_told_in_its_own_words_and_leaves_nothing(study, tmp_path, programs):
@@ -204,18 +171,17 @@ def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, pro
         assert found.waits == "not enough free nodes"
 
 
-def test_jobs_that_carry_a_mark_are_listed_with_the_tasks_of_arrays(programs):
+def test_live_jobs_that_carry_a_mark_are_listed(programs):
     mark = {"PBS_O_HOME": "/h", "SCALESTUDY_MARK": str(MARK)}
     told = {
-        "8[].s": {"job_state": "B", "array": "True", "Variable_List": mark, "Job_Name": "x"},
-        "8[0].s": {"job_state": "X", "Variable_List": mark, "Job_Name": "x"},
-        "8[1].s": {"job_state": "Q", "Variable_List": mark, "Job_Name": "x"},
+        "7.s": {"job_state": "F", "Variable_List": mark, "Job_Name": "x"},
+        "8.s": {"job_state": "Q", "Variable_List": mark, "Job_Name": "x"},
         "9.s": {"job_state": "R", "Variable_List": {"PBS_O_HOME": "/h"}, "Job_Name": "other"},
     }
-    asked = programs(qselect="echo '8[].s'; echo 9.s", qstat=f"echo '{json.dumps({'Jobs': told})}'")
-    assert PBS.queue.marked() == [MarkedJob("8[1].s", "8[].s", "x", "PENDING", MARK)]
+    asked = programs(qselect="echo 7.s 8.s; echo 9.s", qstat=f"echo '{json.dumps({'Jobs': told})}'")
+    assert PBS.queue.marked() == [MarkedJob("8.s", "x", "PENDING", MARK)]
     assert asked()[0].startswith("qselect -u ")
-    assert asked()[1] == "qstat -E -t -f -F json 8[].s 9.s"
+    assert asked()[1] == "qstat -E -f -F json 7.s 8.s 9.s"
 
 
 ANSWER = """
@@ -244,13 +210,6 @@ ANSWER = """
             "comment":"Job run at Tue Oct 11 at 08:13 on (x1:ncpus=4)+(x2:ncpus=4)"
         },
         "13.pbs01":{"job_state":"H", "substate":22, "depend":"afterok:12.pbs01@pbs01", "Hold_Types":"s"},
-        "14[].pbs01":{
-            "job_state":"B", "array":"True", "array_state_count":"Queued:1 Running:1 Exiting:0 Expired:1 ",
-            "array_indices_submitted":"0-2", "array_indices_remaining":"1-2"
-        },
-        "14[0].pbs01":{"job_state":"X", "substate":92, "Exit_status":0, "exec_host":"x3/1"},
-        "14[1].pbs01":{"job_state":"R", "exec_host":"x4/0*4", "stime":"Tue Oct 11 08:13:45 2022"},
-        "14[2].pbs01":{"job_state":"Q", "comment":"Not Running: Max subjobs running"},
         "15.pbs01":{"job_state":"E", "substate":51, "exec_host":"x1/0"},
         "16.pbs01":{"job_state":"S", "substate":45, "exec_host":"x1/0"}
     }
@@ -266,21 +225,19 @@ def ended(**fields):
 def test_jobs_that_are_not_over_are_told_in_the_common_words():
     found = views_of(ANSWER)
     assert {job: view.state for job, view in found.items()} == {
-        "11.pbs01": "PENDING", "12.pbs01": "RUNNING", "13.pbs01": "PENDING", "14[].pbs01": "RUNNING",
-        "14[0].pbs01": "COMPLETED", "14[1].pbs01": "RUNNING", "14[2].pbs01": "PENDING",
+        "11.pbs01": "PENDING", "12.pbs01": "RUNNING", "13.pbs01": "PENDING", 
         "15.pbs01": "COMPLETING", "16.pbs01": "SUSPENDED",
     }  # fmt: skip
     assert found["12.pbs01"].nodes == "x1,x2"
     assert found["12.pbs01"].start == "2022-10-11T08:13:45"
     assert found["11.pbs01"].start == "2022-10-12T14:48:45"
-    assert all(view.live for job, view in found.items() if job != "14[0].pbs01")
+    assert all(view.live for view in found.values())
 
 
 def test_what_a_job_waits_for_is_said_in_words():
     found = views_of(ANSWER)
     assert QUEUE.in_words(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
     assert QUEUE.in_words(found["13.pbs01"].reason) == "waits for another job"
-    assert QUEUE.in_words(found["14[2].pbs01"].reason) == "max subjobs running"
     assert QUEUE.in_words("") == "not yet considered"
 
 
@@ -330,23 +287,13 @@ def test_nothing_is_no_job_and_anything_else_is_refused():
             parse_qstat(text)
 
 
-@pytest.mark.parametrize("job", ["1234.pbs01", "1234[].pbs-01.hsn.cluster.net", "1234"])
+@pytest.mark.parametrize("job", ["1234.pbs01", "1234.pbs-01.hsn.cluster.net", "1234"])
 def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(programs, tmp_path, job):
     programs(qsub=f"echo Welcome; echo '{job}'")
-    assert QUEUE.submit(tmp_path / "job.sh", []) == job
+    assert QUEUE.submit(tmp_path / "job.sh") == job
     programs(qsub="echo 'qsub: waiting'")
     with pytest.raises(QueueRefused, match="waiting"):
-        QUEUE.submit(tmp_path / "job.sh", [])
-
-
-@given(
-    number=st.integers(1, 10**9), index=st.integers(0, 9999), server=st.sampled_from(["", ".pbs01", ".a.b-c"])
-)
-def test_a_task_names_its_array_and_back(number, index, server):
-    array = f"{number}[]{server}"
-    assert PBS.queue.task(array, index) == f"{number}[{index}]{server}"
-    assert whole(PBS.queue.task(array, index)) == array
-    assert whole(f"{number}{server}") == f"{number}{server}"
+        QUEUE.submit(tmp_path / "job.sh")
 
 
 @given(st.text())
@@ -355,7 +302,7 @@ def test_any_text_is_read_or_refused(text):
         parse_qstat(text)
 
 
-RUNS = (Path("/studies/s/points/p/run-1"), Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1'))
+RUN = Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1')
 
 
 def script(made: JobScript) -> str:
@@ -381,12 +328,6 @@ def test_a_job_asks_for_what_its_layout_says():
         "-l walltime=26:00:00", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
         "-l filesystems=home:eagle",
     ]  # fmt: skip
-
-
-def test_runs_that_are_alike_are_an_array():
-    text = script(job("horovod", 2, site(), *RUNS))
-    assert "-J 0-1" in directives(text)
-    assert "${PBS_ARRAY_INDEX:-0}" in text
 
 
 @pytest.mark.parametrize(
@@ -427,7 +368,7 @@ def test_what_is_one_process_needs_no_launcher():
 def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
     file = tmp_path / "nodes"
     file.write_text("n2\nn2\nn1\nn1\n")
-    lines = "\n".join(PBS.queue.prepare(job("single", 1, site())))
+    lines = "\n".join(PBS.queue.prepare())
     done = subprocess.run(
         ["bash", "-c", f'PBS_NODEFILE={file}\n{lines}\necho "$SCALESTUDY_NODES"'],
         capture_output=True, text=True, check=True,
@@ -456,7 +397,7 @@ def test_a_linter_finds_nothing(tmp_path):
                 cpus_per_node=4, gpus_per_node=4, modules=("cuda",), scratch="$SCRATCH/x", launcher=starts,
                 proxies={"http_proxy": "http://p:1"},
             )  # fmt: skip
-            text = script(job(strategy, workers, on, *RUNS))
+            text = script(job(strategy, workers, on, RUN))
             (tmp_path / f"{starts[:4]}-{strategy}.sh").write_text(text)
     files = list(tmp_path.iterdir())
     done = subprocess.run(["shellcheck", "-s", "bash", *files], capture_output=True, text=True, check=False)
@@ -503,12 +444,12 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
 
 @pytest.mark.parametrize(
     "text",
-    ["-J 0-9", "-J0-9", "-N x", "-l select=2", "-l a=b,walltime=1", "-W depend=afterok:1", "-v A=1", "-q x",
-     "-VJ 0-9", "-l a -J 0-9", "--array=1", "-P 'a b'", "-C x", "x -J 1"],
+    ["-J 0-9", "-J0-9", "-N x", "-l select=2", "-l a=b,walltime=1", "-W depend=afterok:1", "-v A=1",
+     "-VJ 0-9", "-l a -J 0-9", "--array=1", "-P 'a b'", "-C x", "-m abe x -J 1"],
 )  # fmt: skip
 def test_directives_that_would_change_a_job_are_refused(text):
-    with pytest.raises(UserError, match="directives"):
-        script(job("single", 1, site(directives=(text,) if text.startswith("-") else ("-m abe " + text,))))
+    with pytest.raises(UserError):
+        script(job("single", 1, site(directives=(text,))))
 
 
 @pytest.mark.parametrize("text", ["-P ab12", "-l filesystems=home:eagle", "-V", "-m abe", "-W umask=022"])

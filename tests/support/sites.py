@@ -11,6 +11,7 @@ from scalestudy.launch.slurm import SLURM
 from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
+RUN = Path("/studies/s/points/p/run-1")
 MARK = JobMark("0123456789abcdef", "fedcba9876543210")
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "sites").glob("*.toml"))
 
@@ -26,10 +27,10 @@ def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:
     return expand_for(parse_study(text, Path("study.toml")), on)[0]
 
 
-def job(strategy: str, workers: int, on: Site, *runs: Path, **more: Any) -> JobScript:
+def job(strategy: str, workers: int, on: Site, run: Path = RUN, **more: Any) -> JobScript:
     made = point(strategy, workers, on)
-    runs = runs or (Path("/studies/s/points/p/run-1"),)
-    return JobScript("s-p", runs, made, layout(made, on), on, "/opt/python", **({"mark": MARK} | more))
+    values = {"mark": MARK, "python": "/opt/python", "source": None} | more
+    return JobScript("s-p", run, made, layout(made, on), on, **values)
 
 
 def job_script(made: JobScript) -> str:

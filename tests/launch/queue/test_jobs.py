@@ -5,7 +5,8 @@ import time
 import pytest
 
 from scalestudy.launch.queue.base import QueueUnreachable, new_mark
-from scalestudy.launch.queue.jobs import end_orphans, find_orphans
+from scalestudy.launch.queue.jobs import cancel_jobs, find_orphans
+from scalestudy.launch.status import study_status
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
@@ -25,31 +26,32 @@ def queue(folder, programs):
     """A job of a run, one of the folder that no run knows, one of another study, and one of none."""
     run = folder.new_run(folder.points()[0])
     run.write_job(JobRecord(job="7", submission="0" * 16, submitted=time.time(), site="here", script="x"))
-    own = new_mark(folder.path)
+    mark = new_mark(folder.path)
     lines = [
-        f"7|7|RUNNING|s-p|{own}",
-        f"8_1|8|PENDING|s-p|a site's | words {own}",
-        f"9|9|RUNNING|s-q|{new_mark(folder.path / 'other')}",
-        "10|10|RUNNING|other|(null)",
+        f"7|RUNNING|s-p|scalestudy:{mark.study}:{'0' * 16}",
+        f"8|PENDING|s-p|a site's | words {mark}",
+        f"9|RUNNING|s-q|{new_mark(folder.path / 'other')}",
+        "10|RUNNING|other|(null)",
     ]
-    return programs(squeue="".join(f"echo '{line.replace(chr(39), '')}';" for line in lines), scancel="")
+    body = "".join(f"echo '{line.replace(chr(39), '')}';" for line in lines)
+    return programs(squeue=f"[[ $* == *-j* ]] && echo '7|RUNNING|n1||None' || {{ {body} }}", scancel="")
 
 
-def test_a_job_that_no_run_knows_of_is_named(folder, queue):
-    (orphan,) = find_orphans(folder)
-    assert orphan.sentence() == "Job 8_1 (pending, s-p) is of this folder, and no run in it knows of it"
-
-
-def test_it_alone_is_ended(folder, queue):
-    end_orphans(find_orphans(folder))
-    assert queue()[-1] == "scancel --quiet 8_1"
+def test_a_job_that_is_no_runs_is_named_and_cancelled_with_the_others(folder, queue):
+    (orphan,) = find_orphans(folder, study_status(folder))
+    assert (orphan.job.job, orphan.job.name, orphan.job.state) == ("8", "s-p", "PENDING")
+    chosen, orphans = cancel_jobs(folder, [])
+    assert ([status.job.job for status in chosen], orphans) == (["7"], [orphan])
+    assert queue()[-1] == "scancel --quiet 7 8"
+    assert cancel_jobs(folder, [folder.points()[0].name])[1] == []
 
 
 def test_a_queue_that_does_not_answer_hides_them_unless_it_must(folder, programs):
     programs(squeue='echo "error: Unable to contact slurm controller" >&2; exit 1')
-    assert find_orphans(folder) == []
+    overview = study_status(folder)
+    assert find_orphans(folder, overview) == []
     with pytest.raises(QueueUnreachable):
-        find_orphans(folder, must=True)
+        find_orphans(folder, overview, must=True)
 
 
 def test_a_study_of_this_machine_asks_nobody(tmp_path, programs):
@@ -57,5 +59,5 @@ def test_a_study_of_this_machine_asks_nobody(tmp_path, programs):
     study = parse_study(text, tmp_path / "study.toml")
     local = StudyFolder.create_or_open(tmp_path / "local", study, expand(study, gpus=0, cores=8), text)
     asked = programs(squeue="")
-    assert find_orphans(local, must=True) == []
+    assert find_orphans(local, study_status(local), must=True) == []
     assert asked() == []

@@ -2,10 +2,8 @@
 
 import os
 import stat
-import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +13,6 @@ from scalestudy.launch.queue.polling import (
     LONGEST,
     SHORTEST,
     Answers,
-    Poller,
     answers_file,
     forget,
     load,
@@ -136,83 +133,19 @@ def test_a_damaged_answer_is_none(tmp_path: Path, text: str) -> None:
     assert load(tmp_path, "slurm") == Answers()
 
 
-VIEW = JobView(job="7", state="RUNNING", nodes="n1")
-
-
-class Queue(SimpleNamespace):
-    """A queue that answers once it may."""
-
-    def __init__(self) -> None:
-        super().__init__(name="made", asked=0, may=threading.Event(), error=None)
-
-    def ask(self, jobs, *, cluster=""):
-        self.asked += 1
-        self.may.wait()
-        if self.error:
-            raise self.error
-        return dict.fromkeys(jobs, VIEW)
-
-
-def test_it_is_asked_again_only_after_a_while():
-    queue, poller = Queue(), Poller(wait=60.0)
-    queue.may.set()
-    for now in (100.0, 105.0, 109.9):
-        assert poller.poll(queue, ["7"], now=now).jobs == {"7": VIEW}
-    assert queue.asked == 1
-    poller.poll(queue, ["7"], now=110.1)
-    assert queue.asked == 2
-
-
-def test_one_that_hangs_is_told_and_not_waited_for():
-    queue, poller = Queue(), Poller()
-    assert poller.poll(queue, ["7"], now=100.0).error == ""
-    found = poller.poll(queue, ["7"], now=125.0)
-    assert (found.jobs, found.error, queue.asked) == ({}, "no answer for 25 s", 1)
-    queue.may.set()
-    poller._threads["made"].join()
-    assert poller.poll(queue, ["7"], now=126.0).jobs == {"7": VIEW}
-
-
-def test_one_that_is_silent_keeps_its_last_answer():
-    queue, poller = Queue(), Poller(wait=60.0)
-    queue.may.set()
-    poller.poll(queue, ["7"], now=100.0)
-    queue.error = QueueUnreachable("Slurm", "squeue", "slurmctld is down")
-    found = poller.poll(queue, ["7"], now=120.0)
-    assert (found.jobs, found.error) == ({"7": VIEW}, "slurmctld is down")
-
-
-def test_without_jobs_nobody_is_asked():
-    queue = Queue()
-    assert Poller().poll(queue, [], now=1.0).jobs == {} and queue.asked == 0
-
-
-def test_a_look_by_it_writes_nothing_to_the_folder(folder, monkeypatch: pytest.MonkeyPatch):
-    run = folder.new_run(folder.points()[0])
-    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
-    monkeypatch.setattr(
-        type(SLURM.queue), "ask", lambda self, jobs, cluster="": {"7": JobView(job="7", state="NODE_FAIL")}
-    )
-    before = {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")}
-    assert study_status(folder, poller=Poller(wait=60.0)).points[0].state == "failed"
-    assert {file: file.stat().st_mtime_ns for file in folder.path.rglob("*")} == before
-
-
 DIGITS = "fedcba9876543210"
 POINT = "native-w1-s1"
 SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
-KNOWN = f"""if [[ $* == *-j* ]]; then echo "77_1|RUNNING|n1||None"
-else echo "77_1|77|PENDING|s|of a site scalestudy:0123456789abcdef:{DIGITS}"; fi"""
+KNOWN = f"""if [[ $* == *-j* ]]; then echo "77|RUNNING|n1||None"
+else echo "77|PENDING|s|of a site scalestudy:0123456789abcdef:{DIGITS}"; fi"""
 
 
 @pytest.fixture
 def run(folder: StudyFolder) -> RunFolder:
-    """The run of task 1 of an array that Slurm may have taken or not; who submitted it has gone."""
+    """A run that Slurm may have taken or not; who submitted it has gone."""
     run = folder.new_run(next(each for each in folder.points() if each.name == POINT))
     run.write_launcher_process(LauncherProcess(pid=1, host="elsewhere", started="", written=0.0))
-    run.write_job(
-        JobRecord(job="", submission=DIGITS, task=1, submitted=time.time(), site="here", script="x.sh")
-    )
+    run.write_job(JobRecord(job="", submission=DIGITS, submitted=time.time(), site="here", script="x.sh"))
     return run
 
 
@@ -226,9 +159,9 @@ def test_it_waits_in_the_queue_as_long_as_nobody_says_otherwise(folder, run, pro
 def test_its_job_is_found_by_its_mark(folder, run, programs) -> None:
     programs(squeue=KNOWN)
     found = study_status(folder).of(POINT)
-    assert found.state == "running" and found.job and found.job.job == "77_1"
-    assert run.job().job == "77_1"
-    assert find_orphans(folder) == []
+    assert found.state == "running" and found.job and found.job.job == "77"
+    assert run.job().job == "77"
+    assert find_orphans(folder, study_status(folder)) == []
 
 
 def test_what_was_never_taken_has_failed_and_is_submitted_anew(folder, run, programs) -> None:
@@ -254,7 +187,7 @@ def test_nobody_asks_while_it_is_being_submitted(folder, run, programs) -> None:
 def test_a_job_that_has_begun_is_known_by_what_it_left(folder, run, programs) -> None:
     (run.path / "began").write_text("0000000000000000 12\n")
     assert run.job().job == ""
-    (run.path / "began").write_text(f"{DIGITS} 77_1\n")
-    assert run.job().job == "77_1"
+    (run.path / "began").write_text(f"{DIGITS} 77\n")
+    assert run.job().job == "77"
     (run.path / "began").write_text(f"{DIGITS} none\n")  # by hand, and in no job
     assert run.job().job == ""

@@ -158,15 +158,11 @@ def test_a_container_is_a_path_or_a_table(folder):
 
 def test_paths_are_put_in_where_they_are_known_and_left_to_the_nodes_where_not(folder, monkeypatch):
     monkeypatch.setenv("IMAGES", "/images/of $ me")
-    text = (
-        "scratch = '~/$SLURM_JOB_ID'\n"
-        "[container]\nimage = '$IMAGES/a.sif'\nbinds = ['~/b:/c', '$SCRATCH']\ncache = '~/c'"
-    )
+    text = "scratch = '~/$SLURM_JOB_ID'\n[container]\nimage = '$IMAGES/a.sif'\nbinds = ['~/b:/c', '$SCRATCH']"
     site = load_site(written(folder, text))
     assert site.scratch == "/people/me/$SLURM_JOB_ID"
     assert site.container.image == "/images/of $$ me/a.sif"
     assert site.container.binds == ("/people/me/b:/c", "$SCRATCH")
-    assert site.container.cache == "/people/me/c"
     assert load_site(written(folder, "environment = '$SCRATCH/venv'")).environment == "$SCRATCH/venv"
 
 

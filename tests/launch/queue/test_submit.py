@@ -1,7 +1,6 @@
 """What a job carries in its queue is read again, whatever a site writes around it."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,15 +18,11 @@ from scalestudy.launch.queue.base import (
     read_mark,
     study_digest,
 )
-from scalestudy.launch.queue.launcher import next_submissions
 from scalestudy.launch.queue.submit import (
-    JobBatch,
-    JobPlan,
     Submission,
-    dry_run,
     goes_on,
     next_submission,
-    plan_batches,
+    next_submissions,
     submit,
 )
 from scalestudy.launch.slurm import SLURM
@@ -36,6 +31,7 @@ from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.state import how_it_failed, state_of_runs
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError, ScalestudyError
+from sites import site
 
 HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
 
@@ -66,67 +62,20 @@ def test_a_folder_is_known_by_its_place_though_it_was_removed_or_is_reached_by_a
     assert study_digest(place) == study_digest(tmp_path / "link") == study_digest(Path("study")) == before
 
 
-def planned(names: list[str], **how) -> list[JobBatch]:
-    """Batches of points named "w4-s0": those of one count are alike, those of one worker are references."""
-    references = {name for name in names if name.startswith("w1-")}
-    return plan_batches(names, lambda name: name.partition("-")[0], references=references, **how)
-
-
-def sweep(workers: tuple[int, ...] = (1, 2, 4), seeds: int = 3) -> list[str]:
-    return [f"w{count}-s{seed}" for count in workers for seed in range(seeds)]
-
-
-def test_points_that_are_alike_share_an_array_and_others_do_not() -> None:
-    batches = planned(sweep())
-    assert [batch.names for batch in batches] == [
-        ("w1-s0", "w1-s1", "w1-s2"), ("w2-s0", "w2-s1", "w2-s2"), ("w4-s0", "w4-s1", "w4-s2"),
-    ]  # fmt: skip
-    assert not any(batch.afterok for batch in batches)
-    assert planned([]) == []
-
-
-@given(kinds=st.lists(st.integers(1, 3), max_size=12), largest=st.integers(1, 4))
-def test_submissions_and_tasks_are_in_the_order_of_runs(kinds, largest) -> None:
-    names = [f"w{kind}-s{number}" for number, kind in enumerate(kinds)]
-    batches = planned(names, largest=largest)
-    assert [name for batch in batches for name in batch.names] == names
-    assert all(
-        len({name[:2] for name in batch.names}) == 1 <= len(batch.names) <= largest for batch in batches
-    )
-
-
-def test_all_others_wait_for_the_references_to_succeed() -> None:
-    names = [name for seed in (0, 1) for name in sweep((4, 1, 2), 2) if name.endswith(f"s{seed}")]
-    batches = planned(names, reference_first=True)
-    assert batches[0] == JobBatch(("w1-s0", "w1-s1"))
-    assert [batch.afterok for batch in batches[1:]] == [(0,)] * 4
-    assert not any(batch.afterok for batch in planned(sweep((2, 4)), reference_first=True))
-
-
 COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
 TAKES_ALL = COUNTER + "echo $((100 + n))"
-ONES, TWOS = ("native-w1-s0", "native-w1-s1"), ("native-w2-s0", "native-w2-s1")
+ONE, TWO = "native-w1-s0", "native-w2-s1"
 
 
-def job_plan(
-    folder: StudyFolder, batches: Sequence[JobBatch], submissions: dict[str, Submission] | None = None
-) -> JobPlan:
-    points = {point.name: point for point in folder.points()}
-    names = [name for batch in batches for name in batch.names]
-
-    def script(names: Sequence[str], runs: Sequence[Path], mark: JobMark) -> str:
-        return f"#!/bin/bash\n# {mark}\n" + "".join(f"# {run}\n" for run in runs)
-
-    first = {name: Submission() for name in names}
-    return JobPlan(SLURM.queue, batches, points, first | (submissions or {}), script, "here", "test")
-
-
-def submitted(folder: StudyFolder, plan: JobPlan) -> tuple[list[str], ScalestudyError | None]:
+def submitted(
+    folder: StudyFolder, *names: str, how: Submission | None = None
+) -> tuple[list[str], ScalestudyError | None]:
     """The jobs that the queue has taken, and the error that kept it from taking the rest."""
+    points = {point.name: point for point in folder.points()}
     jobs: list[str] = []
     try:
-        for _, job in submit(folder, plan):
-            jobs.append(job)
+        for name in names:
+            jobs.append(submit(folder, points[name], how or Submission(), SLURM.queue, site(), "test"))
     except ScalestudyError as error:
         return jobs, error
     return jobs, None
@@ -154,44 +103,36 @@ def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 
     return PointStatus(point, how_it_failed(failure), run=run, job=job)
 
 
-def test_every_run_knows_its_job_and_every_script_its_runs(folder: StudyFolder, programs) -> None:
+def test_every_run_knows_its_job_and_every_script_its_run(folder: StudyFolder, programs) -> None:
     asked = programs(sbatch=TAKES_ALL)
-    jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES), JobBatch(TWOS[:1], afterok=(0,))]))
-    assert error is None
-    assert jobs == ["101", "102"]
-    records = {name: folder.runs(name)[0].job() for name in (*ONES, TWOS[0])}
-    assert [job.job for job in records.values() if job] == ["101_0", "101_1", "102"]
-    assert all(
-        job and job.site == "here" and job.cluster == "test" and job.attempt == 1 for job in records.values()
-    )
-    script = folder.path / "jobs" / "native-w1-x2.sh"
-    assert str(folder.runs(ONES[1])[0].path.absolute()) in script.read_text()
-    assert asked() == [
-        f"sbatch --parsable {script}",
-        "sbatch --parsable --dependency=afterok:101 --kill-on-invalid-dep=yes "
-        f"{folder.path / 'jobs' / 'native-w2-s0.sh'}",
-    ]
-    assert by_files(folder) == dict.fromkeys((*ONES, TWOS[0]), "queued") | {TWOS[1]: "missing"}
+    assert submitted(folder, ONE, TWO) == (["101", "102"], None)
+    records = [folder.runs(name)[0].job() for name in (ONE, TWO)]
+    assert [(job.job, job.site, job.cluster, job.attempt) for job in records if job] == [
+        ("101", "here", "test", 1), ("102", "here", "test", 1),
+    ]  # fmt: skip
+    assert len({job.submission for job in records if job} | {""}) == 3
+    script = folder.path / "jobs" / f"{TWO}.sh"
+    assert f"run={folder.runs(TWO)[0].path.absolute()}\n" in script.read_text()
+    assert asked()[1] == f"sbatch --parsable {script}"
+    assert by_files(folder) == {
+        "native-w1-s1": "missing",
+        "native-w2-s0": "missing",
+        ONE: "queued",
+        TWO: "queued",
+    }
 
 
-def test_what_slurm_refuses_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
-    programs(sbatch='echo "sbatch: error: invalid partition specified: nope" >&2; exit 1')
-    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
-    assert isinstance(error, QueueRefused)
-    assert error.words == "invalid partition specified: nope"
-    assert left_behind(folder) - {"points", "jobs"} == set()
-
-
-def test_what_was_taken_before_a_refusal_stays(folder: StudyFolder, programs) -> None:
+def test_what_slurm_refuses_leaves_nothing_behind_and_what_it_took_before_stays(
+    folder: StudyFolder, programs
+) -> None:
     programs(sbatch=COUNTER + "[ $n = 1 ] && echo 5 || { echo 'sbatch: error: no more' >&2; exit 1; }")
-    jobs, error = submitted(
-        folder, job_plan(folder, [JobBatch(ONES[:1]), JobBatch(ONES[1:]), JobBatch(TWOS)])
-    )
-    assert jobs == ["5"] and error
-    assert by_files(folder) == {ONES[0]: "queued"} | dict.fromkeys((ONES[1], *TWOS), "missing")
+    jobs, error = submitted(folder, ONE, TWO)
+    assert jobs == ["5"] and isinstance(error, QueueRefused) and error.words == "no more"
+    assert by_files(folder)[ONE] == "queued" and not folder.runs(TWO)
+    assert [path.name for path in (folder.path / "jobs").iterdir()] == [f"{ONE}.sh"]
 
 
-LATE = """mark=$(grep -o 'scalestudy:.*' "${!#}"); echo "77_0|77|PENDING|s|mine $mark" >"$0.queue"
+LATE = """mark=$(grep -o 'scalestudy:[0-9a-f:]*' "${!#}"); echo "77|PENDING|s|mine $mark" >"$0.queue"
 echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1"""
 """Takes the job, and is too late to say so."""
 SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
@@ -200,49 +141,44 @@ SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
 def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
     folder: StudyFolder, programs
 ) -> None:
-    other = "76|76|RUNNING|s|scalestudy:0123456789abcdef:0123456789abcdef"
-    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|75|RUNNING|s|'; cat ${{0%squeue}}sbatch.queue")
-    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
-    assert error is None
-    assert [folder.runs(name)[0].job().job for name in ONES] == ["77_0", "77_1"]  # type: ignore[union-attr]
+    other = "76|RUNNING|s|scalestudy:0123456789abcdef:0123456789abcdef"
+    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|RUNNING|s|'; cat ${{0%squeue}}sbatch.queue")
+    assert submitted(folder, ONE) == (["77"], None)
 
 
 def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
     programs(sbatch=SILENT, squeue="")
-    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    _jobs, error = submitted(folder, ONE)
     assert isinstance(error, QueueUnreachable)
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
 def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
     programs(sbatch=LATE, squeue=SILENT)
-    jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    jobs, error = submitted(folder, ONE)
     assert isinstance(error, QueueUnreachable) and jobs == []
-    assert [folder.runs(name)[0].job().job for name in ONES] == ["", ""]  # type: ignore[union-attr]
-    assert by_files(folder)[ONES[0]] == "queued"
+    assert folder.runs(ONE)[0].job().job == ""  # type: ignore[union-attr]
+    assert by_files(folder)[ONE] == "queued"
+
+
+def test_ctrl_c_while_the_queue_is_asked_leaves_a_run_that_the_next_look_settles(
+    folder: StudyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(SLURM.queue), "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        submitted(folder, ONE)
+    assert folder.runs(ONE)[0].job().job == ""  # type: ignore[union-attr]
 
 
 def test_a_job_finds_its_submission_in_its_folder_though_it_begins_before_its_id_is_known(
     folder: StudyFolder, programs
 ) -> None:
-    look = (
-        f"""grep -q "$(grep -o '[0-9a-f]*$' "${{!#}}" | head -n 1)" {folder.path}/points/*/run-1/job.json"""
-    )
-    programs(sbatch=f"{look} && echo 5")
-    jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES[:1])]))
-    assert error is None and jobs[0] == "5"
-
-
-def test_every_submission_is_another(folder: StudyFolder, programs) -> None:
-    programs(sbatch=TAKES_ALL)
-    submitted(folder, job_plan(folder, [JobBatch(ONES[:1]), JobBatch(ONES[1:])]))
-    first, second = (folder.runs(name)[0].job().submission for name in ONES)  # type: ignore[union-attr]
-    assert len({first, second, ""}) == 3
-
-
-def test_an_answer_without_an_id_is_a_refusal(folder: StudyFolder, programs) -> None:
-    programs(sbatch="echo 'Welcome to the cluster'")
-    assert "Welcome" in str(submitted(folder, job_plan(folder, [JobBatch(ONES)]))[1])
+    digits = """$(grep -o 'SUBMISSION=[0-9a-f]*' "${!#}" | cut -d= -f2)"""
+    programs(sbatch=f'grep -q "{digits}" {folder.path}/points/*/run-1/job.json && echo 5')
+    assert submitted(folder, ONE) == (["5"], None)
 
 
 def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
@@ -258,7 +194,7 @@ def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
         write(run, job)
 
     monkeypatch.setattr(RunFolder, "write_job", full_after_the_answer)
-    _jobs, error = submitted(folder, job_plan(folder, [JobBatch(ONES)]))
+    _jobs, error = submitted(folder, ONE)
     assert isinstance(error, RunError) and "quota" in error.received
     assert asked()[-1] == "scancel --quiet 5"
     assert left_behind(folder) - {"points", "jobs"} == set()
@@ -273,7 +209,7 @@ def test_a_disk_that_is_full_before_the_queue_is_asked_keeps_it_from_being_asked
         raise OSError(122, "Disk quota exceeded", "job.json")
 
     monkeypatch.setattr(RunFolder, "write_job", full)
-    assert isinstance(submitted(folder, job_plan(folder, [JobBatch(ONES)]))[1], RunError)
+    assert isinstance(submitted(folder, ONE)[1], RunError)
     assert asked() == []
     assert left_behind(folder) - {"points", "jobs"} == set()
 
@@ -289,8 +225,8 @@ def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
         (run.path / name).touch()
     again = next_submission(seen, limit=3)
     assert again == Submission(2, run)
-    submitted(folder, job_plan(folder, [JobBatch(ONES[:1])], {ONES[0]: again}))
-    assert folder.runs(ONES[0]) == [run]
+    submitted(folder, ONE, how=again)
+    assert folder.runs(ONE) == [run]
     assert run.job().attempt == 2 and run.job().job == "101"  # type: ignore[union-attr]
     assert {path.name for path in run.path.iterdir()} == {
         "point.json",
@@ -298,21 +234,21 @@ def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
         "job.json",
         "checkpoint.npz",
     }
-    assert by_files(folder)[ONES[0]] == "queued"
+    assert by_files(folder)[ONE] == "queued"
 
 
 def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> None:
     programs(sbatch="exit 1")
     seen = failed(folder, "TIMEOUT", checkpoint=True)
-    submitted(folder, job_plan(folder, [JobBatch(ONES[:1])], {ONES[0]: next_submission(seen, limit=3)}))  # type: ignore[dict-item]
-    assert by_files(folder)[ONES[0]] == "failed"
+    submitted(folder, ONE, how=next_submission(seen, limit=3))
+    assert by_files(folder)[ONE] == "failed"
     assert seen.run and seen.run.checkpoint.exists() and seen.run.job() == seen.job
 
 
 def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:
     programs(sbatch=TAKES_ALL)
     for _ in range(2):
-        submitted(folder, job_plan(folder, [JobBatch(ONES[:1])]))
+        submitted(folder, ONE)
     assert {path.name for path in (folder.path / "jobs").iterdir()} == {
         "native-w1-s0.sh",
         "native-w1-s0-2.sh",
@@ -365,18 +301,18 @@ def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) 
     assert len(next_submissions(overview, names_of_all, Options())[0]) == 3
 
 
-def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(folder: StudyFolder) -> None:
+def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
+    folder: StudyFolder, tmp_path
+) -> None:
+    (tmp_path / "here.toml").write_text("cpus_per_node = 4\n")
+    study = folder.study.model_copy(
+        update={"launch": folder.study.launch.model_copy(update={"on": "slurm", "site": "./here.toml"})}
+    )
+    points = {point.name: point for point in folder.points()}
+    overview = Overview([PointStatus(point, "missing") for point in points.values()])
     before = left_behind(folder)
-    batches = [JobBatch(ONES[:1]), JobBatch(ONES[1:]), JobBatch(TWOS, afterok=(0, 1))]
-    printed = list(dry_run(folder.path, job_plan(folder, batches)))
+    options = Options(base=tmp_path)
+    printed = list(SLURM.dry_run(folder.path, study, {ONE: points[ONE]}, overview, options))
     assert left_behind(folder) == before
-    assert str(folder.path.absolute() / "points" / ONES[0] / "run-1") in printed[0][0]
-    lines = [line for _, line in printed]
-    assert lines[0] == f"job1=$(sbatch --parsable {folder.path}/jobs/native-w1-s0.sh)"
-    assert '--dependency=afterok:"$job1":"$job2" --kill-on-invalid-dep=yes' in lines[2]
-
-
-def test_an_array_is_named_by_what_its_points_have_in_common() -> None:
-    assert JobBatch(ONES).name == "native-w1-x2"
-    assert JobBatch(ONES[:1]).name == "native-w1-s0"
-    assert JobBatch(("a-1", "b-2")).name == "a-1-x2"
+    assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
+    assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"

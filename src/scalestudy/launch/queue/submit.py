@@ -137,12 +137,13 @@ def submit(
             try:
                 job = queue.submit(script)
             except QueueUnreachable:  # a busy queue may have taken it, and be too late to say so
-                job = _job_of(queue, mark)
-                if job is None:
+                known = _job_of(queue, mark)
+                if known is None:
                     (run.path / "failure.json").unlink(missing_ok=True)
                     undo.pop_all()
-                if not job:
+                if not known:
                     raise
+                job = known
             undo.callback(_try_to_cancel, queue, job)
             run.write_job(record.model_copy(update={"job": job}))
             (run.path / "failure.json").unlink(missing_ok=True)
