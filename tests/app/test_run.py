@@ -68,7 +68,7 @@ class Cluster:
         self.request = request
         self.submitted = 0
 
-    def submit(self, script: Path, options) -> str:
+    def submit(self, script: Path) -> str:
         self.submitted += 1
         return str(self.submitted)
 
@@ -76,11 +76,11 @@ class Cluster:
         folder = StudyFolder.open(self.request.target)
         for point in folder.points():
             (run,) = folder.runs(point.name)
-            if self.submitted == 1:
+            if self.submitted == 2:
                 run.checkpoint.touch()
             else:
                 run.write_result(result_of(point))
-        state = "TIMEOUT" if self.submitted == 1 else "COMPLETED"
+        state = "TIMEOUT" if self.submitted == 2 else "COMPLETED"
         return {job: JobView(job=job, state=state) for job in jobs}
 
 
@@ -88,10 +88,10 @@ class Ear(Listener):
     """Hears what is submitted."""
 
     def __init__(self) -> None:
-        self.jobs: list[tuple[tuple[str, ...], str]] = []
+        self.jobs: list[tuple[str, str]] = []
 
-    def submitted(self, names, job) -> None:
-        self.jobs.append((tuple(names), job))
+    def submitted(self, name, job) -> None:
+        self.jobs.append((name, job))
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def queued(study: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         prepare.prepare_data(data, None, study.parent, Listener())
     kind = type(SLURM.queue)
     ids = iter(range(1, 100))
-    monkeypatch.setattr(kind, "submit", lambda self, script, options: str(next(ids)))
+    monkeypatch.setattr(kind, "submit", lambda self, script: str(next(ids)))
     monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="": {})
     monkeypatch.setattr(kind, "marked", lambda self: [])
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
@@ -117,17 +117,9 @@ def test_jobs_are_submitted_in_the_order_of_the_study(queued: Path) -> None:
     submit_study(request, Options(), listener=ear)
     folder = StudyFolder.open(request.target)
     arranged = folder.order.arrange(folder.points())
-    names = [name for batch, _ in ear.jobs for name in batch]
+    names = [name for name, _ in ear.jobs]
     assert names == [point.name for point in arranged]
     assert [folder.runs(name)[0].point().turn for name in names] == [point.turn for point in arranged]
-
-
-def test_row_by_row_the_seeds_of_a_row_share_an_array_in_their_order(queued: Path) -> None:
-    ear = Ear()
-    submit_study(request_of(queued), Options(order="rows"), listener=ear)
-    assert [names for names, _ in ear.jobs] == [
-        (f"native-w{workers}-s0", f"native-w{workers}-s1") for workers in (1, 2, 4)
-    ]
 
 
 def test_what_is_interrupted_is_submitted_again_without_checking_everything_again(
@@ -142,7 +134,7 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
         prepare.prepare_data(data, None, study.parent, Listener())
     cluster, asked = Cluster(request), []
     kind = type(SLURM.queue)
-    monkeypatch.setattr(kind, "submit", lambda self, script, options: cluster.submit(script, options))
+    monkeypatch.setattr(kind, "submit", lambda self, script: cluster.submit(script))
     monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="", fake=cluster: fake.ask(jobs))
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)
@@ -158,7 +150,7 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     ear = Ear()
     result = run_study(request, listener=ear, report=False)
     names = ("native-w1-s0", "native-w1-s1")
-    assert ear.jobs == [(names, "1"), (names, "2")]
+    assert [job for _, job in ear.jobs] == ["1", "2", "3", "4"]
     assert result.failures == [] and result.runs.height == 2
     assert sorted(asked) == sorted(names), "the data was looked for once"
     run = StudyFolder.open(request.target).runs(names[0])[0]

@@ -1,6 +1,6 @@
 """What is told of a study while it is conducted. A terminal or a notebook overrides what it wants to show."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,8 @@ class Listener:
     def already_done(self, count: int, total: int) -> None:
         """Points that were done before."""
 
-    def submitted(self, names: Sequence[str], job: str) -> None:
-        """Points that a queue has taken as one job."""
+    def submitted(self, name: str, job: str) -> None:
+        """A point that a queue has taken, and its job."""
 
     @contextmanager
     def following(self, overview: "Overview") -> Iterator[None]:

@@ -173,8 +173,8 @@ def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: L
     def step(step: Step) -> None:
         nonlocal taken
         if isinstance(step, Submitted):
-            taken += len(step.names)
-            listener.submitted(step.names, step.job)
+            taken += 1
+            listener.submitted(step.name, step.job)
         elif isinstance(step, Note):
             listener.note(step.text)
 

@@ -1,6 +1,6 @@
 """The terminal as a listener: bars, notes, a live table, or a line for each run that ends."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,10 +76,9 @@ class Terminal(Listener):
         """One line."""
         self.console.print(f"{count} of {total} points are done already.", markup=False)
 
-    def submitted(self, names: Sequence[str], job: str) -> None:
+    def submitted(self, name: str, job: str) -> None:
         """One line."""
-        many = f"{names[0]} … {names[-1]} (an array of {len(names)})"
-        self.console.print(f"Submitted {names[0] if len(names) == 1 else many} as job {job}", markup=False)
+        self.console.print(f"Submitted {name} as job {job}", markup=False)
 
     @contextmanager
     def following(self, overview: "Overview") -> Iterator[None]:

@@ -154,9 +154,9 @@ class Lost:
 
 @dataclass(frozen=True)
 class Submitted:
-    """A step of a launcher: a queue has taken these points as one job."""
+    """A step of a launcher: a queue has taken this point."""
 
-    names: tuple[str, ...]
+    name: str
     job: str
 
 

@@ -67,7 +67,7 @@ class QueueLauncher(Generic[AnyQueue]):
                 if count:
                     yield Note(f"{count} of {len(wanted)} points were submitted before {self.title} said no.")
                 raise
-            yield Submitted((point.name,), job)
+            yield Submitted(point.name, job)
 
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
