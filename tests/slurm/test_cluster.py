@@ -21,13 +21,6 @@ def test_gpus_are_counted_and_bound(cluster):
     assert out.split() == ["0,1", "0,1"]
 
 
-def test_an_array_runs_its_tasks_on_folders_that_all_nodes_share(cluster):
-    folder = cluster.folder("array")
-    job = cluster.sbatch("--array=0-3", script=f"hostname >{folder}/$SLURM_ARRAY_TASK_ID\n")
-    cluster.wait_for(lambda: cluster.states(job) == ["COMPLETED"] * 4, "the array")
-    assert {file.name for file in folder.iterdir()} == set("0123")
-
-
 def test_a_job_is_signalled_before_its_time_limit(cluster):
     folder = cluster.folder("signal")
     script = (

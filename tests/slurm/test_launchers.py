@@ -29,20 +29,6 @@ def test_mpirun_inside_an_allocation(cluster):
         assert result(study, point)["workers"] == 2
 
 
-def test_points_that_are_alike_share_an_array(cluster):
-    folder = cluster.folder("arrays")
-    write_site(folder, wrapper=stand_in("workers.py"))
-    study = write_study(cluster, folder, seed=[0, 1, 2])
-    cluster.scalestudy("submit", study)
-    (script,) = (results_of(study) / "jobs").glob("*.sh")
-    assert "#SBATCH --array=0-2\n" in script.read_text()
-    cluster.scalestudy("run", study, "--no-report")
-    jobs = [job_of(study, f"native-w1-s{seed}") for seed in (0, 1, 2)]
-    assert jobs == [f"{jobs[0].partition('_')[0]}_{index}" for index in (0, 1, 2)]
-    assert (results_of(study) / "jobs" / f"{jobs[0].partition('_')[0]}.out").exists()
-    assert all(result(study, f"native-w1-s{seed}")["seed"] == seed for seed in (0, 1, 2))
-
-
 @pytest.mark.skipif(not horovod_built(), reason="Horovod is not built here")
 def test_fourteen_nodes_without_accounting_train_as_one(big_cluster):
     folder = big_cluster.folder("fourteen")

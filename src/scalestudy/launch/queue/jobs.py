@@ -12,7 +12,7 @@ from scalestudy.util.errors import ScalestudyError, UserError
 
 
 class Orphan(NamedTuple):
-    """A job of a study's folder that is none of its runs': of an earlier study there, or an earlier run."""
+    """A job of a study's folder that is none of its runs': an earlier study's, or of a script by hand."""
 
     queue: Queue
     job: MarkedJob
@@ -72,7 +72,7 @@ def find_orphans(folder: StudyFolder, overview: Overview, *, must: bool = False)
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`.
     """
     records = [status.job for status in overview.points if status.job]
-    known = {record.submission for record in records}
+    known = {record.submission: record.job for record in records}
     digest = study_digest(folder.path)
     orphans = []
     for name in dict.fromkeys([folder.study.launch.on, *(record.queue for record in records)]):
@@ -86,6 +86,7 @@ def find_orphans(folder: StudyFolder, overview: Overview, *, must: bool = False)
         orphans += [
             Orphan(queue, job)
             for job in marked
-            if queue and job.mark.study == digest and job.mark.submission not in known
+            # A run whose id is not known yet learns it at the next look.
+            if queue and job.mark.study == digest and known.get(job.mark.submission) not in ("", job.job)
         ]
     return orphans
