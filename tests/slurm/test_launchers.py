@@ -8,7 +8,7 @@ import pytest
 
 from paths import SUPPORT
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from studies import job_of, log, result, results_of, write_site, write_study
+from studies import log, result, results_of, write_site, write_study
 
 HERE = SUPPORT
 
