@@ -376,12 +376,6 @@ def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
     assert done.stdout == "n2,n1\n"
 
 
-def test_scratch_is_made_on_all_nodes():
-    text = script(job("multiworker", 8, site(cpus_per_node=4, scratch="/local/me")))
-    assert "if pbsdsh -- /usr/bin/env mkdir -p /local/me; then" in text
-    assert "pbsdsh" not in script(job("single", 1, site(scratch="/local/me")))
-
-
 def test_a_job_reminds_itself_of_its_time_limit_since_pbs_does_not():
     text = script(job("single", 1, site(time_limit="01:00:00", signal_lead=120)))
     assert "wrapper pbs 10 3480 " in text

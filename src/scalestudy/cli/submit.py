@@ -28,9 +28,6 @@ def submit(
     resubmit: Annotated[
         int, typer.Option(min=0, help="How often a point may be submitted again.", metavar="N")
     ] = 3,
-    container: Annotated[
-        str | None, typer.Option(help="Container image to run in, instead of the site's.", metavar="IMAGE")
-    ] = None,
 ) -> None:
     """Submit what is missing of a study to its queue: Slurm, or PBS Professional.
 
@@ -59,7 +56,7 @@ def submit(
             f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
         )
     options = Options(
-        order=order, at_most=at_most, resubmissions=resubmit, container=container,
+        order=order, at_most=at_most, resubmissions=resubmit,
     )  # fmt: skip
     if dry_run:
         print_dry_run(request, options)

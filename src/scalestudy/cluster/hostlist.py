@@ -30,15 +30,10 @@ def expand_hosts(text: str) -> list[str]:
         brackets = [_numbers(part, text) for part in parts[1::2]]
         if len(hosts) + math.prod(map(len, brackets)) > LIMIT:
             raise _malformed(f"more than {LIMIT} hosts")
-        if not brackets:
-            hosts.append(element)
-            continue
-        *before, last = brackets
-        hosts += [
-            "".join(itertools.chain(*zip(parts[::2], (*reversed(chosen), end), strict=False))) + parts[-1]
-            for chosen in itertools.product(*reversed(before))
-            for end in last
-        ]
+        order = [*brackets[-2::-1], *brackets[-1:]]
+        for chosen in itertools.product(*order):
+            numbers = (*chosen[-2::-1], *chosen[-1:], "")
+            hosts.append("".join(itertools.chain(*zip(parts[::2], numbers, strict=True))))
     return hosts
 
 

@@ -84,36 +84,38 @@ class Overview:
     @property
     def open(self) -> list[PointStatus]:
         """Points in a queue or running."""
-        return [each for each in self.points if each.state in ("queued", "running")]
+        return [status for status in self.points if status.state in ("queued", "running")]
 
     @property
     def failed(self) -> list[PointStatus]:
         """Points that failed or were cancelled."""
-        return [each for each in self.points if each.state in UNSUCCESSFUL]
+        return [status for status in self.points if status.state in UNSUCCESSFUL]
 
     @property
     def runnable(self) -> list[PointStatus]:
         """Points that are to be run."""
-        return [each for each in self.points if each.runnable]
+        return [status for status in self.points if status.runnable]
 
     @property
     def damaged(self) -> list[PointStatus]:
         """Points with a run whose records are corrupt."""
-        return [each for each in self.points if each.state == "corrupt"]
+        return [status for status in self.points if status.state == "corrupt"]
 
     @property
     def states(self) -> dict[str, State]:
         """State of every point by its name."""
-        return {each.name: each.state for each in self.points}
+        return {status.name: status.state for status in self.points}
 
     def of(self, name: str) -> PointStatus:
         """The point of this name."""
-        return next(each for each in self.points if each.name == name)
+        return next(status for status in self.points if status.name == name)
 
     def over(self, points: Sequence[Point]) -> Overview:
         """The same of these points; one that the folder does not hold yet is missing."""
-        known = {each.name: each for each in self.points}
-        return replace(self, points=[known.get(each.name) or PointStatus(each, "missing") for each in points])
+        known = {status.name: status for status in self.points}
+        return replace(
+            self, points=[known.get(point.name) or PointStatus(point, "missing") for point in points]
+        )
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,6 @@ class Options:
         order: Order of runs; as the study has it when None.
         at_most: Jobs that may be in the queue at once; None for all.
         resubmissions: How often a point may be submitted again.
-        container: Image to run in instead of the site's.
         interrupted_only: Whether to leave alone what cannot go on from a checkpoint.
     """
 
@@ -133,7 +134,6 @@ class Options:
     order: Order | None = None
     at_most: int | None = None
     resubmissions: int = 3
-    container: str | None = None
     interrupted_only: bool = False
 
 

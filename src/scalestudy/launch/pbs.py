@@ -180,10 +180,6 @@ class Pbs(Queue):
         """With the nodes of the job, and the variables that name them."""
         return [], '--hostfile "$PBS_NODEFILE"', ("PBS_",)
 
-    def everywhere(self, layout: JobLayout) -> str:
-        """By pbsdsh."""
-        return "pbsdsh -- /usr/bin/env " if layout.nodes > 1 else ""
-
     def prepare(self) -> list[str]:
         """The nodes, for all ranks: only the first one has PBS's file."""
         nodes = "$(awk '!seen[$0]++' \"$PBS_NODEFILE\" | paste -sd,)"

@@ -256,10 +256,6 @@ class Slurm(Queue):
         """Mpirun's own step must have all cores of a node; workers stay on theirs by themselves."""
         return ["export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"], "", ()
 
-    def everywhere(self, layout: JobLayout) -> str:
-        """One task of srun on each node."""
-        return f"srun --nodes={layout.nodes} --ntasks={layout.nodes} " if layout.nodes > 1 else ""
-
     # Inside a job
 
     def is_running(self) -> bool:

@@ -171,19 +171,6 @@ def test_relative_paths_are_seen_from_the_profiles_folder(folder):
     assert load_site(written(folder, "container = 'a.sif'")).container.image == str(folder / "a.sif")
 
 
-def test_another_image_takes_the_place_of_the_sites_environment(folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "other $.sif").touch()
-    plain = load_site(written(folder, "environment = '/venv'")).with_container("other $.sif")
-    assert plain.environment is None
-    assert plain.container.image == str(tmp_path / "other $$.sif")
-    text = "[container]\nimage = '/a'\nruntime = 'charliecloud'\nbinds = ['/b']"
-    other = load_site(written(folder, text)).with_container("other $.sif").container
-    assert (other.runtime, other.binds) == ("charliecloud", ("/b",))
-    with pytest.raises(UserError, match="--container"):
-        plain.with_container("missing.sif")
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_examples_are_read(path):
     site = find_site(str(path), Path())

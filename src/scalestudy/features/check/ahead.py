@@ -12,8 +12,8 @@ from scalestudy.features.check.host import judge_folder, judge_memory
 from scalestudy.features.check.plan import Plan, WritableFolder
 from scalestudy.features.check.report import QUEUE_TOPIC, Line, failed, passed, warned
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
-from scalestudy.launch.queue.layout import JobLayout, memory_bytes, memory_per_node
-from scalestudy.launch.queue.site import Site, notation
+from scalestudy.launch.queue.layout import JobLayout, memory_per_node
+from scalestudy.launch.queue.site import Site, memory_bytes, notation
 from scalestudy.launch.slurm import SLURM, Nodes
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
@@ -88,7 +88,7 @@ def site_lines(plan: Plan, site: Site, layouts: Sequence[JobLayout]) -> list[Lin
     if plan.wants("site"):
         lines.append(_profile(site))
     fullest = max(layouts, key=lambda layout: layout.tasks_per_node)
-    memory = memory_bytes(memory_per_node(site, fullest) or "")
+    memory = memory_bytes(memory_per_node(site, fullest) or "0")
     if plan.wants("memory") and memory:
         workers = fullest.tasks_per_node
         lines.append(

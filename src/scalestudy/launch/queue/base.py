@@ -299,10 +299,6 @@ class Queue(ABC):
     def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
         """For mpirun: lines of bash before it, more words, and beginnings of variables that it passes on."""
 
-    @abstractmethod
-    def everywhere(self, layout: JobLayout) -> str:
-        """Words of bash that run what follows once on each node, or "" where one node is all."""
-
     def prepare(self) -> list[str]:
         """Lines of bash to begin with."""
         return []

@@ -93,8 +93,7 @@ def _expected_run(folder: Path, submission: Submission) -> Path:
 
 def _site(study: Study, options: Options) -> Site:
     try:
-        site = find_site(study.launch.site, options.base)
+        return find_site(study.launch.site, options.base)
     except UserError as error:
         where = study.place.of("launch.site", "launch.on", "launch")
         raise UserError(error.expected, f"{error.received}{where}", error.action) from None
-    return site.with_container(options.container) if options.container else site

@@ -1,9 +1,8 @@
 """How the workers of a point are laid out over the nodes of a site."""
 
-import re
 from dataclasses import dataclass
 
-from scalestudy.launch.queue.site import MEMORY, Site, seconds
+from scalestudy.launch.queue.site import Site, memory_bytes, seconds
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
@@ -68,12 +67,6 @@ def gpu_request(site: Site, layout: JobLayout) -> str:
 def shares_nodes(site: Site, layout: JobLayout) -> bool:
     """Whether other jobs may compute on the nodes of a job, by what it asks for."""
     return not site.exclusive and layout.cpus_per_node < site.cpus_per_node
-
-
-def memory_bytes(text: str) -> int:
-    """Bytes of a Slurm memory request, "180G"; a bare number is in MiB. 0 for what is none."""
-    match = re.fullmatch(MEMORY, text.strip(), re.IGNORECASE)
-    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper() or "M") + 1)) if match else 0
 
 
 def memory_per_node(site: Site, layout: JobLayout) -> str | None:

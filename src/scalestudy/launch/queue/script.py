@@ -103,8 +103,6 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
         "inherited": site.launcher == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
         "unset": PROXIES if point.traits.rendezvous and point.traits.rendezvous.unproxied else (),
-        "scratch": expandable(site.scratch) if site.scratch else None,
-        "everywhere": queue.everywhere(layout),
         "worker": _worker(job, gpus=gpus),
         "launch": start[:-1],
         "start": start[-1],
@@ -185,6 +183,8 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
     if site.environment and not site.container:
         values["VIRTUAL_ENV"] = expandable(site.environment)
         values["PATH"] = '"$VIRTUAL_ENV/bin:$PATH"'
+    if site.scratch:
+        values["TMPDIR"] = expandable(site.scratch)
     values["PYTHONUNBUFFERED"] = "1"
     values["OMP_NUM_THREADS"] = str(job.layout.cpus_per_task)
     if gpus:
@@ -206,6 +206,8 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
 
 def _worker(job: JobScript, *, gpus: bool) -> list[str]:
     words, python = [literal(word) for word in job.site.wrapper], _python(job)
+    if job.site.scratch:  # of each node
+        words += ["bash", "-c", literal('mkdir -p "$TMPDIR" || unset TMPDIR; exec "$@"'), "bash"]
     if job.site.container:
         words += container_words(job.site.container, _binds(job), gpus=gpus)
         python = expandable(job.site.container.python)

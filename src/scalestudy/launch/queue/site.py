@@ -3,10 +3,11 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
@@ -18,19 +19,19 @@ from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
 from scalestudy.util.units import bandwidth_of, latency_of
 
-UNLIMITED = ("infinite", "unlimited", "-1")
-"""Slurm's words for no limit, in capitals or not."""
-FORM = (
+LONGEST = 10_000 * 24 * 3600
+"""Seconds beyond which a time limit is taken for a mistake."""
+TIME_FORM = (
     'a time above 0, of at most 10000 days, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" '
     '(days-hours), "infinite"'
 )
-_FORMS = (
-    re.compile(r"(?P<m>\d+)(?::(?P<s>\d\d))?", re.ASCII),
-    re.compile(r"(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)", re.ASCII),
-    re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d)(?::(?P<s>\d\d))?)?", re.ASCII),
+GPU_FORM = (
+    'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
+    '("--gres=gpu:a100:4"), or "" where the partition alone brings them'
 )
-LONGEST = 10_000 * 24 * 3600
-"""Seconds beyond which a limit is taken for a mistake."""
+_GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*")
+_GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
+_LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
 
 
 def seconds(text: str) -> int | None:
@@ -40,17 +41,16 @@ def seconds(text: str) -> int | None:
         ValueError: If it is none of them, or no time at all. Minutes and seconds over 59 behind a larger
             unit are taken for a mistake.
     """
-    text = text.strip()
-    if text.lower() in UNLIMITED:
+    if text.strip().lower() in ("infinite", "unlimited", "-1"):
         return None
-    match = next((match for form in _FORMS if (match := form.fullmatch(text))), None)
-    if match is None:
-        raise ValueError(FORM)
-    parts = {key: int(value or 0) for key, value in match.groupdict().items()}
-    days, hours, minutes, rest = (parts.get(key, 0) for key in "dhms")
-    total = ((days * 24 + hours) * 60 + minutes) * 60 + rest
-    if (minutes > 59 and "h" in parts) or rest > 59 or not 0 < total <= LONGEST:
-        raise ValueError(FORM)
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?", text.strip(), re.ASCII)
+    days, *parts = match.groups() if match else (None, "0")
+    numbers = [int(part) for part in parts if part is not None]
+    alone = days is None and len(numbers) < 3  # minutes, and perhaps seconds
+    hours, minutes, rest = ([0] * alone + numbers + [0, 0])[:3]
+    total = ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
+    if (minutes > 59 and not alone) or rest > 59 or not 0 < total <= LONGEST:
+        raise ValueError(TIME_FORM)
     return total
 
 
@@ -64,19 +64,37 @@ def notation(total: int | None) -> str:
     return f"{days}-{clock}" if days else clock
 
 
-GPU_FORM = (
-    'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
-    '("--gres=gpu:a100:4"), or "" where the partition alone brings them'
-)
-_GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*")
-_GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
+def memory_bytes(text: str) -> int:
+    """Bytes of a Slurm memory request, "180G"; a bare number is in MiB.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE | re.ASCII)
+    if match is None:
+        raise ValueError('an amount of memory such as "180G"')
+    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper() or "M") + 1))
+
+
+def _line(text: str) -> None:
+    if not (text.isprintable() and text.strip()):
+        raise ValueError("a text on one line")
+
+
+def _readable(parse: Callable[[str], object]) -> AfterValidator:
+    """The text as it is, once it could be read."""
+
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return AfterValidator(check)
 
 
 Bill = Literal["worker", "gpu", "core", "node"]
 Count = Annotated[int, Field(gt=0, le=10_000)]
-MEMORY = r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?"
-"""Slurm's form of an amount of memory, in capitals or not."""
-_LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
+Line = Annotated[str, _readable(_line)]
+Bandwidth, Latency = Annotated[str, _readable(bandwidth_of)], Annotated[str, _readable(latency_of)]
 
 
 def _texts(value: Any) -> Any:
@@ -128,15 +146,15 @@ class Site(StrictModel):
 
     name: str
     """Named by its file."""
-    partition: str | None = Field(default=None, examples=["gpu"])
+    partition: Line | None = Field(default=None, examples=["gpu"])
     """Partition of the jobs (PBS: queue); the cluster's default when absent."""
-    account: str | None = Field(default=None, examples=["my-project"])
+    account: Line | None = Field(default=None, examples=["my-project"])
     """Account that is charged."""
     bill: Bill = "worker"
     """Unit by whose hours the site charges: costs of a training are told in it."""
-    qos: str | None = Field(default=None, examples=["normal"])
+    qos: Line | None = Field(default=None, examples=["normal"])
     """Quality of service (Slurm alone)."""
-    constraint: str | None = Field(default=None, examples=["v100"])
+    constraint: Line | None = Field(default=None, examples=["v100"])
     """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
     gpus_per_node: Annotated[int, Field(ge=0, le=1000)] = 0
     """GPUs of a node; 0 for nodes without."""
@@ -145,7 +163,7 @@ class Site(StrictModel):
     exclusive: bool = True
     """Ask for whole nodes, which no other job shares while times are taken; false where the site forbids it
     or charges too much for it: the report then names the runs that shared a node."""
-    memory_per_node: str | None = Field(default=None, examples=["180G"])
+    memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(default=None, examples=["180G"])
     """Memory of a node that jobs may use; the site's default when absent. A job that shares its nodes asks
     for as large a part of it as of the cores or GPUs."""
     tasks_per_node: Count | None = Field(default=None, examples=[2])
@@ -155,14 +173,14 @@ class Site(StrictModel):
     "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". Where a
     site gives out whole nodes only, a number as large as gpus_per_node, "--gres=gpu:a100:4"; "" where the
     partition alone brings its GPUs."""
-    time_limit: str = "01:00:00"
+    time_limit: Annotated[str, _readable(seconds)] = "01:00:00"
     """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
     (days-hours), "2-12:30:00", or "infinite"."""
     signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
     """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
     requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
     """How often a job may put itself back into the queue; every time it has come one time limit further."""
-    modules: tuple[str, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
+    modules: tuple[Line, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
     """Modules to load, in this order. None of CUDA, cuDNN or NCCL: the environment's packages bring them."""
     module_purge: bool = True
     """Unload all modules first (only where `modules` names any)."""
@@ -181,50 +199,25 @@ class Site(StrictModel):
         default=None, examples=["~/images/scalestudy.sif"]
     )
     """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu."""
-    directives: tuple[str, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
+    directives: tuple[Line, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
     """More #SBATCH or #PBS options, none of which may change what a job's layout says."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
     """More environment variables of the workers; $NAME is left to the node."""
-    network_bandwidth: str | None = Field(default=None, examples=["100Gbit"])
+    network_bandwidth: Bandwidth | None = Field(default=None, examples=["100Gbit"])
     """What the network carries to and from a node, all its cards together, as the site states it: for
     `scalestudy advise --network NAME`, like the three that follow."""
-    network_latency: str | None = Field(default=None, examples=["2us"])
+    network_latency: Latency | None = Field(default=None, examples=["2us"])
     """Time of the smallest message between two nodes."""
-    node_bandwidth: str | None = Field(default=None, examples=["300GB"])
+    node_bandwidth: Bandwidth | None = Field(default=None, examples=["300GB"])
     """What the links between the devices of a node (NVLink, PCIe) carry to and from each."""
-    node_latency: str | None = Field(default=None, examples=["5us"])
+    node_latency: Latency | None = Field(default=None, examples=["5us"])
     """Time of the smallest message between two devices of a node."""
-
-    @field_validator("time_limit")
-    @classmethod
-    def _is_time(cls, text: str) -> str:
-        seconds(text)
-        return text
 
     @field_validator("gpu_request")
     @classmethod
     def _asks_for_gpus(cls, text: str) -> str:
         if text and not (_GPUS.fullmatch(text) and _GPU_COUNT.search(text)):
             raise ValueError(GPU_FORM)
-        return text
-
-    @field_validator("memory_per_node")
-    @classmethod
-    def _is_memory(cls, text: str | None) -> str | None:
-        if text is not None and not re.fullmatch(MEMORY, text, re.IGNORECASE | re.ASCII):
-            raise ValueError('an amount of memory such as "180G"')
-        return text
-
-    @field_validator("network_bandwidth", "node_bandwidth")
-    @classmethod
-    def _is_bandwidth(cls, text: str | None) -> str | None:
-        bandwidth_of(text or "1GB")
-        return text
-
-    @field_validator("network_latency", "node_latency")
-    @classmethod
-    def _is_latency(cls, text: str | None) -> str | None:
-        latency_of(text or "1us")
         return text
 
     @field_validator("launcher")
@@ -245,14 +238,6 @@ class Site(StrictModel):
             raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
         return directives
 
-    @field_validator("directives", "modules", "partition", "account", "qos", "constraint")
-    @classmethod
-    def _is_one_line(cls, value: Any) -> Any:
-        for text in value if isinstance(value, tuple) else (value,):
-            if text is not None and not (text.isprintable() and text.strip()):
-                raise ValueError("a text on one line")
-        return value
-
     @model_validator(mode="after")
     def _is_possible(self) -> "Site":
         if self.container is not None and self.environment is not None:
@@ -268,22 +253,6 @@ class Site(StrictModel):
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 raise ValueError(f"names of variables, not {name!r}")
         return table
-
-    def with_container(self, image: str) -> "Site":
-        """This site with another image, run as its container is; by Apptainer when it has none.
-
-        Args:
-            image: Its path, seen from the working folder.
-
-        Raises:
-            UserError: If it is not there.
-        """
-        path = Path(image).expanduser().absolute()
-        if not path.exists():
-            raise UserError("a container image", f"{path}, which does not exist", "Correct --container.")
-        container = self.container or Container(image=image)
-        changed = container.model_copy(update={"image": str(path).replace("$", "$$")})
-        return self.model_copy(update={"container": changed, "environment": None})
 
     def warning(self, limit: int) -> int:
         """Seconds before a time limit of that many seconds at which a job is asked to stop."""

@@ -83,7 +83,7 @@ class Wrapper:
     def _claim(self) -> bool:
         """Whether the run is this job's: of its submission (job.json), the job that began first there.
 
-        Once that one has ended (exit), whoever takes its exit code away goes on.
+        Once that one has ended (exit), another one goes on.
         """
         with contextlib.suppress(RunError):
             self._run.refuse_other_job()
@@ -92,10 +92,8 @@ class Wrapper:
                 with open(began, "x") as file:
                     file.write(self._own)
             except FileExistsError:
-                if not self._is_ours():
-                    with contextlib.suppress(FileNotFoundError):
-                        (self._folder / "exit").rename(self._folder / ".exit")
-                        began.write_text(self._own)
+                if not self._is_ours() and (self._folder / "exit").exists():
+                    began.write_text(self._own)
         return self._is_ours()
 
     def _is_ours(self) -> bool:
