@@ -79,18 +79,3 @@ def test_list_shows_each_profile_also_one_that_is_not_right(call, sites):
     text = call("site", "list")[1]
     assert "good  gpu, 2 GPUs, 7 cores a node" in text
     assert "bad  not right: `cpus` (bad.toml, line 1)" in text
-
-
-def test_show_prints_every_key_as_it_is_understood(call, sites, monkeypatch):
-    monkeypatch.setenv("HOME", "/people/me")
-    sites.mkdir(parents=True)
-    (sites / "mine.toml").write_text('cpus_per_node = 7\ncontainer = "~/a.sif"')
-    text = call("site", "show", "mine")[1]
-    assert f"# {sites / 'mine.toml'}" in text
-    assert 'launcher = "srun"' in text
-    assert "# partition: not set" in text
-    assert 'image = "/people/me/a.sif"' in text
-
-
-def test_show_refuses_an_unknown_profile(call):
-    assert call("site", "show", "nowhere")[0] == 2

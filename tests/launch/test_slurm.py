@@ -33,7 +33,6 @@ from scalestudy.launch.queue.site import Container
 from scalestudy.launch.slurm import (
     SLURM,
     parse_sacct,
-    parse_scontrol,
     parse_squeue,
 )
 from scalestudy.util.errors import UserError
@@ -165,11 +164,6 @@ SACCT = """\
 3|CANCELLED by 0|0:15|node1|2026-11-21T13:46:27
 7|OUT_OF_ME+|0:125|node2|2026-11-21T13:46:27
 """
-SCONTROL = (
-    "JobId=9 JobName=a b=c JobState=CANCELLED Reason=None ExitCode=0:15 "
-    "StartTime=2026-11-21T13:46:27 ReqNodeList=(null) NodeList=node1 BatchHost=node1 Command=/a b/s.sh\n"
-    "JobId=11 JobName=x JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0 NodeList=node[1-2] Power= \n"
-)
 
 
 def test_squeue_tells_waiting_running_and_ended_jobs_apart() -> None:
@@ -193,13 +187,6 @@ def test_of_a_job_that_accounting_names_twice_the_last_counts() -> None:
     assert parse_sacct("1|NODE_FAIL|0:0|a|x\n1|COMPLETED|0:0|b|y")["1"].nodes == "b"
 
 
-def test_scontrol_tells_how_jobs_ended() -> None:
-    views = parse_scontrol(SCONTROL)
-    assert set(views) == {"9", "11"}
-    assert views["9"].nodes == "node1" and views["9"].signal == 15
-    assert views["11"].exit_code == 3 and views["11"].nodes == "node[1-2]"
-
-
 def test_a_job_that_squeue_hides_and_accounting_shows_alive_is_alive(programs) -> None:
     programs(squeue="", sacct='echo "7|PENDING|0:0|None assigned|Unknown"; echo "8|RUNNING|0:0|n1|x"')
     views = SLURM.queue.ask(["7", "8", "9"])
@@ -209,10 +196,9 @@ def test_a_job_that_squeue_hides_and_accounting_shows_alive_is_alive(programs) -
 def test_accounting_that_lags_behind_the_controller_does_not_bring_a_job_back(programs) -> None:
     programs(
         squeue='echo "7|FAILED|n1|x|NonZeroExitCode"', sacct='echo "7|RUNNING|0:0|n1|x"',
-        scontrol='echo "JobId=7 JobState=FAILED ExitCode=3:0 NodeList=n1"',
     )  # fmt: skip
     view = SLURM.queue.ask(["7"])["7"]
-    assert (view.state, view.exit_code) == ("FAILED", 3)
+    assert (view.state, view.reason) == ("FAILED", "NonZeroExitCode")
 
 
 def test_jobs_of_another_cluster_are_not_taken_for_forgotten(programs) -> None:
@@ -264,7 +250,7 @@ def test_a_refusal_says_what_to_correct_and_where_to_look(programs, tmp_path, wo
 
 def test_what_is_no_job_is_passed_over() -> None:
     noise = "squeue: warning\n\n|||\nslurm|x|y|z|w\n12\n"
-    assert parse_squeue(noise) == parse_sacct(noise) == parse_scontrol(noise) == {}
+    assert parse_squeue(noise) == parse_sacct(noise) == {}
 
 
 @pytest.mark.parametrize("printed", ["123", "Welcome!\n123;cluster", "123\n\nBye."])
@@ -285,7 +271,7 @@ WORD = st.text(string.ascii_letters + string.digits + "[],-_() :", max_size=20)
 
 @given(st.text())
 def test_any_text_is_parsed_without_an_error(text: str) -> None:
-    for parse in (parse_squeue, parse_sacct, parse_scontrol):
+    for parse in (parse_squeue, parse_sacct):
         assert all(job == view.job for job, view in parse(text).items())
 
 

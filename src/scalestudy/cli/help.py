@@ -55,7 +55,6 @@ EXAMPLES = {
     "data prepare": ("scalestudy data prepare study.toml          # before jobs without a network",),
     "site init": ("scalestudy site init --out my-site.toml",),
     "site list": ("scalestudy site list",),
-    "site show": ("scalestudy site show my-site",),
 }
 """Command lines by command; those of commands with more to say stand with the command, as its EPILOG."""
 

@@ -72,19 +72,3 @@ def show_all() -> None:
             gpus = f"{site.gpus_per_node} GPUs, " if site.gpus_per_node else ""
             text = f"{site.partition or 'default partition'}, {gpus}{site.cpus_per_node} cores a node"
         out().print(f"{name}  {text}", markup=False)
-
-
-@app.command("show")
-def show(name: Annotated[str, typer.Argument(help="Name or path of a site profile.")]) -> None:
-    """Print a site profile as it is understood, every key with its value."""
-    from scalestudy.launch.queue.site import find_site, site_path
-    from scalestudy.study.template import toml_line
-
-    print(f"# {site_path(name, Path.cwd())}")
-    site = find_site(name, Path.cwd())
-    for key, value in site.model_dump(mode="json", exclude={"container"}).items():
-        print(f"# {key}: not set" if value is None else toml_line(key, value))
-    if site.container is not None:
-        print("\n[container]")
-        for key, value in site.container.model_dump(mode="json").items():
-            print(f"# {key}: not set" if value is None else toml_line(key, value))

@@ -114,8 +114,7 @@ class Slurm(Queue):
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> dict[str, JobView]:
         """What Slurm says of these jobs.
 
-        One squeue for a hundred jobs; how ended ones ended is asked of sacct in the same way, or, where there
-        is no accounting, of `scontrol show job` as long as Slurm remembers (MinJobAge).
+        One squeue for a hundred jobs, and one sacct for those that are over or that squeue does not show.
 
         Raises:
             QueueUnreachable: If Slurm does not answer, or if this machine talks to another cluster.
@@ -126,13 +125,11 @@ class Slurm(Queue):
         over = [job for job in jobs if job not in views or views[job].ended]
         if not over:
             return views
-        records = self._accounted(over, [job for job in over if job in views])
-        for job in over:
-            record = records.get(job)
-            if record is not None and job not in views:
+        for job, record in self._accounted(over).items():
+            if job not in views:
                 # Of another user's job squeue may be silent (PrivateData) where accounting is not.
                 views[job] = record
-            elif record is not None and record.ended:  # accounting lags behind the controller
+            elif record.ended:  # accounting lags behind the controller
                 views[job] = record.model_copy(update={"reason": views[job].reason})
         lost = [job for job in jobs if job not in views]
         if lost and cluster and (here := self.cluster_name()) != cluster:
@@ -153,18 +150,13 @@ class Slurm(Queue):
                 views |= parse_squeue(text)
         return {job: views[job] for job in jobs if job in views}
 
-    def _accounted(self, jobs: Sequence[str], remembered: Sequence[str]) -> dict[str, JobView]:
-        """What sacct says of these jobs; of those whose end it has not, what the controller remembers."""
+    def _accounted(self, jobs: Sequence[str]) -> dict[str, JobView]:
         views: dict[str, JobView] = {}
         with contextlib.suppress(QueueRefused, QueueUnreachable):  # no accounting here, or it is down
             for ids in chunks(jobs):
                 views |= parse_sacct(
                     self.call("sacct", "-P", "-n", "-X", "-o", SACCT_FORMAT, "-j", ",".join(ids))
                 )
-        for job in remembered:
-            if job not in views or not views[job].ended:
-                with contextlib.suppress(QueueRefused):
-                    views |= parse_scontrol(self.call("scontrol", "show", "job", "-o", job))
         return views
 
     def marked(self) -> list[MarkedJob]:
@@ -309,22 +301,6 @@ def parse_sacct(text: str) -> dict[str, JobView]:
             views[job] = JobView(
                 job=job, state=word.rstrip("+"), nodes=_value(nodes), start=_value(start),
                 exit_code=exit_code, signal=signal, by=by,
-            )  # fmt: skip
-    return views
-
-
-def parse_scontrol(text: str) -> dict[str, JobView]:
-    """Jobs by id from `scontrol show job -o ID`."""
-    views = {}
-    for line in text.splitlines():
-        fields = dict(re.findall(r"(\S+?)=(.*?)(?= \S+?=|$)", line.strip()))
-        job = fields.get("JobId", "")
-        if "JobState" in fields and job.isdecimal():
-            exit_code, signal = _codes(fields.get("ExitCode", ""))
-            views[job] = JobView(
-                job=job, state=fields["JobState"], reason=_value(fields.get("Reason", "")),
-                nodes=_value(fields.get("NodeList", "")), start=_value(fields.get("StartTime", "")),
-                exit_code=exit_code, signal=signal,
             )  # fmt: skip
     return views
 
