@@ -126,13 +126,6 @@ def study_status(
     return replace(overview, points=[statuses[point.name] for point in points])
 
 
-def in_queue(folder: StudyFolder) -> bool:
-    """Whether any point of a study has been given to a queue."""
-    return any(
-        (run := deciding_run(folder.runs(point.name))) is not None and run.job() for point in folder.points()
-    )
-
-
 def queue_of(name: str) -> Queue | None:
     """The queue of a launcher; None for one that is none, or that is not installed here."""
     return getattr(LAUNCHERS.get(name), "queue", None) if name in LAUNCHERS else None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import MarkedJob, Queue, study_digest
 from scalestudy.launch.queue.polling import forget
-from scalestudy.launch.status import in_queue, queue_of, study_status
+from scalestudy.launch.status import queue_of, study_status
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import ScalestudyError, UserError
 
@@ -33,12 +33,6 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
         UserError: If the study is this machine's: what runs here ends with its own process.
         QueueUnreachable, QueueRefused, QueueAbsent: If a queue does not answer, refuses, or is not there.
     """
-    if queue_of(folder.study.launch.on) is None and not in_queue(folder):
-        raise UserError(
-            "a study that was submitted to a queue",
-            f"{folder.path}, which runs on its own machine",
-            "Press Ctrl-C where it runs.",
-        )
     overview = study_status(folder, must=True)
     chosen = [
         status
@@ -48,6 +42,12 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
     orphans = [] if names else find_orphans(folder, overview, must=True)
     jobs = [(status.job.queue, status.job.job) for status in chosen if status.job]
     jobs += [(orphan.queue.name, orphan.job.job) for orphan in orphans]
+    if queue_of(folder.study.launch.on) is None and not jobs:
+        raise UserError(
+            "a study that was submitted to a queue",
+            f"{folder.path}, which runs on its own machine",
+            "Press Ctrl-C where it runs.",
+        )
     for name in dict.fromkeys(name for name, _ in jobs):
         queue = queue_of(name)
         if queue is None:

@@ -94,7 +94,8 @@ def _readable(parse: Callable[[str], object]) -> AfterValidator:
 Bill = Literal["worker", "gpu", "core", "node"]
 Count = Annotated[int, Field(gt=0, le=10_000)]
 Line = Annotated[str, _readable(_line)]
-Bandwidth, Latency = Annotated[str, _readable(bandwidth_of)], Annotated[str, _readable(latency_of)]
+Bandwidth = Annotated[str, _readable(bandwidth_of)]
+Latency = Annotated[str, _readable(latency_of)]
 
 
 def _texts(value: Any) -> Any:
