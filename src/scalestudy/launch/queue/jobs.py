@@ -42,7 +42,7 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
     orphans = [] if names else find_orphans(folder, overview, must=True)
     jobs = [(status.job.queue, status.job.job) for status in chosen if status.job]
     jobs += [(orphan.queue.name, orphan.job.job) for orphan in orphans]
-    if queue_of(folder.study.launch.on) is None and not jobs:
+    if queue_of(folder.study.launch.on) is None and not any(status.job for status in overview.points):
         raise UserError(
             "a study that was submitted to a queue",
             f"{folder.path}, which runs on its own machine",
