@@ -60,13 +60,19 @@ install() { # wheel
   "$python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --force-reinstall "${place[@]}" "$1"
 }
 check() { # lacks no symbol, loads, and has what was asked for; says what is wrong
-  local wanted=(gloo) said library
+  local wanted=(gloo) said library tensorflow
   [ "${MPI:-0}" = 0 ] || wanted=(mpi)
   [ "${with%%[0-9]*}" != nccl ] || wanted+=(nccl)
   export PYTHONPATH=$TARGET${PYTHONPATH:+:$PYTHONPATH}
   library=$(find "${TARGET:-"$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"}/horovod" -name 'mpi_lib*.so')
-  said=$("$python" -P "$here/../src/scalestudy/hardware/symbols.py" "$library" 2>&1 &&
-    "$python" "$here/horovod/loads.py" "${wanted[@]}" 2>&1) || {
+  tensorflow=$("$python" -c 'import importlib.util as i; print(i.find_spec("tensorflow").submodule_search_locations[0])')
+  # ldd resolves all symbols without running anything, so that a build for GPUs is checked without one, too.
+  said=$(LD_LIBRARY_PATH=$tensorflow${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ldd -r "$library" 2>&1 |
+    grep -E 'not found|undefined symbol: .*mpi_lib') && {
+    say "$library lacks: $said"
+    return 1
+  }
+  said=$("$python" "$here/horovod/loads.py" "${wanted[@]}" 2>&1) || {
     say "$said"
     return 1
   }

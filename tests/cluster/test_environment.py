@@ -151,9 +151,3 @@ def test_a_worker_begins_anew_once_without_it(shadowed):
     )
     lines = done.stdout.splitlines()
     assert lines[0].startswith("begins") and lines[1:] == [lines[0], f"None {shadowed}"]  # in one process
-
-
-def test_a_toolkit_is_named_to_xla_only_on_gpus(monkeypatch):
-    monkeypatch.setattr(shadowing, "xla_flags", lambda variables: "--xla_gpu_cuda_data_dir=/sw/cuda")
-    assert changes(gpus=["GPU-a"]).values["XLA_FLAGS"] == "--xla_gpu_cuda_data_dir=/sw/cuda"
-    assert "XLA_FLAGS" not in changes().values

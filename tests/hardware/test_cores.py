@@ -53,7 +53,7 @@ def test_a_core_that_is_not_there_is_refused():
 def test_each_gpu_of_a_node_has_whole_cores_of_its_own_numa_node(tmp_path):
     """Eight GPUs, the first four near node 1, on two packages of 32 cores with two threads."""
     for cpu in range(128):
-        siblings = tmp_path / "cpu" / f"cpu{cpu}" / "topology" / "core_cpus_list"
+        siblings = tmp_path / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list"
         write(siblings, f"{cpu % 64},{cpu % 64 + 64}")
     one, other = (*range(32), *range(64, 96)), (*range(32, 64), *range(96, 128))
     found = shares(core_by_core(range(128), tmp_path), [other] * 4 + [one] * 4, 16)

@@ -1,11 +1,7 @@
 """The short name of an environment follows from what is in it; CUDA and MPI are found beside it."""
 
-import stat
 import sys
 
-import pytest
-
-from scalestudy.hardware import installed
 from scalestudy.hardware.installed import (
     container_image,
     environment_id,
@@ -53,33 +49,3 @@ def test_inside_a_container_the_image_names_it():
     assert container_image({"CH_RUNNING": "Weird Al Yankovic"}) == "a Charliecloud image"
     assert container_image({"PATH": "/bin"}) is None
     assert environment_name({"SINGULARITY_CONTAINER": "/i.sif"}) == "/i.sif"
-
-
-def test_cuda_is_the_variables_folder_or_nvccs(tmp_path):
-    nvcc = tmp_path / "cuda" / "bin" / "nvcc"
-    nvcc.parent.mkdir(parents=True)
-    nvcc.touch()
-    nvcc.chmod(nvcc.stat().st_mode | stat.S_IXUSR)
-    assert installed.cuda_home({"EBROOTCUDA": "/sw/cuda", "PATH": str(nvcc.parent)}) == "/sw/cuda"
-    assert installed.cuda_home({"PATH": str(nvcc.parent)}) == str(tmp_path / "cuda")
-    assert installed.cuda_home({"PATH": str(tmp_path)}) is None
-
-
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        ("echo 'mpirun (Open MPI) 4.1.4'; echo more", "mpirun (Open MPI) 4.1.4 ({place})"),
-        ("exit 3", "{place}"),
-    ],
-)
-def test_mpi_tells_its_first_line_or_only_its_place(tmp_path, monkeypatch, script, expected):
-    place = tmp_path / "mpirun"
-    place.write_text(f"#!/bin/sh\n{script}\n")
-    place.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert installed.mpi_version() == expected.format(place=place)
-
-
-def test_without_mpi_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert installed.mpi_version() is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.hardware.shadowing import library_path, package_libraries, xla_flags
+from scalestudy.hardware.shadowing import library_path, package_libraries
 
 
 @pytest.fixture
@@ -65,15 +65,3 @@ def test_the_libraries_of_the_packages_are_those_of_this_python(tmp_path, monkey
         assert package_libraries()["libcublas.so.12"] == str(folder)
     finally:
         package_libraries.cache_clear()
-
-
-def test_xla_is_told_of_a_toolkit_only_where_the_packages_bring_no_compiler(tmp_path):
-    toolkit, packages = tmp_path / "cuda", tmp_path / "nvidia"
-    variables = {"CUDA_HOME": str(toolkit), "PATH": "", "XLA_FLAGS": "--mine"}
-    assert xla_flags(variables, [packages]) is None  # a toolkit without libdevice is of no use
-    (toolkit / "nvvm" / "libdevice").mkdir(parents=True)
-    assert xla_flags(variables, [packages]) == f"--xla_gpu_cuda_data_dir={toolkit} --mine"
-    assert xla_flags({"PATH": ""}, [packages]) is None
-    assert xla_flags(variables | {"XLA_FLAGS": "--xla_gpu_cuda_data_dir=/mine"}, [packages]) is None
-    (packages / "cuda_nvcc" / "nvvm" / "libdevice").mkdir(parents=True)
-    assert xla_flags(variables, [packages]) is None

@@ -1,5 +1,3 @@
-import getpass
-import os
 from pathlib import Path
 
 import pytest
@@ -114,9 +112,7 @@ def test_the_time_limit_says_how_far_it_was(run) -> None:
 
 
 def test_who_cancelled_it_is_named(run) -> None:
-    failure = cause_of(run(), view("CANCELLED", by=str(os.getuid())))
-    assert failure.reason == f"cancelled by {getpass.getuser()}"
-    assert cause_of(run(), view("CANCELLED", by="987654321")).reason == "cancelled by user 987654321"
+    assert cause_of(run(), view("CANCELLED", by="1000")).reason == "cancelled by user 1000"
     assert cause_of(run(), view("CANCELLED")).reason == "cancelled"
 
 
@@ -171,7 +167,3 @@ def test_what_a_job_said_before_it_had_a_log_is_its_reason(tmp_path, name) -> No
 def test_lines_that_mpirun_draws_are_no_reason(run) -> None:
     folder = run(logs_jobDOTlog=f"mpirun noticed that a process was killed\n{'-' * 74}\n")
     assert cause_of(folder, view("FAILED", exit_code=1)).tail == ["mpirun noticed that a process was killed"]
-
-
-def test_a_node_that_does_not_see_the_folder_is_named(run) -> None:
-    assert "n1" in cause_of(run(), view("FAILED", nodes="n1", exit_code=0, signal=53)).reason

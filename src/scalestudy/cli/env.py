@@ -85,8 +85,6 @@ def _facts(built: "Built") -> list[tuple[str, str]]:
         ("All packages", str(len(built.packages))),
         *builds,
         *((f"Build: {name} id", value) for name, value in built.build_ids.items()),
-        ("CUDA", built.cuda or ""),
-        ("MPI", built.mpi or ""),
         ("Modules", ", ".join(built.modules)),
         ("Host", built.host),
         ("System", built.system),

@@ -21,10 +21,8 @@ from scalestudy.hardware.cores import cpu_model
 from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.installed import (
     container_image,
-    cuda_home,
     environment_id,
     environment_name,
-    mpi_version,
     packages,
 )
 from scalestudy.hardware.nvml import driver_version
@@ -57,8 +55,6 @@ class Built(BaseModel):
     """How the framework (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if nobody asked."""
     build_ids: dict[str, str] = {}
     """Of each engine what tells builds of one version apart: the key of the wheel that Horovod came from."""
-    cuda: str | None = None
-    mpi: str | None = None
     modules: tuple[str, ...] = ()
     """Environment modules that are loaded."""
     host: str
@@ -84,8 +80,6 @@ def describe(*, builds: bool) -> Built:
         packages=packages(),
         builds=_builds() if builds else {},
         build_ids={each: engine_traits(each).build_id() for each in engine_names()},
-        cuda=cuda_home(os.environ),
-        mpi=mpi_version(),
         modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
         host=socket.gethostname(),
         system=platform.platform(),

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 SYSTEM = Path("/sys/devices/system")
-SIBLINGS = ("core_cpus_list", "thread_siblings_list")
-"""Files of the kernel that list the threads of a CPU's core, by its age."""
 
 
 def granted() -> list[int]:
@@ -90,8 +88,7 @@ def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:
 
 
 def _first_of_core(cpu: int, system: Path) -> int:
-    for name in SIBLINGS:
-        with contextlib.suppress(OSError, ValueError):
-            # "3,67" or "6-7"
-            return int(re.split("[,-]", (system / "cpu" / f"cpu{cpu}" / "topology" / name).read_text())[0])
+    with contextlib.suppress(OSError, ValueError):
+        text = (system / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list").read_text()
+        return int(re.split("[,-]", text)[0])  # "3,67" or "6-7"
     return cpu

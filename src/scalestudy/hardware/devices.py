@@ -9,12 +9,10 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from scalestudy.hardware.nvml import Handle, Library, ask, library, text
 
-PCI_DEVICES = Path("/sys/bus/pci/devices")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 NO_DEVICE = "-1"
 """A name that CUDA finds no device by."""
@@ -141,18 +139,16 @@ def _uuid(nvml: Library, handle: Handle) -> str:
 
 def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
     pci = ask(nvml, "nvmlDeviceGetPciInfo", handle)
-    bus = "" if pci is None else text(pci.busId).upper()
     capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
     whole = Gpu(
         index=index,
         uuid=uuid,
         name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
-        bus=bus,
+        bus="" if pci is None else text(pci.busId).upper(),
         memory=_memory(nvml, handle),
         capability=None if capability is None else (int(capability[0]), int(capability[1])),
         cpus=set_bits(ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())),
-        numa=set_bits(ask(nvml, "nvmlDeviceGetMemoryAffinity", handle, 64, 0, otherwise=()))
-        or numa_of_pci_device(bus),
+        numa=set_bits(ask(nvml, "nvmlDeviceGetMemoryAffinity", handle, 64, 0, otherwise=())),
     )
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
     if mode[0] != getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1):
@@ -191,16 +187,6 @@ def set_bits(words: Any, width: int = 64) -> tuple[int, ...]:
         for bit in range(width)
         if int(word) >> bit & 1
     )
-
-
-def numa_of_pci_device(bus: str, devices: Path = PCI_DEVICES) -> tuple[int, ...]:
-    """The NUMA node that the kernel gives to a PCI device ("00000000:07:00.0" is its "0000:07:00.0")."""
-    domain, _, rest = bus.lower().partition(":")
-    try:
-        node = int((devices / f"{domain[-4:]}:{rest}" / "numa_node").read_text())
-    except (OSError, ValueError):
-        return ()
-    return (node,) if node >= 0 else ()
 
 
 def named(environment: Mapping[str, str]) -> list[str] | None:

@@ -4,20 +4,15 @@ import hashlib
 import os
 import platform
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import metadata
-from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from scalestudy.study.engines import engine_names, engine_traits
 
 ID_DIGITS = 10
-CUDA_HOMES = ("CUDA_HOME", "CUDA_ROOT", "CUDA_PATH", "EBROOTCUDA")
-"""Variables that modules name the folder of CUDA with (the last is EasyBuild's)."""
 IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NAME", "SINGULARITY_NAME")
 
 
@@ -74,28 +69,3 @@ def container_image(variables: Mapping[str, str]) -> str | None:
         if variables.get(name):
             return variables[name]
     return "a Charliecloud image" if variables.get("CH_RUNNING") else None
-
-
-def cuda_home(variables: Mapping[str, str]) -> str | None:
-    """Folder of the CUDA toolkit, by its variables or by nvcc's place."""
-    for name in CUDA_HOMES:
-        if variables.get(name):
-            return variables[name]
-    nvcc = shutil.which("nvcc", path=variables.get("PATH"))
-    return str(Path(nvcc).resolve().parents[1]) if nvcc else None
-
-
-def mpi_version() -> str | None:
-    """Version and place of mpirun; None without one."""
-    place = shutil.which("mpirun")
-    if place is None:
-        return None
-    try:
-        done = subprocess.run(
-            [place, "--version"], capture_output=True, text=True, timeout=20, check=False,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return place
-    first = (done.stdout.strip().splitlines() or [""])[0]
-    return f"{first} ({place})" if re.search(r"\d", first) else place

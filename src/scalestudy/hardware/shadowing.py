@@ -5,16 +5,13 @@ The wheels find theirs by a run path (DT_RUNPATH), and the loader looks into LD_
 """
 
 import functools
+import importlib.util
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.hardware.installed import cuda_home
-from scalestudy.hardware.symbols import package_folders
-
 VARIABLE = "LD_LIBRARY_PATH"
-DATA_DIR = "--xla_gpu_cuda_data_dir="
 
 
 class LibraryPath(NamedTuple):
@@ -37,8 +34,10 @@ class LibraryPath(NamedTuple):
 @functools.cache
 def package_libraries() -> dict[str, str]:
     """Folders of the libraries that NVIDIA's packages in this Python bring, by the library's file name."""
-    places = (file for folder in package_folders("nvidia") for file in sorted(folder.glob("*/lib/*.so*")))
-    return {file.name: str(file.parent) for file in places}
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations or () if spec else ()
+    files = (file for folder in folders for file in sorted(Path(folder).glob("*/lib/*.so*")))
+    return {file.name: str(file.parent) for file in files}
 
 
 def library_path(
@@ -84,25 +83,3 @@ def _in_use() -> set[str]:
     except OSError:
         return set()
     return {os.path.dirname(os.path.realpath(line[line.index("/") :])) for line in lines if "/" in line}
-
-
-def xla_flags(variables: Mapping[str, str], packages: Sequence[Path] | None = None) -> str | None:
-    """XLA_FLAGS with the folder of a CUDA toolkit, if the packages bring no libdevice and there is one.
-
-    The packages' own is found without, and fits the framework; a module's may be of another CUDA.
-
-    Args:
-        variables: As they are.
-        packages: Folders of NVIDIA's packages; as they are installed by default.
-
-    Returns:
-        None if nothing needs to be set.
-    """
-    flags = variables.get("XLA_FLAGS", "")
-    packages = package_folders("nvidia") if packages is None else packages
-    if DATA_DIR in flags or any((each / "cuda_nvcc" / "nvvm" / "libdevice").is_dir() for each in packages):
-        return None
-    home = cuda_home(variables)
-    if home is None or not Path(home, "nvvm", "libdevice").is_dir():
-        return None
-    return f"{DATA_DIR}{home} {flags}".rstrip()

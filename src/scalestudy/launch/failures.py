@@ -1,7 +1,6 @@
 """Why a run failed: which rank was the first, or how its job ended, in one sentence."""
 
 import contextlib
-import pwd
 import re
 import signal
 from collections.abc import Iterable
@@ -19,12 +18,7 @@ TAIL_LINES = 15
 def log_files(run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
     """The run's logs with what stands before their lines: "[0] ", or "[job] ".
 
-    As long as no rank has said anything, all there is to see is in the job's: why they could not be started.
-
-    Args:
-        run: The run.
-        rank: One rank; all when None.
-        job: The job's own log instead; nothing stands before its lines then.
+    Of all ranks, or of one; with `job` the job's own, which also stands for ranks that have said nothing.
     """
     folder = run.path / "logs"
     jobs = [file for file in (folder / "job.log",) if file.exists()]
@@ -80,15 +74,7 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
 def failure_of(
     run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None, last: str = ""
 ) -> Failure:
-    """The failure to write down for a run that ended by this.
-
-    Args:
-        run: The run, for the log of the rank.
-        cause: How its first rank ended.
-        hosts: Whether to name the rank's host.
-        job_state: The queue's last word, where there is a queue.
-        last: What to quote of the rank's log where nothing else is known; "" for nothing.
-    """
+    """The failure to write down for a run that ended by this; for the other arguments see `sentence`."""
     return Failure(
         rank=cause.rank,
         exit_code=cause.exit_code,
@@ -100,7 +86,10 @@ def failure_of(
 
 
 def sentence(cause: Cause, *, hosts: bool = False, last: str = "") -> str:
-    """One sentence on how a rank ended, without a full stop; for the arguments see `failure_of`."""
+    """One sentence on how a rank ended, without a full stop.
+
+    With `hosts` it names the rank's host; `last` is quoted of its log where nothing else is known.
+    """
     who, on = f"rank {cause.rank}", f" on {cause.host}" if hosts and cause.host else ""
     at = f" ({cause.frame})" if cause.frame else ""
     if cause.kind == "stopped":
@@ -146,11 +135,7 @@ HANG_GRACE = 15.0
 class HangDetector:
     """Detects from outside that no process of a run is alive: if all are stopped, none can end the run.
 
-    Args:
-        run: The run, whose heartbeats are those of its present processes only.
-        size: Number of its processes.
-        progress_timeout: Seconds without a heartbeat before a process has given one.
-        every: Seconds between two looks.
+    `silent_after` are the seconds to wait for a first heartbeat, `every` those between two looks.
     """
 
     def __init__(
@@ -184,8 +169,6 @@ INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "D
 """Ends of jobs that are no fault of the run's own: it can go on from its checkpoint."""
 ABLE_TO_GO_ON = 75
 """Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""
-NO_OUTPUT_FILE = 53
-"""The "signal" by which Slurm says that a node could not open the job's output file."""
 _START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
 _NO_CAUSE = re.compile(
     r"[-=]{5,}\s*$|\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |"
@@ -198,20 +181,14 @@ _ENDS = {
     "NODE_FAIL": "a node failed",
     "OUT_OF_MEMORY": "out of memory",
     "PREEMPTED": "preempted by a job of higher priority",
-    "BOOT_FAIL": "its nodes could not be started",
-    "DEADLINE": "its deadline passed",
 }
 
 
 def failure_of_job(run: RunFolder, view: JobView) -> Failure:
-    """The failure to write down for a run whose job is over.
+    """The failure to write down for a run whose job is over, by the queue's last word.
 
     What its ranks have written of their ends counts where the queue knows no better, then the exit code of
     the job's script.
-
-    Args:
-        run: The run, for its logs, its exit code and how far it was.
-        view: The queue's last word on the job.
     """
     hang = run.hang()
     if hang is not None and view.state != "CANCELLED":
@@ -238,25 +215,15 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
 
 
 def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:
-    """One sentence on how a job ended.
-
-    Args:
-        view: The queue's last word.
-        state: Its state, or "STOPPED" for a run that was asked to stop and could not be put back.
-        code: Exit code of the job script, where there is one.
-        rank: Rank to blame, where it is known.
-        last: The last line of that rank's log.
-    """
+    """One sentence on how a job ended: by the queue, else by its exit code and the last line of a log."""
     where = f" on {view.nodes}" if view.nodes else ""
     if state == "CANCELLED":
-        by = f" by {_user(view.by)}" if view.by else ""
+        by = f" by user {view.by}" if view.by else ""
         never = view.reason.startswith("Dependency")
         return f"cancelled{', since what it waited for has failed' if never else by}"
-    if view.signal == NO_OUTPUT_FILE and state == "FAILED":
-        return f"the job could not write into the study's folder{where}: does that node see it?"
     if state in _ENDS:
         named = f" ({view.nodes})" if view.nodes and state == "NODE_FAIL" else where
-        return _ENDS[state] + (named if state in ("NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL") else "")
+        return _ENDS[state] + (named if state in ("NODE_FAIL", "OUT_OF_MEMORY") else "")
     quoted = f": {last}" if last else ""
     if code:
         who = "the job" if rank is None else f"rank {rank}"
@@ -266,8 +233,8 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
         name = _signal_name(view.signal) or f"signal {view.signal}"
         memory = " (often: out of memory)" if name == "SIGKILL" else ""
         return f"the job was ended by {name}{memory}{where}{quoted}"
-    forgotten = ", and the queue has forgotten it" if view.state == UNKNOWN else ""
-    return f"the job ended without a result{forgotten}{quoted}"
+    known = "the queue has forgotten it" if view.state == UNKNOWN else f"the queue says {view.state}"
+    return f"the job ended without a result, and {known}{quoted}"
 
 
 def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
@@ -305,10 +272,3 @@ def _signal_name(number: int) -> str | None:
         return signal.Signals(number).name
     except ValueError:
         return None
-
-
-def _user(name: str) -> str:
-    try:
-        return pwd.getpwuid(int(name)).pw_name
-    except (KeyError, ValueError):
-        return name if not name.isdigit() else f"user {name}"

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from one_run import run_point
 from paths import SUPPORT
 from scalestudy.launch import failures
-from scalestudy.launch.local.run import run_point
 from scalestudy.study.expand import expand
 from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.parse import parse_study

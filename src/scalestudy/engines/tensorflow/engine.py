@@ -61,7 +61,7 @@ class TensorFlow:
         """By how TensorFlow was built, by the driver, or in its own words."""
         info = tf.sysconfig.get_build_info()
         cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
-        build = Build(f"TensorFlow {tf.__version__}", cuda, bool(info.get("is_rocm_build")))
+        build = Build(f"TensorFlow {tf.__version__}", cuda)
         return why_not_listed(build, explained(gpu_log()) if cuda else None)
 
     def build_record(self) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from scalestudy.cluster.variables import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
-from scalestudy.hardware import shadowing
 from scalestudy.study.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
 from scalestudy.study.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
@@ -161,8 +160,6 @@ class TensorFlowTraits(EngineTraits):
         }
         if gpus:
             changes |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
-            flags = shadowing.xla_flags(variables)
-            changes |= {} if flags is None else {"XLA_FLAGS": flags}
         if rendezvous == BY_TF_CONFIG and process is not None:
             changes |= dict.fromkeys(PROXIES)  # gRPC would send the workers' traffic there
             changes[TF_CONFIG] = tf_config(process)

@@ -155,7 +155,7 @@ class _Rank:
         if build and self._device == "gpu" and build["gpus"] < wanted:
             words = engine.why_no_gpus(variables) if build["cuda"] else None
             name = f"{engine.label} {build[engine.name]}"
-            build |= {"no_gpus": why_not_listed(Build(name, build["cuda"], build["rocm"]), words)}
+            build |= {"no_gpus": why_not_listed(Build(name, build["cuda"]), words)}
         return RankAnswer(rank=rank, build=build, outcome=outcome)
 
     def _reach(self, group: tuple[int, ...]) -> RankAnswer:

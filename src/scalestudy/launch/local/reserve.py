@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from scalestudy.cluster.gpu_assignment import ASSIGNED, assignment
 from scalestudy.cluster.secret import SECRET, new_secret
@@ -25,7 +24,6 @@ from scalestudy.launch.base import Note
 from scalestudy.study.point import Point
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError
-from scalestudy.util.files import write_atomically
 from scalestudy.util.locks import Timeout, take
 from scalestudy.util.private_dir import private_folder
 
@@ -42,24 +40,16 @@ def ports(count: int) -> Iterator[int]:
     """
     start = PORTS.start + (os.getpid() * 64) % (len(PORTS) - count)  # spread launchers out
     order = [*range(start, PORTS.stop - count), *range(PORTS.start, start)]
-    with contextlib.ExitStack() as held:
-        position = 0
-        while position < len(order):
-            first = order[position]
-            with contextlib.ExitStack() as attempt:
-                if all(
-                    take_own(attempt, f"port-{port}") and _free(port) for port in range(first, first + count)
-                ):
-                    held.push(attempt.pop_all())
-                    break
-            position += count
-        else:
-            raise RunError(
-                f"{count} free ports between {PORTS.start} and {PORTS.stop}",
-                "none",
-                "End what listens there, or wait for other studies to finish.",
-            )
-        yield first
+    for first in order[::count]:
+        with contextlib.ExitStack() as held:
+            if all(take_own(held, f"port-{port}") and _free(port) for port in range(first, first + count)):
+                yield first
+                return
+    raise RunError(
+        f"{count} free ports between {PORTS.start} and {PORTS.stop}",
+        "none",
+        "End what listens there, or wait for other studies to finish.",
+    )
 
 
 @contextlib.contextmanager
@@ -143,7 +133,7 @@ def reserved_gpus(
 ) -> Generator[Note, None, list[str]]:
     """UUIDs of a point's own GPUs until `held` ends; none if it computes on CPUs.
 
-    While others hold too many of them it waits, and tells who they are whenever that changes. What
+    While others hold too many of them it waits, and tells which whenever that changes. What
     CUDA_VISIBLE_DEVICES of `variables` hides is not taken.
     """
     count = 1 if point.traits.one_device else point.workers
@@ -155,51 +145,29 @@ def reserved_gpus(
     available.sort(key=lambda gpu: gpu.uuid.startswith("MIG-"))
     last = ""
     while True:
-        own, others = _taken(held, available, count, point)
+        own, others = _taken(held, available, count)
         if own:
             return own
-        holders = ", ".join(f"{uuid} is held by {_who(uuid)}" for uuid in others)
         wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
-        if (text := f"{point.name} waits for {wanted}: {holders}.") != last:
+        if (text := f"{point.name} waits for {wanted}: other runs hold {', '.join(others)}.") != last:
             yield Note(text)
             last = text
         time.sleep(TRY_EVERY)
 
 
-def _taken(
-    held: contextlib.ExitStack, available: Sequence[Gpu], count: int, point: Point
-) -> tuple[list[str], list[str]]:
+def _taken(held: contextlib.ExitStack, available: Sequence[Gpu], count: int) -> tuple[list[str], list[str]]:
     """UUIDs of so many GPUs that are ours now, or none; and of those that others have."""
     own: list[str] = []
     others: list[str] = []
     with contextlib.ExitStack() as attempt:
         for gpu in available:
             if len(own) < count:
-                free = take_own(attempt, _lock_name(gpu.uuid))
+                free = take_own(attempt, f"gpu-{gpu.uuid.replace('/', '-')}")
                 (own if free else others).append(gpu.uuid)
         if len(own) < count:
             return [], others
-        for uuid in own:
-            attempt.callback(_holder(uuid).unlink, missing_ok=True)
-            who = f"{point.name} of study {point.study}, process {os.getpid()}"
-            write_atomically(_holder(uuid), who)
         held.push(attempt.pop_all())
     return own, others
-
-
-def _lock_name(uuid: str) -> str:
-    return f"gpu-{uuid.replace('/', '-')}"
-
-
-def _holder(uuid: str) -> Path:
-    return private_folder() / f"{_lock_name(uuid)}.holder"
-
-
-def _who(uuid: str) -> str:
-    try:
-        return _holder(uuid).read_text(errors="replace")
-    except OSError:  # it has only just taken it, or just let go
-        return "another run"
 
 
 NETWORK = "SCALESTUDY_NETWORK"

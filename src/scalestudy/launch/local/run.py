@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from scalestudy.hardware.memory import oom_kills
@@ -15,7 +15,7 @@ from scalestudy.launch.failures import HangDetector, failure_of, failure_of_hang
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, worker_commands
 from scalestudy.study.point import Point
-from scalestudy.study.records import Cause, Failure, Progress
+from scalestudy.study.records import Cause, Failure
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError
@@ -26,11 +26,8 @@ def failure_of_end(
 ) -> Failure | None:
     """Why a run has no result; None if it has one. All its workers have ended.
 
-    Args:
-        run: The run.
-        failed: Rank and exit code (negative: a signal) of the worker that was seen to fail first, if any.
-        when: Unix time at which that was.
-        kills: `oom_kills` before the workers were started.
+    `failed` are rank and exit code (negative: a signal) of the worker that was seen to fail first, `when` is
+    the Unix time of that; `kills` is `oom_kills` before the workers were started.
     """
     if gone(run):
         return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
@@ -102,8 +99,6 @@ TERMINATED = INTERRUPTED.model_copy(update={"reason": "stopped by SIGTERM; run i
 _terminated = threading.Event()
 """Whether it was SIGTERM that interrupts, by which machines and queues end what runs on them."""
 
-Watch = Callable[[RunFolder, Progress | None], None]
-
 
 @dataclass(frozen=True)
 class RunOutcome:
@@ -120,32 +115,6 @@ class RunOutcome:
     ok: bool
     failure: Failure | None = None
     written: bool = True
-
-
-def run_point(folder: StudyFolder, point: Point, *, watch: Watch) -> RunOutcome:
-    """Start the workers of one point, wait for them, and say how it ended.
-
-    Args:
-        folder: Where its run is kept.
-        point: What to run, with its prepared data set and split.
-        watch: Called with the run and its progress while it is alive.
-
-    Raises:
-        KeyboardInterrupt: If `watch` does, after all workers have ended.
-    """
-    steps = run_steps(folder, point)
-    while True:
-        try:
-            run = next(steps)
-        except StopIteration as end:
-            outcome: RunOutcome = end.value
-            return outcome
-        if isinstance(run, Note):
-            continue
-        try:
-            watch(run, run.progress())
-        except KeyboardInterrupt as interrupt:
-            steps.throw(interrupt)
 
 
 def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, None, RunOutcome]:

@@ -110,9 +110,7 @@ class WorkerProcesses:
     ) -> tuple[int, int] | None:
         """Stay until all workers have ended or one has failed; rank and exit code of that one.
 
-        Args:
-            poll: Seconds between two looks.
-            meanwhile: Called after each.
+        It looks every `poll` seconds, and calls `meanwhile` after each look.
         """
         while self.running() and self.first_failure() is None:
             time.sleep(poll)
@@ -177,17 +175,7 @@ def worker_commands(
 def worker_command(
     run: Path, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str], log: Path
 ) -> Command:
-    """The command of one worker: the same for every launcher, with its place in torchrun's variables.
-
-    Args:
-        run: Folder of the run, which is also the working folder.
-        rank: Rank of the process.
-        size: Processes of the run.
-        port: First port of the run.
-        cpus: Cores for this process.
-        environment: Variables to pass on.
-        log: File for its output.
-    """
+    """The command of one worker of `size`: the same for every launcher, its place in torchrun's variables."""
     values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
     values |= {
         "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
