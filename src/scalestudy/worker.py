@@ -93,8 +93,8 @@ def _work(path: Path) -> int:
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.secret import secret_set
+    from scalestudy.measure.hang_detection import Watchdog
     from scalestudy.study.run_folder import RunFolder
-    from scalestudy.training.watchdog import Watchdog
     from scalestudy.util.registry import loaded
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))

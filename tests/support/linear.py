@@ -227,7 +227,7 @@ class NoFramework(importlib.abc.MetaPathFinder):
 def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) -> None:
     """Have the training fall silent there, and a watchdog watch it."""
     from scalestudy.data.loading.loader import Loader
-    from scalestudy.training.watchdog import Watchdog
+    from scalestudy.measure.hang_detection import Watchdog
 
     if phase == "callbacks":
         LinearTrainer.epoch_end = lambda self, epoch, logs: threading.Event().wait()

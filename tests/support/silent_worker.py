@@ -15,7 +15,8 @@ import time
 import psutil
 
 from scalestudy import worker
-from scalestudy.training import run, watchdog
+from scalestudy.measure import hang_detection
+from scalestudy.training import run
 
 STEPS = 100
 
@@ -63,11 +64,11 @@ def peer_is_lost(folder) -> bool:
     signs = folder.signs()
     stopped = [psutil.Process(sign.pid).status() == psutil.STATUS_STOPPED for sign in signs]
     written = [sign.written for sign in signs]
-    return any(stopped) and max(written) - min(written) > 10 * watchdog.EVERY
+    return any(stopped) and max(written) - min(written) > 10 * hang_detection.EVERY
 
 
 if __name__ == "__main__":
-    watchdog.EVERY = 0.1
+    hang_detection.EVERY = 0.1
     run.run = work
     code = worker.main(sys.argv[1:])
     sys.stdout.flush()

@@ -17,7 +17,7 @@ from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.hang import EXIT_CODE
+from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.settings import ResolvedLaunch

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scalestudy.launch.queue.base import UNKNOWN, JobView
-from scalestudy.measure.heartbeat import ProgressTimer
-from scalestudy.study.hang import first_hung, in_words
+from scalestudy.measure.hang_detection import in_words
 from scalestudy.study.records import Cause, Failure, Hang, Progress
 from scalestudy.study.run_folder import RunFolder
 
@@ -126,43 +125,10 @@ def _echo(cause: Cause) -> int:
     return 2 if any(words in cause.words for words in OF_OTHERS) else 1
 
 
-HANG_EVERY = 1.0
-"""Seconds between two looks at the heartbeats."""
-HANG_GRACE = 15.0
-"""Seconds beyond the limit in which ranks have to end by themselves."""
-
-
-class HangDetector:
-    """Detects from outside that no process of a run is alive: if all are stopped, none can end the run.
-
-    `silent_after` are the seconds to wait for a first heartbeat, `every` those between two looks.
-    """
-
-    def __init__(
-        self, run: RunFolder, size: int, progress_timeout: float, every: float | None = None
-    ) -> None:
-        self._run, self._size, self._progress_timeout = run, size, progress_timeout
-        self._every = HANG_EVERY if every is None else every
-        self._unchanged = ProgressTimer(5 * self._every)
-        self._due = 0.0
-
-    def check(self, now: float) -> Hang | None:
-        """Which rank hangs, once no process has given a heartbeat; `now`: a clock's seconds."""
-        if now < self._due:
-            return None
-        self._due = now + self._every
-        signs = self._run.signs()
-        seconds = self._unchanged.look([sign.written for sign in signs])
-        limit = max((sign.due for sign in signs), default=self._progress_timeout) + HANG_GRACE
-        return first_hung(signs, signs, self._size, seconds) if seconds > limit else None
-
-
-def failure_of_hang(run: RunFolder, silence: Hang, job_state: str | None = None) -> Failure:
+def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) -> Failure:
     """The failure of a run that was ended since nothing moved, with the last lines of the rank's log."""
-    tail = last_lines(run, f"rank-{silence.rank or 0}")
-    return Failure(
-        rank=silence.rank, exit_code=None, reason=in_words(silence), tail=tail, job_state=job_state
-    )
+    tail = last_lines(run, f"rank-{hang.rank or 0}")
+    return Failure(rank=hang.rank, exit_code=None, reason=in_words(hang), tail=tail, job_state=job_state)
 
 
 INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED", "LOST")

@@ -10,7 +10,7 @@ from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.failures import failure_of_job
 from scalestudy.launch.queue.base import QUEUE_ERRORS, UNKNOWN, JobView, Queue
 from scalestudy.launch.queue.polling import Answers, find_jobs, is_ours, is_unanswered, poll
-from scalestudy.study.hang import stalled_for
+from scalestudy.measure.hang_detection import stalled_for
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.point import Point
 from scalestudy.study.records import JobRecord, Result

@@ -12,7 +12,7 @@ from scalestudy.data.splits.class_weights import class_counts
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.engines.group import Group
-from scalestudy.measure.heartbeat import Heartbeat
+from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.study.metrics import gain
 
 

@@ -5,7 +5,7 @@ import pytest
 from scalestudy.data.loading.slices import Slice
 from scalestudy.features.diagnose.ablation import IN_FLIGHT, calls_of_block, timed
 from scalestudy.features.diagnose.plan import FEWEST, MOST
-from scalestudy.measure.heartbeat import Heartbeat
+from scalestudy.measure.hang_detection import Heartbeat
 
 CALL = (Slice(None, None, 0, 1, 1),)
 

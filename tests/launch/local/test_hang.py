@@ -14,9 +14,9 @@ import pytest
 
 from one_run import run_point
 from paths import SUPPORT
-from scalestudy.launch import failures
+from scalestudy.measure import hang_detection
+from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.study.expand import expand
-from scalestudy.study.hang import EXIT_CODE
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
 from scalestudy.util import modules
@@ -31,8 +31,8 @@ PROGRESS_TIMEOUT = 2.5
 def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """How a run ends by a plan, and its folder; ended(strategy, workers, rank=1, step=3, does="block")."""
     monkeypatch.setattr(modules, "WORKER", "silent_worker")
-    monkeypatch.setattr(failures, "HANG_EVERY", 0.1)
-    monkeypatch.setattr(failures, "HANG_GRACE", 0.5)
+    monkeypatch.setattr(hang_detection, "HANG_EVERY", 0.1)
+    monkeypatch.setattr(hang_detection, "HANG_GRACE", 0.5)
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
 
     def run(strategy: str, workers: int, progress_timeout: float = PROGRESS_TIMEOUT, **plan):

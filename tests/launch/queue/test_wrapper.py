@@ -5,8 +5,8 @@ import signal
 import psutil
 import pytest
 
-from scalestudy.launch import failures
 from scalestudy.launch.queue import wrapper
+from scalestudy.measure import hang_detection
 from scalestudy.study.records import Sign
 from scalestudy.study.run_folder import RunFolder, write_point
 from sites import job, site
@@ -19,7 +19,7 @@ def run(tmp_path, monkeypatch):
     """A run whose ranks may be silent for half a second; handlers of signals are put back."""
     for name in ("SCALESTUDY_SUBMISSION", "SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(failures, "HANG_GRACE", 0.2)
+    monkeypatch.setattr(hang_detection, "HANG_GRACE", 0.2)
     monkeypatch.setattr(wrapper, "HANG_EVERY", 0.1)
     monkeypatch.setattr(wrapper, "GRACE", 0.2)
     before = {number: signal.getsignal(number) for number in (signal.SIGUSR1, signal.SIGTERM)}

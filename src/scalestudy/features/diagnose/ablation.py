@@ -31,7 +31,7 @@ from scalestudy.features.diagnose.records import (
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
-from scalestudy.measure.heartbeat import Heartbeat
+from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record

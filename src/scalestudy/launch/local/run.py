@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
-from scalestudy.launch.failures import HangDetector, failure_of, failure_of_hang, first_cause, last_lines
+from scalestudy.launch.failures import failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, worker_commands
+from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure
 from scalestudy.study.run_folder import RunFolder, write_point

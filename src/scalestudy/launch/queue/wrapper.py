@@ -18,8 +18,9 @@ from pathlib import Path
 from types import FrameType
 
 from scalestudy.cluster.secret import FILE as SECRET_FILE
-from scalestudy.launch.failures import ABLE_TO_GO_ON, HangDetector
+from scalestudy.launch.failures import ABLE_TO_GO_ON
 from scalestudy.launch.queue.base import Queue
+from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.study.launchers import LAUNCHERS
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError

@@ -1,0 +1,150 @@
+"""Hang detection: what counts as progress, how long a place may take, and which rank was first."""
+
+import itertools
+
+import pytest
+
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.measure.hang_detection import (
+    Heartbeat,
+    ProgressMark,
+    ProgressTimer,
+    due_after,
+    first_hung,
+    first_stopped,
+    granted,
+    in_words,
+    stalled_for,
+)
+from scalestudy.study.records import Hang, Sign
+
+
+def sign(rank: int, marks: int, written: float = 0.0, **more) -> Sign:
+    given = {"phase": "step", "epoch": 2, "step": marks // 3, "moved": 0.0, "due": 120.0, **more}
+    return Sign(rank=rank, host=f"node{rank}", pid=7, marks=marks, written=written, **given)
+
+
+def later(signs, *living: int) -> list[Sign]:
+    """The signs as they stand when these ranks have written anew."""
+    return [each.model_copy(update={"written": 5.0}) if each.rank in living else each for each in signs]
+
+
+@pytest.mark.parametrize(
+    ("marks", "living", "size", "rank", "lives"),
+    [
+        ((32, 30, 32), (0, 1, 2), 3, 1, True),  # the one that has come least far, whatever clocks say
+        ((30, 30, 30), (0, 1), 3, 2, False),  # at the same place, the one that writes no more
+        ((33, 30), (1,), 2, 1, True),  # signs that come late do not make a rank the first
+        ((3,), (0,), 2, 1, False),  # no sign at all
+        ((30, 30), (0, 1), 2, None, True),  # nobody is behind another
+        ((30,), (), 1, 0, False),
+        ((30,), (0,), 1, 0, True),
+    ],
+)
+def test_the_first_rank_that_hangs(marks, living, size, rank, lives):
+    signs = [sign(rank, number) for rank, number in enumerate(marks)]
+    hang = first_hung(signs, later(signs, *living), size, 120)
+    assert (hang.rank, hang.lives, hang.seconds) == (rank, lives, 120)
+
+
+def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_stopped_first():
+    signs = [sign(0, 20), sign(1, 32), sign(2, 30)]
+    assert first_stopped(signs, later(signs, 0), 9).rank == 2
+    assert first_stopped(signs, later(signs, 0, 1, 2), 9) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "named"),
+    [
+        ({"rank": 3, "host": "node2", "phase": "compile"}, ("rank 3 on node2", "at compile", "600 s")),
+        ({"rank": None, "phase": "step", "epoch": 2, "step": 7}, ("all ranks", "epoch 2 after step 7")),
+        ({"rank": 1}, ("rank 1", "no sign of life", "600 s")),
+    ],
+)
+def test_a_hang_is_told_with_rank_host_place_and_seconds(place, named):
+    words = in_words(Hang(seconds=600.4, lives=False, **place))
+    assert all(part in words for part in named)
+
+
+@pytest.mark.parametrize(
+    ("moved", "due", "expected"),
+    [
+        ([100.0, 99.0], 120, (0, False)),
+        ([100.0, 69.0], 120, (30, True)),
+        ([100.0, 0.0], 600, (100, False)),
+        ([110.0], 120, (0, False)),  # a clock that is ahead
+        ([], 120, (0, False)),
+    ],
+)
+def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, expected):
+    signs = [sign(rank, 3, moved=time, due=due) for rank, time in enumerate(moved)]
+    assert stalled_for(signs, 100.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "slowest", "silent_after", "due"),
+    [
+        ("compile", 0.0, 600, 600),
+        ("step", 0.0, 600, 600),  # the first
+        ("input", 0.1, 600, 120),
+        ("step", 10.0, 600, 200),
+        ("step", 100.0, 600, 600),
+        ("step", 0.1, 30, 30),
+        ("callbacks", 0.1, 600, 600),
+    ],
+)
+def test_a_step_may_take_twenty_times_the_slowest_and_other_phases_what_the_study_says(
+    phase, slowest, silent_after, due
+):
+    assert due_after(ProgressMark(9, phase, 1, 5, 0.0, slowest), silent_after) == due
+
+
+def test_a_rank_that_waits_for_another_waits_as_long_as_that_one_may_take():
+    mark, own = ProgressMark(30, "step", 1, 5, 0.0, 0.1), sign(1, 30, due=120)
+    assert granted(mark, 120, [sign(0, 27, due=600), own]) == 600  # rank 0 writes a checkpoint
+    assert granted(mark, 120, [sign(0, 30, due=120), own]) == 120
+    assert granted(mark, 120, [sign(0, 33, due=600), own]) == 120
+
+
+def test_every_mark_counts_and_keeps_what_it_does_not_change():
+    heart = Heartbeat()
+    heart.enter("input")
+    heart.step(2, 5, "callbacks")
+    heart.enter("step")
+    assert heart.last[:4] == (3, "step", 2, 5)
+
+
+def test_phases_are_told_when_they_are_entered_and_left():
+    clock, seen = PhaseClock(), []
+    with clock.phase("build"):
+        with clock.phase("compile"):
+            seen.append(clock.heart.last.phase)
+        seen.append(clock.heart.last.phase)
+    assert [*seen, clock.heart.last.phase] == ["compile", "build", "start-up"]
+    assert clock.heart.last.number == 4
+
+
+def test_the_slowest_step_is_known_and_other_phases_are_none(monkeypatch):
+    times = iter([0.0, 1.0, 4.0, 6.0, 96.0])
+    monkeypatch.setattr("scalestudy.measure.hang_detection.time.monotonic", lambda: next(times))
+    heart = Heartbeat()
+    heart.enter("input")  # after 1 s of start-up
+    heart.enter("step")  # after 3 s of waiting
+    heart.enter("callbacks")  # after 2 s
+    assert heart.last.slowest == 3.0
+    heart.enter("input")  # after 90 s
+    assert heart.last.slowest == 3.0
+
+
+@pytest.mark.parametrize(
+    ("times", "seen", "seconds"),
+    [
+        ([0, 1, 2, 3, 4], "aaaba", [0, 1, 2, 0, 0]),
+        ([0, 1, 9000, 9001], "aaaa", [0, 1, 6, 7]),  # it was suspended meanwhile
+        ([0, 1, 2, 3], itertools.repeat([], 4), [0, 1, 2, 3]),
+    ],
+)
+def test_seconds_add_up_until_something_changes(times, seen, seconds):
+    clock = iter([times[0], *times])
+    timer = ProgressTimer(5.0, lambda: next(clock))
+    assert [timer.look(value) for value in seen] == seconds
