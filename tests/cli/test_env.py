@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.hardware.built import RECORD_FILE, Built, read_record
-from scalestudy.hardware.installed import environment_id
+from scalestudy.hardware.installed import RECORD_FILE, Built, environment_id, read_record
 
 SOURCE = Path(__file__).parents[2] / "src"
 

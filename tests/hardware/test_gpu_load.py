@@ -1,7 +1,7 @@
 """What NVML tells of GPUs at work; what it does not tell is None, and loses no other device."""
 
 from fake_nvml import GIB, GPU_IS_LOST, NOT_SUPPORTED, cards, mixed
-from scalestudy.hardware.gpu_load import GpuLoad, Load
+from scalestudy.hardware.nvml import GpuLoad, Load
 
 
 def test_a_gpu_tells_how_busy_it_is_how_full_and_what_it_draws(nvml):

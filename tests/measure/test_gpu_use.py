@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from scalestudy.hardware.gpu_load import Load
+from scalestudy.hardware.nvml import Load
 from scalestudy.measure.usage import WIDTH, DeviceUse
 
 

@@ -40,8 +40,8 @@ def diagnose(
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.features.diagnose.plan import plan
     from scalestudy.features.diagnose.run import diagnose as run_diagnosis
+    from scalestudy.features.diagnose.run import plan
     from scalestudy.features.diagnose.section import rendered, stored_diagnosis
     from scalestudy.util.errors import UserError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalestudy.hardware.built import Built
+    from scalestudy.hardware.installed import Built
 
 SHOWN = (
     "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy", "scalestudy",
@@ -41,7 +41,7 @@ def _record(prefix: Path, *, record: bool) -> "tuple[Built, str]":
     Raises:
         UserError: There is no environment with Scalestudy in the folder, or it cannot be written to.
     """
-    from scalestudy.hardware.built import RECORD_FILE, describe, describe_other, read_record
+    from scalestudy.hardware.installed import RECORD_FILE, describe, describe_other, read_record
     from scalestudy.util.errors import UserError
     from scalestudy.util.files import write_atomically
 

@@ -3,7 +3,6 @@
 import math
 import os
 import platform
-import re
 import socket
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -37,30 +36,15 @@ VARIABLES = (
 )  # fmt: skip
 """What decides how a rank computes and sums, whatever its engine, and nothing else: tokens and passwords
 begin like these, too. Engines add their own."""
-SECRET = re.compile(
-    r"://[^/\s@]+@"  # user and password of an address
-    r"|\b(?:ghp|gho|ghs|github_pat|glpat|hf|xox[abp])[-_]\w{10}|\bsk-\w{10}|\bAKIA\w{12}|\beyJ[\w-]{20}"
-    r"|(?:token|secret|passw(?:or)?d|api_?key)\w*[=:]",
-    re.IGNORECASE,
-)
 PEAK_FLOPS = "SCALESTUDY_PEAK_FLOPS"
-HIDDEN = "(looks like a secret)"
-"""What is recorded instead of such a value."""
 
 
 def rank_record(
     placement: Placement, engine: EngineTraits, *, threads: int, devices: list[str], build: dict[str, Any],
     unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> RankRecord:  # fmt: skip
-    """What this rank ran in.
-
-    Args:
-        placement: This process among the others.
-        engine: What computes.
-        threads: Threads that the framework computes with.
-        devices: The framework's names of the devices used; their UUIDs are those that this process sees.
-        build: How the framework and its libraries were built.
-        unmeasured: What it cannot tell, and why.
+    """What this rank ran in: `devices` are the framework's names of those used; `unmeasured` says what cannot
+    be told, and why.
     """
     return RankRecord(
         rank=placement.rank,
@@ -85,7 +69,7 @@ def rank_record(
         peak_flops=stated_peak(os.environ),
         environment_id=environment_id(),
         environment_name=environment_name(),
-        environment=told(os.environ),
+        environment=recorded_variables(os.environ),
         unmeasured=dict(unmeasured),
         library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
     )
@@ -105,11 +89,10 @@ def _nodes_shared(environment: Mapping[str, str]) -> bool | None:
     return {"yes": True, "no": False}.get(environment.get("SCALESTUDY_NODES_SHARED", ""))
 
 
-def told(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those variables that may be told: the ones of `VARIABLES` and of the engines that are set, by name."""
+def recorded_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of `VARIABLES` and of the engines that are set, by name."""
     of_engines = {name for engine in engine_names() for name in engine_traits(engine).variables}
-    found = {name: variables[name] for name in sorted({*VARIABLES, *of_engines}) if name in variables}
-    return {name: HIDDEN if SECRET.search(value) else value for name, value in found.items()}
+    return {name: variables[name] for name in sorted({*VARIABLES, *of_engines}) if name in variables}
 
 
 def _versions(engine: EngineTraits) -> dict[str, str]:

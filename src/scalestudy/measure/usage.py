@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.hardware.gpu_load import Load
+from scalestudy.hardware.nvml import Load
 from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
 
 OF_PROCESS = ("cpu_seconds", "read_bytes", "written_bytes")

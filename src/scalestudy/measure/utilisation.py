@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.hardware.counters import CpuEnergy, Network, storage_bytes
-from scalestudy.hardware.gpu_load import GpuLoad, Load
+from scalestudy.hardware.nvml import GpuLoad, Load
 from scalestudy.measure.usage import OF_NODE, OF_PROCESS, DeviceUse, Usage
 
 EVERY = 1.0

@@ -3,8 +3,7 @@ import itertools
 import pytest
 
 from scalestudy.data.loading.slices import Slice
-from scalestudy.features.diagnose.ablation import IN_FLIGHT, calls_of_block, timed
-from scalestudy.features.diagnose.plan import FEWEST, MOST
+from scalestudy.features.diagnose.ablation import FEWEST, IN_FLIGHT, MOST, calls_of_block, timed
 from scalestudy.measure.hang_detection import Heartbeat
 
 CALL = (Slice(None, None, 0, 1, 1),)

@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.diagnose.plan import choose_point, named_point, plan
+from scalestudy.features.diagnose.run import choose_point, named_point, plan
 from scalestudy.util.errors import UserError
 from synthetic import run
 from synthetic_diagnosis import point

@@ -9,8 +9,8 @@ import pytest
 from scalestudy.analysis.read import read_study
 from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose import run
-from scalestudy.features.diagnose.plan import ALONE, JOINED, TURNS, plan
-from scalestudy.features.diagnose.records import Ablation, diagnoses
+from scalestudy.features.diagnose.records import ALONE, JOINED, Ablation, diagnoses
+from scalestudy.features.diagnose.run import TURNS, plan
 from scalestudy.features.diagnose.suggestions import suggestions
 from scalestudy.launch.local import workers
 from scalestudy.launch.local.workers import worker_command

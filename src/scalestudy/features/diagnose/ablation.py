@@ -20,7 +20,6 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer, engine_of
 from scalestudy.engines.group import Joined, Replicas, join
-from scalestudy.features.diagnose.plan import FEWEST, MOST, WARM
 from scalestudy.features.diagnose.records import (
     ABLATION,
     Ablation,
@@ -43,6 +42,10 @@ from scalestudy.util.imports import without_unused
 
 POLL = 0.005
 """Seconds between two looks for a file of another process."""
+WARM = 2
+"""Calls before a block is timed: the first may compile."""
+FEWEST, MOST = 4, 400
+"""Calls of a block."""
 IN_FLIGHT = 2
 """Calls that a device may hold before the host waits for the first: as many as are prefetched."""
 OF_ONE: tuple[BlockName, ...] = ("full", "reference")

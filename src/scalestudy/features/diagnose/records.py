@@ -18,6 +18,10 @@ BlockName = Literal["whole", "without input", "without exchange", "alone", "full
 """What a block of steps is: the point as it is; with one staged batch handed out again; that, and gradients
 not exchanged; one worker's slice alone; the one-worker run's whole batch, alone; that with its input; and
 every worker's slice at once, by processes that exchange nothing."""
+JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
+"""Blocks of the point's own processes."""
+ALONE: tuple[BlockName, ...] = ("alone", "full", "reference")
+"""Blocks of the first worker's process, before it computes together with the others'."""
 PartName = Literal["input", "exchange", "imbalance", "contention", "fixed", "rest"]
 
 

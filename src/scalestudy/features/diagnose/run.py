@@ -1,4 +1,4 @@
-"""A diagnosis run on this machine: rounds of ablations, their progress, and what is stored of them."""
+"""A diagnosis run on this machine: which point, rounds of ablations, their progress, and what is stored."""
 
 import contextlib
 import shutil
@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.read import read_study
+from scalestudy.analysis.runs import Key, key_of
 from scalestudy.app.listener import Listener
 from scalestudy.cluster.gpu_assignment import assignment
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.features.diagnose.decomposition import decompose, round_times
-from scalestudy.features.diagnose.plan import ALONE, JOINED, KINDS, TURNS, DiagnosisPlan
 from scalestudy.features.diagnose.records import (
     ABLATION,
+    ALONE,
+    JOINED,
     Ablation,
     AblationTimes,
     Diagnosis,
@@ -24,7 +28,7 @@ from scalestudy.features.diagnose.records import (
 )
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.memory import oom_kills
-from scalestudy.launch.base import Note
+from scalestudy.launch.base import Note, launcher
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end, terminable
 from scalestudy.launch.local.workers import (
@@ -35,26 +39,130 @@ from scalestudy.launch.local.workers import (
     worker_command,
     worker_commands,
 )
+from scalestudy.study.launchers import DEFAULT
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
 from scalestudy.study.strategies import references
 from scalestudy.util import units
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
 
-ROUNDS, SECONDS = 3, 2.0
+KINDS = len(JOINED) + len(ALONE) + 1
+TURNS = 3
+"""Times that a round measures each kind of block, so that what else the node does affects all of them."""
 OnBlocks = Callable[[int], None]
 """Takes the number of blocks that are done."""
 
 
-def diagnose(
-    plan: DiagnosisPlan,
-    listener: Listener,
-    *,
-    rounds: int = ROUNDS,
-    seconds: float = SECONDS,
-) -> Diagnosis:
+@dataclass(frozen=True)
+class DiagnosisPlan:
+    """What is diagnosed: a point with its data, what its study has measured, and why it is this point."""
+
+    target: Path
+    point: Point
+    findings: Findings
+    why: str = ""
+
+    def duration(self, rounds: int, seconds: float) -> str:
+        """How long all rounds take at least, in words."""
+        return (
+            f"at least {units.duration(rounds * KINDS * seconds)} of steps; starting and compiling the "
+            f"workers {2 * rounds} times comes on top, and is known after the first round"
+        )
+
+
+def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
+    """Find the point, by its name or as `choose_point` does, and the data of a run that has begun.
+
+    Raises:
+        UserError: If there is no such point, or it cannot be diagnosed here.
+    """
+    findings, points = read_study(folder), folder.points()
+    point, why = choose_point(points, findings) if name is None else (named_point(points, name), "")
+    if point.launch.on != DEFAULT:
+        raise UserError(
+            "a study whose points run on this machine",
+            f'{point.name} of launch.on = "{point.launch.on}"',
+            f'Run the point with launch.on = "{DEFAULT}" on a node that holds all its workers.',
+        )
+    launcher(DEFAULT).refuse([point])
+    return DiagnosisPlan(folder.path, _with_files(folder, point), findings, why)
+
+
+def named_point(points: Sequence[Point], name: str) -> Point:
+    """The point of this name.
+
+    Raises:
+        UserError: If there is none, or if it can lose no efficiency.
+    """
+    several = {point.name: point for point in points if point.workers > 1 and point.traits.timed}
+    if name not in several:
+        known = ", ".join(list(several)[:8]) + ", …" * (len(several) > 8)
+        wanted = "a point of several workers that compute at the same time"
+        raise UserError(wanted, repr(name), f"Name one of: {known or 'none'}.")
+    return several[name]
+
+
+def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, str]:
+    """The point that a decision depends on, and why it is that one.
+
+    The next larger count than is advised says why more would not pay; else the largest that was measured, or
+    that there is.
+
+    Raises:
+        UserError: If there is none of several workers.
+    """
+    several = [
+        point for point in points if point.workers > 1 and point.traits.timed and not point.oversubscribed
+    ]
+    if not several:
+        raise UserError(
+            "a study with a point of several workers that has as many cores or GPUs",
+            "none",
+            "Add larger counts to sweep.workers.",
+        )
+    by_size = sorted(several, key=lambda point: (point.workers, -point.seed))
+    choice = findings.advice.choice
+    larger = [
+        point
+        for point in by_size
+        if choice
+        and point.workers > choice.workers
+        and _key(point) == choice.key.with_(choice.strategy, point.workers)
+    ]
+    if choice and larger:
+        first = min(larger, key=lambda point: (point.workers, point.seed))
+        return first, f"the next larger count than is advised ({choice.key.label})"
+    done = {row.key for row in findings.rows}
+    measured = [point for point in by_size if _key(point) in done]
+    if measured:
+        return measured[-1], "the largest that the study has measured"
+    return by_size[-1], "the largest of the study"
+
+
+def _key(point: Point) -> Key:
+    """The row of a point in the study's table."""
+    return key_of(point.strategy, point.workers, point.swept)
+
+
+def _with_files(folder: StudyFolder, point: Point) -> Point:
+    """The point with the data of a run of it, or of another that reads the same."""
+    same_data = [other for other in folder.points() if other.data == point.data]
+    for candidate in sorted(same_data, key=lambda other: other.name != point.name):
+        for run in reversed(folder.runs(candidate.name)):
+            with contextlib.suppress(UserError):
+                if (files := run.point().files) is not None:
+                    Prepared.open(files.prepared)
+                    return point.with_files(files.prepared, files.split, files.class_weights)
+    raise UserError(
+        "a study of which a run has begun",
+        f"{folder.path}, without a run that reads what {point.name} reads",
+        "Run it first: scalestudy run with its study file.",
+    )
+
+
+def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: float) -> Diagnosis:
     """Run a point's ablations here, and store what they show in the study's folder.
 
     Raises:
@@ -117,9 +225,12 @@ def measure_rounds(
             measured.append(Round(times[_joined], times[_apart], place.point.oversubscribed))
             left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
             if left:
-                text = f"Round {number + 1} of {rounds} done; about {units.duration(left)} left."
-                listener.note(text)
+                listener.note(f"Round {number + 1} of {rounds} done; about {units.duration(left)} left.")
     return measured
+
+
+def _progress(on_progress: OnBlocks, before: int, blocks: int) -> None:
+    on_progress(before + blocks)
 
 
 def _noted(steps: Generator[Note, None, list[str]], listener: Listener) -> list[str]:
@@ -130,10 +241,6 @@ def _noted(steps: Generator[Note, None, list[str]], listener: Listener) -> list[
         except StopIteration as end:
             uuids: list[str] = end.value
             return uuids
-
-
-def _progress(on_progress: OnBlocks, before: int, blocks: int) -> None:
-    on_progress(before + blocks)
 
 
 @dataclass(frozen=True)
@@ -202,10 +309,7 @@ def _attempt(
     """
     kills = oom_kills()
     with WorkerProcesses(commands) as workers:
-        while workers.running() and workers.first_failure() is None:
-            time.sleep(POLL)
-            on_blocks(len(list(runs[0].path.glob("block-*"))))
-        failed = workers.first_failure()
+        failed = workers.wait(POLL, lambda: on_blocks(len(list(runs[0].path.glob("block-*")))))
     if failed is not None:
         process, code = failed
         end = (ranks[process], code)

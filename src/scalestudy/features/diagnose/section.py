@@ -34,18 +34,22 @@ if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
 MOST_RANKS = 16
-TITLES = {
-    "input": "Input", "exchange": "Exchange", "imbalance": "Imbalance", "contention": "Contention",
-    "fixed": "Fixed cost", "rest": "Rest",
+PARTS = {
+    "input": (
+        "Input", "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
+    ),
+    "exchange": ("Exchange", "summing gradients over workers, as far as it is not hidden behind computing"),
+    "imbalance": ("Imbalance", "each step waits for its slowest worker"),
+    "contention": (
+        "Contention", "workers of a node that slow each other down: memory bandwidth, caches, clocks",
+    ),
+    "fixed": ("Fixed cost", "what a step costs whatever the size of its slice"),
+    "rest": (
+        "Rest",
+        "what the ablations do not separate: several workers in one process, threads of the exchange",
+    ),
 }  # fmt: skip
-MEANINGS = {
-    "input": "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
-    "exchange": "summing gradients over workers, as far as it is not hidden behind computing",
-    "imbalance": "each step waits for its slowest worker",
-    "contention": "workers of a node that slow each other down: memory bandwidth, caches, clocks",
-    "fixed": "what a step costs whatever the size of its slice",
-    "rest": "what the ablations do not separate: several workers in one process, threads of the exchange",
-}
+"""Title and meaning of each part."""
 HOW = (
     "Short ablations of the point were run in turn on the same cores and GPUs, each with something left out: "
     "as it is; without input (one staged batch handed out again); without exchange (gradients are not "
@@ -54,8 +58,6 @@ HOW = (
     "1 − E(n). Intervals hold with 95 % over rounds (Tukey's jackknife, 1958), each of which measures all "
     "ablations; one round gives none, and no suggestions."
 )
-KINDS = {"lost": COLOURS[1], "gained": COLOURS[2], "efficiency": COLOURS[0]}
-"""Colours of the bars."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +149,12 @@ def _headline(stored: StoredDiagnosis) -> str:
 
 def _parts(diagnosis: Diagnosis) -> Table:
     rows = [
-        (TITLES[part.name], _percent(part.share), number(1e3 * part.seconds, 3), MEANINGS[part.name])
+        (PARTS[part.name][0], _percent(part.share), number(1e3 * part.seconds, 3), PARTS[part.name][1])
         for part in diagnosis.parts
     ]
-    lost = 1 - diagnosis.efficiency.value
-    slower = diagnosis.step_seconds - diagnosis.ideal_seconds
-    total = f"1 − E({diagnosis.workers})"
-    rows.append(("Together", f"{100 * lost:.1f} %", number(1e3 * slower, 3), total))
+    slower = number(1e3 * (diagnosis.step_seconds - diagnosis.ideal_seconds), 3)
+    lost = f"{100 * (1 - diagnosis.efficiency.value):.1f} %"
+    rows.append(("Together", lost, slower, f"1 − E({diagnosis.workers})"))
     headings = (
         Heading("Part", numeric=False), Heading("Of a step"), Heading("Time", "ms", "ms"),
         Heading("What it is", numeric=False),
@@ -166,7 +167,7 @@ def _ranks(diagnosis: Diagnosis) -> Table:
     slowest = sorted(diagnosis.ranks, key=lambda rank: -rank.seconds)[:MOST_RANKS]
     rows = tuple(
         (
-            f"{rank.rank}" + " (slow)" * (slow is not None and rank.rank == slow.rank), rank.host,
+            f"{rank.rank}" + " (slow)" * (rank == slow), rank.host,
             ", ".join(map(str, rank.cpus[:8])) + ", …" * (len(rank.cpus) > 8),
             number(1e3 * rank.seconds, 3), with_interval(_estimate(rank.ratio), 3),
         )
@@ -176,9 +177,7 @@ def _ranks(diagnosis: Diagnosis) -> Table:
         Heading("Rank", numeric=False), Heading("Host", numeric=False), Heading("Cores", numeric=False),
         Heading("Computing", "ms", "ms"), Heading("Over the others'"),
     )  # fmt: skip
-    all_shown = len(rows) == len(diagnosis.ranks)
-    shown = "all ranks" if all_shown else f"the slowest {len(rows)} of {len(diagnosis.ranks)} ranks"
-    caption = f"A step's computing with the others, {shown}"
+    caption = f"A step's computing with the others, the slowest {len(rows)} of {len(diagnosis.ranks)} ranks"
     return Table(headings, rows, caption=caption, name="diagnosis-ranks")
 
 
@@ -191,31 +190,18 @@ def _estimate(interval: IntervalRecord) -> Estimate:
 
 
 def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """The bars of the waterfall from above: label, ends, kind, text, and ends of the interval; in percent."""
-    records = [_bar("Ideal", 0.0, 100.0, "efficiency", "100 %")]
+    """The bars of the waterfall from above: label, start, end and kind; in percent."""
+    end = 100 * diagnosis.efficiency.value
     top = 100.0
+    stairs: list[dict[str, Any]] = []
     for part in diagnosis.parts:
         share = 100 * part.share.value
-        text = f"{-share:+.1f} %".replace("-", "−") if abs(share) >= 0.05 else "0 %"
-        low, high = part.share.low, part.share.high
-        ends = None if low is None or high is None else (top - 100 * high, top - 100 * low)
+        start, stop = sorted((top - share, top))
         kind = "lost" if share >= 0 else "gained"
-        records.append(_bar(TITLES[part.name], top - share, top, kind, text, ends))
+        stairs.append({"label": PARTS[part.name][0], "start": start, "end": stop, "kind": kind})
         top -= share
-    total = diagnosis.efficiency
-    ends = None if total.low is None or total.high is None else (100 * total.low, 100 * total.high)
-    value, label = 100 * total.value, f"E({diagnosis.workers})"
-    return [*records, _bar(label, 0.0, value, "efficiency", f"{value:.1f} %", ends)]
-
-
-def _bar(
-    label: str, start: float, end: float, kind: str, text: str, interval: tuple[float, float] | None = None
-) -> dict[str, Any]:
-    start, end = sorted((start, end))
-    bar = {"label": label, "start": start, "end": end, "right": end, "kind": kind, "text": text}
-    if interval is not None:
-        bar |= {"low": interval[0], "high": interval[1], "right": max(interval[1], end)}
-    return bar
+    whole = {"label": "Ideal", "start": 0.0, "end": 100.0, "kind": "efficiency"}
+    return [whole, *stairs, whole | {"label": f"E({diagnosis.workers})", "end": end}]
 
 
 def waterfall(diagnosis: Diagnosis) -> Figure:
@@ -223,32 +209,24 @@ def waterfall(diagnosis: Diagnosis) -> Figure:
     import altair as alt
 
     records = bars(diagnosis)
-    used = [kind for kind in KINDS if any(record["kind"] == kind for record in records)]
+    colours = {"lost": COLOURS[1], "gained": COLOURS[2], "efficiency": COLOURS[0]}
+    used = [kind for kind in colours if any(record["kind"] == kind for record in records)]
     order = [record["label"] for record in records]
-    base = alt.Chart(data(records)).encode(
-        alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=160, minExtent=92))
+    chart = (
+        alt.Chart(data(records))
+        .mark_bar(height={"band": 0.7})
+        .encode(
+            alt.X("start:Q", title="Efficiency (%)", scale=alt.Scale(nice=False)),
+            alt.X2("end:Q"),
+            alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=160, minExtent=92)),
+            alt.Color(
+                "kind:N", title=None, scale=alt.Scale(domain=used, range=[colours[kind] for kind in used])
+            ),
+        )
+        .properties(width=WIDTH - 60, height=30 * len(records))
     )
-    colour = alt.Color(
-        "kind:N", title=None, scale=alt.Scale(domain=used, range=[KINDS[kind] for kind in used])
-    )
-    # Intervals of few rounds may reach further: they are cut at the edges.
-    reach = [min(0.0, *(bar["start"] for bar in records)), max(bar["end"] for bar in records)]
-    scale = alt.Scale(domain=reach, nice=False, clamp=True)
-    x = alt.X("start:Q", title="Efficiency (%)", scale=scale, axis=alt.Axis(grid=True, tickCount=6))
-    layers = [
-        base.mark_bar(height={"band": 0.7}).encode(
-            x, x2="end:Q", color=colour,
-            tooltip=[alt.Tooltip("label:N", title="Part"), alt.Tooltip("text:N", title="Of a step")],
-        ),
-        base.mark_text(align="left", dx=5).encode(x="right:Q", text="text:N"),
-    ]  # fmt: skip
     caption = (
         "From a step without losses to the point's efficiency; each bar is the share of a step that one part "
         f"takes, and together they make up 1 − E({diagnosis.workers})."
     )
-    if any("low" in record for record in records):
-        rule = base.mark_rule(strokeWidth=2).transform_filter("isValid(datum.low)")
-        layers.insert(1, rule.encode(x="low:Q", x2="high:Q"))
-        caption += " Thin lines are 95 % intervals over rounds."
-    chart = alt.layer(*layers).properties(width=WIDTH - 60, height=30 * len(records))
     return figure("diagnosis", "Where efficiency is lost", chart, caption)
