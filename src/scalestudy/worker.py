@@ -125,15 +125,8 @@ def take_part(
 ) -> tuple[str, list[str]]:  # fmt: skip
     """Take this process's cores and GPUs, and set the environment that its framework is imported in.
 
-    Args:
-        placement: This process among the others.
-        strategy: That does the work.
-        workers: Of the run.
-        device: As the study file has it: "auto", "cpu" or "gpu".
-        cpus_per_worker: Cores to stay on, where the launcher has granted more; None for all of them.
-
-    Returns:
-        "cpu" or "gpu", and the names of the GPUs that it computes on.
+    It stays on `cpus_per_worker` cores where its launcher has granted more. Returned are "cpu" or "gpu", and
+    the names of the GPUs that it computes on.
 
     Raises:
         UserError: If the placement contradicts the strategy.
@@ -202,9 +195,9 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
     if len(near) < devices * placement.local_size:  # each process sees its own alone
         near = []
     need = cpus_per_worker * devices
-    own = own_cores(core_by_core(cores.granted()) if near else cores.granted(), need, placement, near)
-    if own is not None:
-        cores.stay_on(own)
+    share = own_cores(core_by_core(cores.granted()) if near else cores.granted(), need, placement, near)
+    if share is not None:
+        cores.stay_on(share)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
 
 

@@ -21,9 +21,8 @@ from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.settings import ResolvedLaunch
-from scalestudy.training.callbacks import CallbackDecisions
 from scalestudy.training.run import run
-from scalestudy.training.session import Session
+from scalestudy.training.session import CallbackDecisions, Session
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +138,6 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     assert result.gpu_percent == [0]
     weights = 8 * result.parameters
     assert result.bucket_bytes == [weights] and result.bucket_work == [result.parameters]
-    assert result.sample_bytes > 0
 
 
 @pytest.mark.slow

@@ -55,23 +55,18 @@ def cpu_model() -> str:
     return platform.processor()
 
 
-def shares(granted: Sequence[int], near: Sequence[Sequence[int]], each: int) -> list[list[int]]:
-    """`each` of the granted CPUs for every GPU: those near it as far as they go, then whatever is left.
+def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """`count` of the granted CPUs for every GPU: those near it as far as they go, then whatever is left.
 
-    Args:
-        granted: Logical CPUs in the order in which they are dealt out.
-        near: For each GPU the CPUs near it; none where nothing says them.
-        each: CPUs of a GPU.
-
-    Returns:
-        For each GPU its CPUs, in the order of `granted`; none twice, and fewer where too few are granted.
+    `near` are the CPUs near each GPU, none where nothing says them. Returned are the CPUs of each, in the
+    order of `granted`; none twice, and fewer where too few are granted.
     """
     left = list(granted)
-    found: list[list[int]] = [[] for _ in near]
+    dealt: list[list[int]] = [[] for _ in near]
 
     def deal(gpu: int, wanted: Iterable[int]) -> None:
-        taken = list(wanted)[: each - len(found[gpu])]
-        found[gpu] += taken
+        taken = list(wanted)[: count - len(dealt[gpu])]
+        dealt[gpu] += taken
         left[:] = [cpu for cpu in left if cpu not in taken]
 
     # Who has fewest near it chooses first; nobody takes from afar what is still near another.
@@ -79,7 +74,7 @@ def shares(granted: Sequence[int], near: Sequence[Sequence[int]], each: int) -> 
         deal(gpu, [cpu for cpu in left if cpu in near[gpu]])
     for gpu in range(len(near)):
         deal(gpu, left)
-    return [[cpu for cpu in granted if cpu in own] for own in found]
+    return [[cpu for cpu in granted if cpu in share] for share in dealt]
 
 
 def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:

@@ -24,16 +24,14 @@ class Network:
 
     Counted are the hardware's interfaces, each once: of bonds, bridges and VLANs what lies below them. Where
     there is no hardware (a container, a namespace), those with nothing below them. RDMA does not pass the
-    kernel, so its ports are added; an interface for IP over such a port is left to the port.
-
-    Args:
-        root: Where `/proc` and `/sys` are.
+    kernel, so its ports are added; an interface for IP over such a port is left to the port. `root` is where
+    `/proc` and `/sys` are.
     """
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._counts, folder = root / "proc/self/net/dev", root / "sys/class/net"
         self._ports = sorted((root / "sys/class/infiniband").glob("*/ports/*/counters"))
-        names = [each for each in self._interfaces() or () if each != LOOPBACK]
+        names = [name for name in self._interfaces() or () if name != LOOPBACK]
         lowest = [name for name in names if not any((folder / name).glob("lower_*"))]
         self._real = [name for name in lowest if (folder / name / "device").exists()] or lowest
         if self._ports:
@@ -49,7 +47,7 @@ class Network:
             moved = [*(counts[name] for name in self._real), *map(_port, self._ports)]
         except (OSError, ValueError, KeyError):
             return Traffic(loopback=loopback and loopback[1])
-        sent, received = sum(each[1] for each in moved), sum(each[0] for each in moved)
+        received, sent = map(sum, zip(*moved, strict=True)) if moved else (0, 0)
         return Traffic(sent, received, loopback and loopback[1])
 
     def _interfaces(self) -> dict[str, tuple[int, int]] | None:
@@ -61,12 +59,12 @@ class Network:
 
 def _interfaces(text: str) -> dict[str, tuple[int, int]]:
     """Bytes received and sent, by interface."""
-    found = {}
+    counts = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.partition(":")
         fields = rest.split()
-        found[name.strip()] = int(fields[0]), int(fields[8])
-    return found
+        counts[name.strip()] = int(fields[0]), int(fields[8])
+    return counts
 
 
 def _port(counters: Path) -> tuple[int, int]:
@@ -109,20 +107,15 @@ class CpuEnergy:
     """Adds up what all packages have drawn since it was made.
 
     A package's counter wraps after some minutes at full power (65 or 262 kJ), so `look` must be called more
-    often than that. What has failed once stays unknown, since nobody saw whether it wrapped meanwhile.
-
-    Args:
-        root: The kernel's folder of powercap.
-
-    Attributes:
-        reason: Why nothing is known; "" as long as all packages tell.
+    often than that. What has failed once stays unknown, since nobody saw whether it wrapped meanwhile:
+    `reason` says why then, and is "" as long as all packages tell.
     """
 
     def __init__(self, root: Path = POWERCAP) -> None:
         self.reason = ""
         try:
-            folders = [each for each in sorted(root.glob(PACKAGES)) if _is_package(each)]
-            self._packages = [_Package(each) for each in folders]
+            folders = [folder for folder in sorted(root.glob(PACKAGES)) if _is_package(folder)]
+            self._packages = [_Package(folder) for folder in folders]
         except (OSError, ValueError) as error:
             self._packages, self.reason = [], _why(error)
         if not self._packages:
@@ -133,7 +126,7 @@ class CpuEnergy:
         if self.reason:
             return None
         try:
-            return sum(each.look() for each in self._packages)
+            return sum(package.look() for package in self._packages)
         except (OSError, ValueError) as error:
             self.reason = _why(error)
             return None

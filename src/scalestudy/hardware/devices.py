@@ -78,12 +78,12 @@ def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     As `visible_gpus`, but a GPU that is divided stands for all of its MIG instances, unless one is named.
     """
     names, every = _named(environment)
-    found: dict[str, Gpu] = {}
+    lendable: dict[str, Gpu] = {}
     for name, gpu in zip(names, resolved(names, every), strict=False):
-        whole = next((each for each in every if gpu in (each.instances or ())), None)
+        whole = next((other for other in every if gpu in (other.instances or ())), None)
         parts = (gpu,) if whole is None or name.startswith("MIG-") else whole.instances or ()
-        found |= {each.uuid or name: each for each in parts}
-    return list(found.values())
+        lendable |= {part.uuid or name: part for part in parts}
+    return list(lendable.values())
 
 
 def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
@@ -108,7 +108,7 @@ def read_gpus() -> list[Gpu]:
 
 def opened(nvml: Library) -> list[tuple[Gpu, Handle]]:
     """All GPUs that can be opened, with NVML's handles of them. One that cannot does not lose the others."""
-    found: list[tuple[Gpu, Handle]] = []
+    gpus: list[tuple[Gpu, Handle]] = []
     index = 0
     for number in range(int(ask(nvml, "nvmlDeviceGetCount", otherwise=0))):
         try:
@@ -118,9 +118,9 @@ def opened(nvml: Library) -> list[tuple[Gpu, Handle]]:
             # CUDA does not count what a cgroup keeps from this process; a lost device keeps its number.
             index += error.value != nvml.NVML_ERROR_NO_PERMISSION
             continue
-        found.append((_gpu(nvml, handle, index, uuid), handle))
+        gpus.append((_gpu(nvml, handle, index, uuid), handle))
         index += 1
-    return found
+    return gpus
 
 
 def _uuid(nvml: Library, handle: Handle) -> str:
@@ -157,21 +157,15 @@ def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
 
 
 def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
-    found = []
+    instances = []
     for number in range(int(ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle, otherwise=0))):
         part = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
         uuid = None if part is None else ask(nvml, "nvmlDeviceGetUUID", part)
         if uuid is None:
             continue  # places for instances may be empty
-        found.append(
-            replace(
-                whole,
-                uuid=text(uuid),
-                name=text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name)),
-                memory=_memory(nvml, part),
-            )
-        )
-    return found
+        name = text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name))
+        instances.append(replace(whole, uuid=text(uuid), name=name, memory=_memory(nvml, part)))
+    return instances
 
 
 def _memory(nvml: Library, handle: Handle) -> int | None:
@@ -198,17 +192,15 @@ def named(environment: Mapping[str, str]) -> list[str] | None:
 def resolved(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
     """The GPUs that CUDA would show for these names: those before the first that names none, or one again.
 
-    Args:
-        names: Places in the order of PCI addresses, UUIDs, or beginnings of UUIDs that only one GPU has.
-        gpus: All that there are.
+    Names are places in the order of PCI addresses, UUIDs, or beginnings of UUIDs that only one GPU has.
     """
-    found: list[Gpu] = []
+    shown: list[Gpu] = []
     for name in names:
         gpu = _find(name, gpus)
-        if gpu is None or gpu in found:
+        if gpu is None or gpu in shown:
             break
-        found.append(gpu)
-    return found
+        shown.append(gpu)
+    return shown
 
 
 def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
@@ -225,21 +217,17 @@ def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
     return next(iter(gpu.instances), None)  # CUDA shows the first one of a GPU that is divided
 
 
-def _only(found: Sequence[Gpu]) -> Gpu | None:
-    return found[0] if len(found) == 1 else None
+def _only(gpus: Sequence[Gpu]) -> Gpu | None:
+    return gpus[0] if len(gpus) == 1 else None
 
 
 def dealt(environment: Mapping[str, str], gpus: Sequence[Gpu], places: Sequence[int]) -> list[str]:
     """Names of the GPUs at these places among those that the environment shows: one process's share.
 
     Named by UUID where NVML knows them, else as the environment names them, else by number. Where the
-    environment names one GPU and one is wanted, the launcher has already chosen. A place beyond the last
-    gets a name that CUDA finds no device by, rather than another process's GPU.
-
-    Args:
-        environment: The variables as the launcher left them.
-        gpus: What they resolve to, if NVML could be asked.
-        places: As many as the process computes on, from 0.
+    environment names one GPU and one is wanted, the launcher has already chosen. A place beyond the last gets
+    a name that CUDA finds no device by, rather than another process's GPU. `gpus` are what the environment
+    resolves to, if NVML could be asked.
     """
     given = named(environment) if environment.get(VISIBLE) else None
     names = [gpu.uuid for gpu in gpus]

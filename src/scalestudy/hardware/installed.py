@@ -1,7 +1,7 @@
 """The software environment: its packages, its short id, and the record that `check --environment` shows.
 
-`python -m scalestudy.hardware.installed [--builds]` prints the record; `--builds` also starts the framework, in
-a process of its own, to ask how it and its libraries were built.
+`python -m scalestudy.hardware.installed [--builds]` prints the record; `--builds` also starts the framework,
+in a process of its own, to ask how it and its libraries were built.
 """
 
 import datetime

@@ -54,12 +54,7 @@ def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
 
 
 def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
-    """Why a framework lists fewer GPUs than NVML.
-
-    Args:
-        build: The framework.
-        words: What it says itself, and what to do: `EngineTraits.why_no_gpus`.
-    """
+    """Why a framework lists fewer GPUs than NVML; `words` are its own, of `EngineTraits.why_no_gpus`."""
     if build.cuda is None:
         return Reason(
             f"{build.name} is built without CUDA",

@@ -79,11 +79,7 @@ class Load(NamedTuple):
 
 
 class GpuLoad:
-    """Looks at some GPUs, again and again. One that cannot be asked does not lose the others.
-
-    Args:
-        names: Their UUIDs.
-    """
+    """Looks at GPUs of these UUIDs, again and again. One that cannot be asked does not lose the others."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._nvml = library() if names else None

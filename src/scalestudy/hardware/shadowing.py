@@ -15,12 +15,7 @@ VARIABLE = "LD_LIBRARY_PATH"
 
 
 class LibraryPath(NamedTuple):
-    """LD_LIBRARY_PATH for a process of the framework.
-
-    Attributes:
-        value: What it is to be; "" if it is to be unset.
-        dropped: Folders that are no longer in it, or no longer before the packages' own.
-    """
+    """LD_LIBRARY_PATH for a process of the framework ("" to unset it), without the dropped folders."""
 
     value: str
     dropped: list[str]
@@ -46,12 +41,9 @@ def library_path(
     """LD_LIBRARY_PATH without the folders that hold a library of the packages, too.
 
     A folder from which this process has loaded a library itself (the whole of a Spack view, Python's own
-    included) stays, behind the packages'.
-
-    Args:
-        variables: As they are.
-        own: Folders of the packages' libraries by file name; as they are installed by default.
-        in_use: Folders that this process has libraries from; as the kernel says by default.
+    included) stays, behind the packages'. By default `own`, folders of the packages' libraries by file name,
+    are those that are installed, and `in_use`, folders that this process has libraries from, what the kernel
+    says.
     """
     own = package_libraries() if own is None else own
     parts = [part for part in variables.get(VARIABLE, "").split(os.pathsep) if part]

@@ -43,11 +43,6 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
 
     SIGTERM asks the run to stop; where a rank has failed before, launchers send it to end the others: then it
     ends the child.
-
-    Args:
-        run: Where the cause is written.
-        rank: Of this worker.
-        work: What the child does; what it raises is written down and raised again, in the child.
     """
     _write(lambda: run.forget_cause(rank))
     kills = oom_kills()

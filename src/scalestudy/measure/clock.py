@@ -10,11 +10,8 @@ from scalestudy.measure.hang_detection import Heartbeat
 class PhaseClock:
     """Adds up wall-clock seconds by phase. Phases nest: the inner one's time is not the outer's.
 
-    Args:
-        started: `time.time()` at which the process began; its time until now is "start-up".
-
-    Attributes:
-        heart: Is told of every phase that is entered or left.
+    `started` is the Unix time at which the process began: until now it was in "start-up". `heart` is told of
+    every phase.
     """
 
     def __init__(self, started: float | None = None) -> None:
@@ -39,8 +36,7 @@ class PhaseClock:
             yield
         finally:
             spent = time.perf_counter() - start
-            own = spent - self._inner.pop()
-            self.seconds[name] = self.seconds.get(name, 0.0) + own
+            self.seconds[name] = self.seconds.get(name, 0.0) + spent - self._inner.pop()
             if self._inner:
                 self._inner[-1] += spent
             self.heart.enter(outer)

@@ -43,9 +43,7 @@ def rank_record(
     placement: Placement, engine: EngineTraits, *, threads: int, devices: list[str], build: dict[str, Any],
     unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> RankRecord:  # fmt: skip
-    """What this rank ran in: `devices` are the framework's names of those used; `unmeasured` says what cannot
-    be told, and why.
-    """
+    """What this rank ran in; `unmeasured` says what cannot be told, and why."""
     return RankRecord(
         rank=placement.rank,
         size=placement.size,

@@ -30,12 +30,7 @@ def peak_memory() -> int:
 class Counters:
     """Adds up, window by window, how far each counter went. Unknown is NaN, and stays so in every sum.
 
-    Args:
-        node: Whether this process tells of its node too.
-        root: Where `/proc` and `/sys` are.
-
-    Attributes:
-        needs_looks: Whether a counter may wrap unless `glance` is called now and then.
+    With `node` it tells of the node too; `needs_looks` says that a counter wraps unless `glance` is called.
     """
 
     def __init__(self, node: bool, root: Path = Path("/")) -> None:
@@ -90,15 +85,9 @@ class Utilisation:
     GPUs are looked at when a window begins, then every `EVERY` seconds, and when it ends, so that the
     shortest window counts. No sampler is started without GPUs and without a counter that wraps.
 
-    Args:
-        cpus: Number of cores granted.
-        gpus: Names of the GPUs to look at.
-        node: Whether this process tells of its node too: its network, and its processors' energy.
-        allocated: Gives the most bytes of each GPU that the framework had given to tensors at once, None
-            where it does not say.
-
-    Attributes:
-        whole: Whether it knows of all earlier processes of the run, if there were any.
+    `cpus` is the number of cores granted; with `node` it tells of the node's network and processors' energy,
+    too; `allocated` gives the most bytes of each GPU that the framework had given to tensors at once. `whole`
+    says whether it knows of all earlier processes of the run.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from scalestudy.analysis.runs import Run
-from scalestudy.measure.environment import told
+from scalestudy.measure.environment import recorded_variables
 from scalestudy.study.records import RankRecord
 from scalestudy.util import units
 
@@ -18,7 +18,7 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
                 found.setdefault(name, {})[value] = None
     variables: dict[str, dict[str, None]] = {}
     for rank in ranks:
-        for name, value in told(rank.environment).items():
+        for name, value in recorded_variables(rank.environment).items():
             variables.setdefault(name, {})[value] = None
     listed = [(name, "; ".join(values)) for name, values in found.items()]
     if variables:

@@ -335,8 +335,6 @@ class Outcome(Record):
     bucket_work: list[Count] = []
     """Multiplications of the forward pass, a sample, with the variables of each bucket; empty where the model
     does not tell, or it was not recorded."""
-    sample_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Mean bytes of a prepared sample, as it is read from disk; None where it was not recorded."""
     precision: str | None = None
     """Arithmetic of the model, as in the study file; None where it was not recorded."""
     weights: str | None = None

@@ -4,10 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from scalestudy.engines.base import Engine
-from scalestudy.engines.group import Group
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.base import Engine, engine_of
+from scalestudy.engines.group import Group, Joined, join
+from scalestudy.hardware import cores
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.imports import without_unused
 
 UNUSABLE = "invalid usage"
 """What NCCL says in its first sum where two processes have one GPU (ncclInvalidUsage; src/init.cc)."""
@@ -20,17 +25,26 @@ ACTION = (
 )
 
 
+def joined_workers(
+    point: Point, placement: Placement, clock: PhaseClock, *,
+    device: str, gpus: Sequence[str], engine: Engine | None = None,
+) -> tuple[Engine, Joined]:  # fmt: skip
+    """The point's engine, or the given one, set up on this process's cores and GPUs; the workers, joined."""
+    with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
+        engine = engine or engine_of(point.engine)
+        set_up(engine, point, threads=len(cores.granted()), device=device, gpus=gpus)
+    with clock.phase("join"):
+        joined = join(
+            point.implementation, placement,
+            workers=point.workers, device=device, communication=point.launch.communication,
+        )  # fmt: skip
+    return engine, joined
+
+
 def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]) -> None:
     """Set an engine up, and refuse it if it lists other GPUs than it was given; before anything computes.
 
     CUDA shows a process the GPUs that CUDA_VISIBLE_DEVICES names by UUID and no others: as many are these.
-
-    Args:
-        engine: What computes.
-        point: What is run.
-        threads: Cores granted to this process.
-        device: "cpu" or "gpu".
-        gpus: Names of the GPUs that this process was given.
 
     Raises:
         RunError: With the likely reason.
@@ -38,20 +52,19 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
     engine.set_up(point, threads=threads, device=device)
     if device != "gpu":
         return
-    found = engine.devices(device)
-    if len(found) == len(gpus):
+    listed = engine.devices(device)
+    if len(listed) == len(gpus):
         return
-    if len(found) > len(gpus):
+    if len(listed) > len(gpus):
         why, action = "more than it was shown", "Let no file of the task set CUDA_VISIBLE_DEVICES."
     elif len(gpus) > 1 and any(name.startswith("MIG-") for name in gpus):
         why = "CUDA shows a process one MIG instance and nothing beside it"
         action = "Take a strategy of a process each (horovod, multiworker), or GPUs that are not divided."
     else:
         why, action = engine.why_missing()
-    listed = ", ".join(found) or "none"
     raise RunError(
         f"the engine to list {len(gpus)} GPU{'s' * (len(gpus) != 1)}: {', '.join(gpus)}",
-        f"{listed}: {why}",
+        f"{', '.join(listed) or 'none'}: {why}",
         action,
     )
 
@@ -63,12 +76,7 @@ def refuse_shared_gpus(
 
     Slurm deals one GPU to several tasks under `--gpu-bind=single:2` or `map_gpu:0`, wrappers by mistake.
     Where processes tell each other by NCCL (multiworker), it refuses first ("Duplicate GPU detected"): then
-    the ranks' records name them, or NCCL's words stand alone.
-
-    Args:
-        group: The processes; every rank must ask.
-        uuids: UUIDs of the GPUs that this process computes on; none on CPUs, or where NVML does not say.
-        recorded: The same by rank, as the ranks have written it down; asked where they cannot meet.
+    the ranks' records name them (`recorded`, UUIDs by rank), or NCCL's words stand alone.
 
     Raises:
         UserError: On every rank, if two have one in common.

@@ -31,12 +31,7 @@ class Measured(NamedTuple):
 def measure(trainer: Trainer, group: Group, loader: Loader, samples: Indices, heart: Heartbeat) -> Measured:
     """Loss and metrics over `samples` (rows, shape [M], at least one), the same on every rank.
 
-    Args:
-        trainer: What computes.
-        group: The processes, each of which evaluates its slices.
-        loader: Of calls of one step.
-        samples: The rows.
-        heart: Is told of every call.
+    Each process evaluates its slices; `loader` gives calls of one step.
     """
     calls = iter(loader.epoch(samples))
     sums = trainer.evaluate(next(calls))
@@ -86,8 +81,8 @@ def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> 
     shares = counts / max(1.0, counts.sum())
     frequent = np.argsort(-shares, kind="stable")[: 2 if len(shares) == 2 else 1]
     answers = [*np.eye(len(shares))[frequent], shares]
-    found = [trainer.constant(_parts(prepared, samples), answer) for answer in answers]
-    known = [value for value in found if value is not None and np.isfinite(value)]
+    qualities = [trainer.constant(_parts(prepared, samples), answer) for answer in answers]
+    known = [value for value in qualities if value is not None and np.isfinite(value)]
     better = trainer.sense.better
     return max(known, key=lambda value: gain(value, better), default=None) if better else None
 

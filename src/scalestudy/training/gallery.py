@@ -45,21 +45,15 @@ def choose(
 ) -> list[Chosen]:
     """The best, median and worst samples, `count` of each, by loss and by quality; those of least loss first.
 
-    Samples of one quality are told apart by their loss. What is not finite is worst.
-
-    Args:
-        losses: Shape [M].
-        qualities: Shape [M]; all NaN where a sample alone has none.
-        metric: Name of the quality.
-        better: Which way it is better; None leaves it out.
-        count: Samples of each sort.
+    Both have shape [M]; the quality is left out where all are NaN, or `better` is None. Samples of one
+    quality are told apart by their loss. What is not finite is worst.
     """
     worst_first = np.nan_to_num(losses, nan=math.inf, posinf=math.inf)
     orders = {"loss": np.argsort(worst_first, kind="stable")}
     if better is not None and np.isfinite(qualities).any():
         gains = np.nan_to_num(qualities if better == "higher" else -qualities, nan=-math.inf)
         orders[metric] = np.lexsort((worst_first, -gains))
-    found: dict[int, list[str]] = {}
+    roles: dict[int, list[str]] = {}
     for by, order in orders.items():
         middle = max(0, (len(order) - count) // 2)
         sorts = (
@@ -69,9 +63,9 @@ def choose(
         )
         for sort, places in sorts:
             for place in places.tolist():
-                found.setdefault(place, []).append(f"{sort} by {by}")
-    first = sorted(found, key=lambda place: (worst_first[place], place))
-    return [Chosen(place, tuple(found[place])) for place in first]
+                roles.setdefault(place, []).append(f"{sort} by {by}")
+    first = sorted(roles, key=lambda place: (worst_first[place], place))
+    return [Chosen(place, tuple(roles[place])) for place in first]
 
 
 def gallery_of(
@@ -84,17 +78,7 @@ def gallery_of(
     better: Better | None,
     of: int,
 ) -> GalleryRecord:
-    """Judge rows (shape [M]) of a prepared set, and show some of them.
-
-    Args:
-        model: What judges.
-        record: What it is of.
-        prepared: The set.
-        rows: Its rows.
-        count: Samples of each sort.
-        better: Which way the quality is better.
-        of: Rows of the whole validation set, of which `rows` may be a part.
-    """
+    """Judge rows (shape [M], of a validation set of `of` rows), and show `count` of each sort of them."""
     metric = record.metric or "quality"
     losses, qualities = [], []
     for inputs, targets, _ in _parts(prepared, rows):
@@ -143,7 +127,7 @@ def _with_pictures(
         "prediction": pictures.overlay(seen, predicted),
         "difference": pictures.difference(seen, target, predicted),
     }
-    return sample.model_copy(update={"pictures": {name: _picture(each) for name, each in shown.items()}})
+    return sample.model_copy(update={"pictures": {name: _picture(rgb) for name, rgb in shown.items()}})
 
 
 def _picture(rgb: Any) -> str:

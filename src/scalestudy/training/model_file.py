@@ -93,11 +93,7 @@ NONE, QUALITY = "none", "quality"
 
 
 def metric_to_keep(wanted: str, trainer: Trainer) -> tuple[str, Better] | None:
-    """The metric that epochs are compared by, and which way it is better; None where none is kept.
-
-    Args:
-        wanted: `keep_best` of the study file.
-        trainer: What computes.
+    """The metric that epochs are compared by, of `keep_best`, and which way it is better; None to keep none.
 
     Raises:
         UserError: If the task has no such metric, or nothing says which way it is better.
@@ -153,10 +149,10 @@ class BestKeeper:
         """Go on from a checkpoint and what was kept before it, or from nothing."""
         if not self._writes:
             return
-        found = self._folder.best_record()
+        best = self._folder.best_record()
         goes_on = position is not None and position.epoch > 0 and self._folder.best.exists()
-        if goes_on and found and self._kept and found.metric == self._kept[0]:
-            self._best = found.value
+        if goes_on and best and self._kept and best.metric == self._kept[0]:
+            self._best = best.value
         else:
             self._folder.forget_best()
 

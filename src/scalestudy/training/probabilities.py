@@ -22,12 +22,9 @@ def are_logits(outputs: Array) -> bool:
 
 
 def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array:
-    """Probability of each class, float32 [B, classes] or [B, H, W, classes].
+    """Probability of each class, float32 [B, classes] or [B, H, W, classes], of a model's outputs.
 
-    Args:
-        outputs: Of the model. One channel, or none, is the second of two classes.
-        record: What the model is of.
-        logits: Whether they are scores before a softmax or sigmoid.
+    One channel, or none, is the second of two classes. `logits` are scores before a softmax or sigmoid.
 
     Raises:
         UserError: If they are not of the classes.

@@ -47,16 +47,9 @@ def rate_table(
 ) -> NDArray[np.float64]:
     """The learning rate of each of `steps` steps, shape [steps].
 
-    In the warm-up it rises linearly to the scaled rate: from the unscaled one when scaling raised
-    it (Goyal et al. 2017), from zero otherwise.
-
-    Args:
-        base: Rate before scaling.
-        kappa: Global batch divided by the reference batch.
-        scaling: "none", "linear" or "sqrt".
-        schedule: "constant", "steps", "linear" or "cosine"; the last two end at zero.
-        steps: Steps of the whole run.
-        warmup: Steps of the warm-up, part of `steps`.
+    In the warm-up it rises linearly to the scaled rate: from the unscaled one when scaling raised it (Goyal
+    et al. 2017), from zero otherwise. "linear" and "cosine" end at zero; `kappa` is the global batch divided
+    by the reference batch, `warmup` a part of `steps`.
     """
     peak = peak_rate(base, kappa, scaling)
     step = np.arange(steps, dtype=np.float64)

@@ -75,13 +75,7 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
 
 
 def read_rows(prepared: Prepared, rows: Indices, reader: Reader | None = None) -> tuple[Any, Any]:
-    """Inputs and targets of rows, each of shape [B, ...] (or several by name), without augmentation.
-
-    Args:
-        prepared: The set.
-        rows: Row numbers, shape [B].
-        reader: What reads it, where it is asked often.
-    """
+    """Inputs and targets of rows (shape [B]), each [B, ...] or several by name, without augmentation."""
     reader = reader or reader_of(prepared)
 
     def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:

@@ -3,10 +3,6 @@
 import datetime
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from scalestudy.engines.base import Flops
 from scalestudy.measure.clock import PhaseClock
@@ -18,21 +14,6 @@ from scalestudy.training.evaluation import Chance, Measured
 from scalestudy.training.session import Session
 
 
-@dataclass(frozen=True)
-class Used:
-    """What the processes used, and what the model takes.
-
-    Attributes:
-        rows: Of each process, as `measure.usage.Usage.row` gives it; shape [processes, …].
-        whole: Whether they hold what processes before a restart used.
-        flops: Of a training step, for each of its samples.
-    """
-
-    rows: NDArray[np.float64]
-    whole: bool
-    flops: Flops
-
-
 def result_of(
     session: Session,
     records: list[EpochRecord],
@@ -40,28 +21,21 @@ def result_of(
     test: Measured,
     chance: Chance,
     digest: str,
-    used: Used,
+    usages: Sequence[Usage],
+    whole: bool,
+    flops: Flops,
     clock: PhaseClock,
     model_missing: str | None,
 ) -> Result:
     """The result of a run that is over.
 
-    Args:
-        session: What was run.
-        records: Of all epochs.
-        validation: Loss and metrics over the validation set, of the weights that are saved.
-        test: The same over the test set, if there is one.
-        chance: Quality of a model that has learned nothing.
-        digest: Of the weights.
-        used: What the processes used.
-        clock: Where the time went.
-        model_missing: Why the model is not in the run's folder; None if it is.
+    `validation` is of the weights that are saved; `usages` are of each process, with those before a restart
+    if `whole`; `model_missing` says why the model is not in the run's folder.
     """
     point, split, metric = session.point, session.split, session.metric
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
     best = best_epoch(records, metric, session.trainer.sense)
-    usages = [Usage.of(row) for row in used.rows]
     gpus = [usage.gpu_uses(rank) for rank, usage in enumerate(usages)]
     return Result(
         name=point.name,
@@ -100,9 +74,8 @@ def result_of(
         best_quality=best.validation[metric],
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,
-        bucket_bytes=[each.bytes for each in session.trainer.buckets],
-        bucket_work=[each.work for each in session.trainer.buckets if each.work is not None],
-        sample_bytes=session.sample_bytes,
+        bucket_bytes=[bucket.bytes for bucket in session.trainer.buckets],
+        bucket_work=[bucket.work for bucket in session.trainer.buckets if bucket.work is not None],
         precision=point.train.precision,
         weights=point.train.weights,
         input_scaling=point.train.input_scaling,
@@ -112,13 +85,13 @@ def result_of(
         oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
         cpu_percent=[usage.cpu_percent for usage in usages],
-        gpu_percent=[percent for own in gpus if (percent := mean_percent(own)) is not None],
-        gpus=[use for own in gpus for use in own],
+        gpu_percent=[percent for uses in gpus if (percent := mean_percent(uses)) is not None],
+        gpus=[use for uses in gpus for use in uses],
         processes=[usage.process_use(rank) for rank, usage in enumerate(usages)],
         nodes=[usage.node_use(rank) for rank, usage in enumerate(usages) if usage.node],
-        usage_of="run" if used.whole else "last process",
-        flops_per_sample=used.flops.per_sample,
-        flops_uncounted=list(used.flops.uncounted),
+        usage_of="run" if whole else "last process",
+        flops_per_sample=flops.per_sample,
+        flops_uncounted=list(flops.uncounted),
         began=session.began,
         order=point.turn and point.turn.order,
         place=point.turn and point.turn.place,

@@ -34,13 +34,8 @@ class Agreed(NamedTuple):
 class CheckpointConsensus:
     """Lets all ranks do the same at the same call.
 
-    They agree by a sum over processes, which costs time; so they also agree on the number of calls
-    until the next one, from the seconds that a call takes.
-
-    Args:
-        asked: Whether the run is asked to stop; only rank 0's answer counts.
-        group: The processes of the run.
-        now: The time in seconds.
+    They agree by a sum over processes, which costs time; so they also agree on the number of calls until the
+    next one, from the seconds that a call takes. Of `asked`, whether to stop, rank 0's answer counts.
     """
 
     def __init__(

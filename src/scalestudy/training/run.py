@@ -10,12 +10,11 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, engine_of
-from scalestudy.engines.group import join
-from scalestudy.hardware import cores
+from scalestudy.engines.base import Engine
 from scalestudy.hardware.cores import granted
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
+from scalestudy.measure.usage import Usage
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
@@ -23,27 +22,20 @@ from scalestudy.study.records import STILL_SAVING, EpochRecord, Progress, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import gallery, model_file
 from scalestudy.training.checkpoint import Position
-from scalestudy.training.devices import refuse_shared_gpus, set_up
+from scalestudy.training.devices import joined_workers, refuse_shared_gpus
 from scalestudy.training.evaluation import Chance, Measured, measured_chance
 from scalestudy.training.model_file import BestKeeper
-from scalestudy.training.result import Used, result_of
+from scalestudy.training.result import result_of
 from scalestudy.training.resume import Keeper, StoppedError
 from scalestudy.training.session import Moment, Session
 from scalestudy.util.errors import RunError
-from scalestudy.util.imports import without_unused
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
 
 
 class Reporter:
-    """Writes the progress and the epochs of a run.
-
-    Args:
-        folder: Of the run.
-        session: What is run.
-        position: Where it goes on from, or None from the start.
-    """
+    """Writes the progress and the epochs of a run, which goes on from `position`."""
 
     def __init__(self, folder: RunFolder, session: Session, position: Position | None) -> None:
         self._folder, self._session = folder, session
@@ -112,45 +104,29 @@ def run(
     gpus: Sequence[str] = (),
     engine: Engine | None = None,
 ) -> None:
-    """Compute a run's part of this rank; rank 0 writes its records.
+    """Compute a run's part of this rank, on "cpu" or "gpu"; rank 0 writes its records.
 
     A run that was kept in its folder goes on from there. One that is asked to stop returns without a
-    result once it is kept.
-
-    Args:
-        folder: Where the run is written.
-        point: What is run.
-        placement: This process among the others.
-        clock: Where time is counted.
-        device: "cpu" or "gpu".
-        gpus: Names of the GPUs that it was given.
-        engine: What computes; None for the point's own.
+    result once it is kept. `engine` is the point's own by default.
 
     Raises:
         RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
-    cpus = cores.granted()
-    with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
-        engine = engine or engine_of(point.engine)
-        set_up(engine, point, threads=len(cpus), device=device, gpus=gpus)
-    with clock.phase("join"):
-        joined = join(
-            point.implementation, placement,
-            workers=point.workers, device=device, communication=point.launch.communication,
-        )  # fmt: skip
-    group = joined.group
+    engine, joined = joined_workers(point, placement, clock, device=device, gpus=gpus, engine=engine)
+    group, cpus = joined.group, granted()
     utilisation = Utilisation(
         len(cpus), gpus, node=placement.local_rank == 0, allocated=partial(engine.allocated, device)
     )
-    own = rank_record(
+    record = rank_record(
         placement, engine_traits(point.engine), threads=len(cpus), devices=engine.devices(device),
         build=engine.build_record() | group.build_record(), unmeasured=utilisation.reasons(),
     )  # fmt: skip
-    folder.write_rank(own)
+    folder.write_rank(record)
     refuse_shared_gpus(
-        group, own.device_uuids, lambda: {each.rank: each.device_uuids for each in folder.ranks()}
+        group, record.device_uuids, lambda: {rank.rank: rank.device_uuids for rank in folder.ranks()}
     )
-    prepared, split = _opened(point)
+    files = point.needed_files()
+    prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session, clock)
     reporter = None
@@ -179,9 +155,11 @@ def run(
     _refuse_unequal(digests)
     if reporter:
         reporter.phase("saving")
-        used = Used(rows, utilisation.whole, session.trainer.flops())
-        measured = session, reporter.records, validation, test, chance, digests[0], used, clock
-        _leave(folder, session, prepared, partial(result_of, *measured), clock)
+        result = partial(
+            result_of, session, reporter.records, validation, test, chance, digests[0],
+            [Usage.of(row) for row in rows], utilisation.whole, session.trainer.flops(), clock,
+        )  # fmt: skip
+        _leave(folder, session, prepared, result, clock)
         keeper.remove()
     else:
         with clock.phase("saving"):
@@ -189,11 +167,6 @@ def run(
             _await_result(folder)
     clock.heart.enter("leaving")
     group.close()
-
-
-def _opened(point: Point) -> tuple[Prepared, Split]:
-    files = point.needed_files()
-    return Prepared.open(files.prepared), Split.load(files.split)
 
 
 def _tried(

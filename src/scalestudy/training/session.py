@@ -15,15 +15,14 @@ from scalestudy.data.loading.order import Indices, batches, epoch_order
 from scalestudy.data.loading.slices import Call
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine
-from scalestudy.engines.group import Joined
+from scalestudy.engines.base import Engine, Trainer
+from scalestudy.engines.group import Group, Joined
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord
-from scalestudy.training.callbacks import CallbackDecisions
-from scalestudy.training.checkpoint import Position, digests, fingerprint, gathered, scattered
+from scalestudy.training.checkpoint import Position, alike, digests, fingerprint, gathered, scattered
 from scalestudy.training.evaluation import Measured, measure
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
@@ -100,8 +99,8 @@ class EpochCounters:
     def stop(self, clock: PhaseClock) -> None:
         """Wait for the device, and stop the time."""
         self._account(time.perf_counter())
-        for each in self._pending:
-            self.loss += float(each)
+        for losses in self._pending:
+            self.loss += float(losses)
         self._pending.clear()
         spent, waited = self.seconds - self._spent, self.waited - self._waited_before
         self._spent += spent
@@ -116,21 +115,79 @@ class EpochCounters:
         self._arrived = None
 
 
+class CallbackDecisions:
+    """Calls a task's callbacks on rank 0 alone, so that no file is written twice.
+
+    After each epoch every rank learns whether training is to stop, the learning rate where a callback has
+    set it, and the weights, which a callback (early stopping) may have changed. The rate they learn before
+    each epoch too, and the weights before the first: schedules and what restores weights set them there.
+    """
+
+    def __init__(self, trainer: Trainer, group: Group, *, epochs: int, steps: int) -> None:
+        self._trainer, self._group = trainer, group
+        self._active = trainer.has_callbacks
+        called = self._active and group.rank == 0
+        self._callbacks = trainer.callbacks(epochs=epochs, steps=steps) if called else None
+
+    def begin(self) -> None:
+        """Training begins."""
+        if self._callbacks:
+            self._callbacks.begin()
+        if self._active:
+            self._agree(stop=False)
+            self._share_weights()
+
+    def epoch_begin(self, epoch: int) -> None:
+        """Epoch `epoch`, from 0, begins."""
+        if self._callbacks:
+            self._callbacks.epoch_begin(epoch)
+        if self._active:
+            self._agree(stop=False)
+
+    def batch_end(self, step: int) -> None:
+        """The call that ends with step `step` of the epoch is done."""
+        if self._callbacks:
+            self._callbacks.batch_end(step)
+
+    def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
+        """Epoch `epoch` is over; returns whether every rank is to stop."""
+        if self._active:
+            self._trainer.average()  # what callbacks read, and may keep, are the weights of all workers
+        stop = self._callbacks.epoch_end(epoch, logs) if self._callbacks else False
+        if self._active:
+            stop = self._agree(stop)
+            self._share_weights()
+        return stop
+
+    def end(self, logs: dict[str, float]) -> None:
+        """Training is over."""
+        if self._callbacks:
+            self._callbacks.end(logs)
+        if self._active:
+            self._share_weights()
+
+    def _agree(self, stop: bool) -> bool:
+        rate = self._trainer.rate
+        mine = np.zeros(2, np.float64)
+        if self._group.rank == 0:
+            mine[:] = stop, rate or 0.0
+        asked, agreed = self._group.host_sum(mine)
+        if rate is not None and self._group.rank != 0:
+            self._trainer.set_rate(float(agreed))
+        return bool(asked)
+
+    def _share_weights(self) -> None:
+        """Give every rank what rank 0 has, where a callback has changed it: most never do."""
+        if self._group.size > 1 and not alike(self._trainer, self._group):
+            self._trainer.share()
+
+
 LONGEST_HOST = 255
 """Characters of the name of a host; Linux allows 64."""
 
 
 class Session:
-    """One rank's part of a run: what it trains, and the loop over its epochs.
-
-    Args:
-        point: What is run.
-        engine: What computes.
-        joined: The workers, and this process's part among them.
-        prepared: The data set.
-        split: Which of its rows train, validate and test.
-        clock: Where time is counted.
-        utilisation: Switched on while training.
+    """One rank's part of a run: what it trains, and the loop over its epochs; `utilisation` is on meanwhile.
 
     Attributes:
         began: Unix time at which the run's first process of this rank began.
@@ -169,7 +226,6 @@ class Session:
         self._tally = EpochCounters(times=self.step_times)
         self._validation: Measured | None = None
         self.class_names = prepared.class_names
-        self.sample_bytes = prepared.bytes / prepared.count if prepared.count else None
 
     def compile(self) -> None:
         """Compute a call of each size and phase and take it back: no epoch is timed with compilation."""
@@ -239,8 +295,7 @@ class Session:
     def epoch_records(self, watch: Callable[[Moment], None] = lambda _: None) -> Iterator[EpochRecord]:
         """Train what is left, one record after each epoch; ends early when a callback says so.
 
-        Args:
-            watch: Called after each call of the compiled function, on every rank.
+        `watch` is called after each call of the compiled function, on every rank.
         """
         if self.over:
             return

@@ -18,8 +18,8 @@ from scalestudy.data.loading.order import epoch_order
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, Trainer, engine_of
-from scalestudy.engines.group import Joined, Replicas, join
+from scalestudy.engines.base import Engine, Trainer
+from scalestudy.engines.group import Joined, Replicas
 from scalestudy.features.diagnose.records import (
     ABLATION,
     Ablation,
@@ -35,10 +35,9 @@ from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.training.devices import set_up
+from scalestudy.training.devices import joined_workers
 from scalestudy.training.reading import loaders
 from scalestudy.util.errors import UserError
-from scalestudy.util.imports import without_unused
 
 POLL = 0.005
 """Seconds between two looks for a file of another process."""
@@ -75,23 +74,10 @@ def run(
     ablation = read_record(folder.path / ABLATION, Ablation).record
     if ablation is None:
         raise UserError("what to measure", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
-    with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
-        engine = engine or engine_of(point.engine)
-        set_up(engine, point, threads=len(cores.granted()), device=device, gpus=gpus)
-    with clock.phase("join"):
-        joined = join(
-            point.implementation, placement,
-            workers=point.workers, device=device, communication=point.launch.communication,
-        )  # fmt: skip
-    folder.write_rank(
-        rank_record(
-            placement,
-            engine_traits(point.engine),
-            threads=len(cores.granted()),
-            devices=engine.devices(device),
-            build={},
-        )
-    )
+    engine, joined = joined_workers(point, placement, clock, device=device, gpus=gpus, engine=engine)
+    threads, devices = len(cores.granted()), engine.devices(device)
+    traits = engine_traits(point.engine)
+    folder.write_rank(rank_record(placement, traits, threads=threads, devices=devices, build={}))
     bench = _Bench(ablation, point, joined, engine, clock)
     blocks = []
     for number, name in enumerate(ablation.blocks, start=1):
