@@ -46,11 +46,6 @@ def test_without_its_library_pynvml_says_so_and_there_are_no_gpus(monkeypatch):
     assert read_gpus() == []
 
 
-def test_the_driver_tells_its_version(nvml):
-    nvml(driver="580.1")
-    assert driver_version() == "580.1"
-
-
 def test_what_nvml_does_not_say_of_a_card_is_left_open(nvml):
     silent = (
         "Name",

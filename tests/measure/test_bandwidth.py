@@ -6,10 +6,8 @@ import pytest
 
 from scalestudy.measure.bandwidth import (
     SIZES,
-    algorithm_bandwidth,
     bus_bandwidth,
     largest,
-    repeats,
     too_slow,
 )
 
@@ -22,15 +20,6 @@ def test_messages_grow_fourfold_from_one_kibibyte_to_one_gibibyte():
 @pytest.mark.parametrize(("ranks", "factor"), [(1, 0.0), (2, 1.0), (4, 1.5), (8, 1.75)])
 def test_the_bus_carries_two_n_minus_one_nths_of_the_message(ranks, factor):
     assert bus_bandwidth(1000, 0.5, ranks) == pytest.approx(2000 * factor)
-
-
-def test_the_algorithm_bandwidth_is_size_by_time():
-    assert algorithm_bandwidth(1000, 0.5) == 2000
-
-
-@pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_every_size_is_summed_several_times_in_a_call(device):
-    assert all(calls >= 1 and sums >= 4 for calls, sums in (repeats(size, device) for size in SIZES))
 
 
 def test_the_largest_message_follows_from_the_device_and_its_memory():

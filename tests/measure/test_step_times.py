@@ -30,13 +30,7 @@ def test_calls_and_waits_are_counted_by_how_long_they_took():
     assert quantile(found.calls, 0.5) == pytest.approx(0.010, rel=0.05)
 
 
-def test_an_epoch_under_way_is_not_among_the_epochs():
-    times = StepTimes(0)
-    times.add(1, 0.01, 0.0)
-    assert times.record().epochs == []
-
-
-@pytest.mark.parametrize("epochs", [MOST, MOST + 1, 3 * MOST, 5000])
+@pytest.mark.parametrize("epochs", [MOST + 1, 5000])
 def test_a_record_stays_small_however_long_the_run_and_loses_no_epoch(epochs):
     times = StepTimes(0)
     for epoch in range(1, epochs + 1):

@@ -31,7 +31,3 @@ def test_processes_of_one_run_add_up_and_one_blank_leaves_a_blank():
     assert found.cpu_percent == 20
     assert found.process_use(0).read_bytes is None
     assert found.node_use(0).cpu_joules == 13
-
-
-def test_no_time_is_no_division():
-    assert usage(*[0.0] * 8).cpu_percent == 0

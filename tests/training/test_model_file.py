@@ -255,11 +255,6 @@ def test_the_time_it_takes_is_never_counted_as_training(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_none_keeps_nothing(tmp_path):
-    keeper(RunFolder(tmp_path), "none").evaluated(epoch(1, iou=0.5))
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_full_disk_leaves_the_best_before_and_the_run_going_on(tmp_path, capsys):
     folder = RunFolder(tmp_path)
     keeper(folder).evaluated(epoch(1, iou=0.5))
@@ -294,13 +289,6 @@ def test_a_run_that_starts_anew_forgets_it(tmp_path, position):
     keeper(folder).begin(position)
     assert folder.best_record() is None
     assert not folder.best.exists()
-
-
-def test_another_metric_than_before_starts_anew(tmp_path):
-    folder = RunFolder(tmp_path)
-    keeper(folder).evaluated(epoch(3, iou=0.7))
-    keeper(folder, "loss").begin(Position(epoch=4))
-    assert folder.best_record() is None
 
 
 def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_them(data, folder):

@@ -13,12 +13,6 @@ def test_a_point_of_one_worker_is_refused_with_what_to_name(call, begun_study):
     assert "a point of several workers" in err
 
 
-def test_a_folder_that_is_no_study_is_refused(call, tmp_path):
-    code, _, err = call("diagnose", tmp_path)
-    assert code == 2
-    assert "study.json" in err
-
-
 def test_a_study_file_that_was_not_run_is_told_to_run_first(call, begun_study, tmp_path):
     begun_study(run=False)
     code, _, err = call("diagnose", tmp_path / "study.toml", "--point", "mirrored-w2-s0")

@@ -74,11 +74,6 @@ def test_every_form_says_the_parts_the_advice_and_how_it_was_measured(form):
     assert "changed since" not in text
 
 
-def test_a_study_that_has_changed_since_is_said():
-    text = rendered(StoredDiagnosis(made(), changed=True), "markdown")
-    assert "The study has changed since: diagnose it again." in text
-
-
 def test_what_the_studys_own_runs_measured_stands_beside_the_ablations():
     text = rendered(StoredDiagnosis(made(), measured=Estimate(0.48, 0.46, 0.50)), "table")
     assert "The study's own runs measured 48.0 ± 2.0 %." in text.replace("\n", " ")

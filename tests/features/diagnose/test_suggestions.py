@@ -26,10 +26,10 @@ def test_slow_input_of_encoded_data_is_decoded_once_first():
     assert '`data.storage = "arrays"`' in found[0]
 
 
-def test_slow_input_without_an_idle_core_asks_for_none_that_is_not_there():
-    (only,) = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"cores": 2}))
-    assert "cpus_per_worker" not in only
-    assert "nodes with more cores per worker" in only
+def test_augmentation_goes_to_the_gpu_where_there_is_one():
+    told = {"augmented_by_loader": True, "cores": 2}
+    on_gpu = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"device": "gpu", **told}))
+    assert '`train.augment_on = "device"`' in on_gpu[0]
 
 
 def test_a_dear_exchange_names_the_batch_and_other_strategies():
@@ -80,13 +80,6 @@ def test_a_single_round_advises_nothing():
     times = replace(FINE, whole=0.12, without_input=0.08)
     assert suggestions(made([times])) == []
     assert suggestions(made([times] * 2))
-
-
-def test_advice_is_in_the_order_of_what_it_can_gain():
-    times = replace(FINE, whole=0.12, without_input=0.08)
-    most = [each.most for each in suggestions(made([times] * 2))]
-    assert most == sorted(most, reverse=True)
-    assert suggestions(made([times] * 2))[0].part == "input"
 
 
 def test_input_that_one_worker_loses_as_well_lowers_no_efficiency_and_is_advised_against():

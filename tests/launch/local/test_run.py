@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -20,7 +19,6 @@ from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.reserve import NETWORK, private_run
 from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
-from scalestudy.launch.local.workers import WorkerProcesses
 from scalestudy.launch.status import study_status
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -162,12 +160,6 @@ def test_what_could_not_be_started_names_the_file_and_the_reason():
     assert unable(error).reason == "it could not be run: No space left on device: /a/b"
 
 
-def test_the_moment_of_an_end_is_kept(tmp_path: Path):
-    workers = WorkerProcesses([])
-    workers._ends[0] = time.monotonic() - 100
-    assert workers.ended_at(0) == pytest.approx(time.time() - 100, abs=5)
-
-
 NOBODY = 65534
 ROOT = Path(__file__).parents[3]
 STUDY = """
@@ -215,17 +207,6 @@ def inside(own: dict[str, str]) -> dict:
 
 def rights() -> str:
     return next(line.split()[1] for line in open("/proc/self/status") if line.startswith("CapEff"))
-
-
-def test_a_process_alone_gets_nothing():
-    with private_run(1, {}) as own:
-        assert own == {}
-
-
-def test_each_run_has_a_secret_of_its_own():
-    with private_run(2, {NETWORK: "shared"}) as one, private_run(2, {NETWORK: "shared"}) as other:
-        assert set(one) == {SECRET}
-        assert one[SECRET] != other[SECRET]
 
 
 @pytest.mark.usefixtures("_possible")
