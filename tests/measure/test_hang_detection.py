@@ -82,7 +82,7 @@ def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, expe
 
 
 @pytest.mark.parametrize(
-    ("phase", "slowest", "silent_after", "due"),
+    ("phase", "slowest", "progress_timeout", "due"),
     [
         ("compile", 0.0, 600, 600),
         ("step", 0.0, 600, 600),  # the first
@@ -94,9 +94,9 @@ def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, expe
     ],
 )
 def test_a_step_may_take_twenty_times_the_slowest_and_other_phases_what_the_study_says(
-    phase, slowest, silent_after, due
+    phase, slowest, progress_timeout, due
 ):
-    assert due_after(ProgressMark(9, phase, 1, 5, 0.0, slowest), silent_after) == due
+    assert due_after(ProgressMark(9, phase, 1, 5, 0.0, slowest), progress_timeout) == due
 
 
 def test_a_rank_that_waits_for_another_waits_as_long_as_that_one_may_take():

@@ -21,7 +21,7 @@ WHOLE = RoundTimes(
 )  # fmt: skip
 """Of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
 TERMS = DiagnosisTerms(
-    device="cpu", cores=8, cpus_per_worker=1, batch_size=64, encoded=False, augmented_by_loader=False,
+    device="cpu", cores=8, cpus_per_worker=1, batch_size=64, encoded=False,
     steps_per_call=1,
 )  # fmt: skip
 

@@ -166,11 +166,13 @@ HANG_GRACE = 15.0
 class HangDetector:
     """Detects from outside that no process of a run is alive: if all are stopped, none can end the run.
 
-    `silent_after` are the seconds to wait for a first heartbeat, `every` those between two looks.
+    `progress_timeout` are the seconds to wait for a first heartbeat, `every` those between two looks.
     """
 
-    def __init__(self, run: RunFolder, size: int, silent_after: float, every: float | None = None) -> None:
-        self._run, self._size, self._silent_after = run, size, silent_after
+    def __init__(
+        self, run: RunFolder, size: int, progress_timeout: float, every: float | None = None
+    ) -> None:
+        self._run, self._size, self._progress_timeout = run, size, progress_timeout
         self._every = HANG_EVERY if every is None else every
         self._unchanged = ProgressTimer(5 * self._every)
         self._due = 0.0
@@ -182,7 +184,7 @@ class HangDetector:
         self._due = now + self._every
         signs = self._run.signs()
         seconds = self._unchanged.look([sign.written for sign in signs])
-        limit = max((sign.due for sign in signs), default=self._silent_after) + HANG_GRACE
+        limit = max((sign.due for sign in signs), default=self._progress_timeout) + HANG_GRACE
         return first_hung(signs, signs, self._size, seconds) if seconds > limit else None
 
 
@@ -200,11 +202,11 @@ LOOKS = 5
 """Signs that a living rank has time to write before it is said which one was first."""
 
 
-def due_after(mark: ProgressMark, silent_after: float) -> float:
+def due_after(mark: ProgressMark, progress_timeout: float) -> float:
     """Seconds from a mark within which there must be the next one."""
     if mark.phase not in STEPS or not mark.slowest:
-        return silent_after
-    return min(silent_after, max(FLOOR, TIMES * mark.slowest))
+        return progress_timeout
+    return min(progress_timeout, max(FLOOR, TIMES * mark.slowest))
 
 
 def granted(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float:
@@ -216,7 +218,7 @@ def granted(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float:
 
 
 class Watchdog:
-    """Watches the work of this process, and ends it when nothing has moved for `silent_after` seconds.
+    """Watches the work of this process, and ends it when nothing has moved for `progress_timeout` seconds.
 
     It is a thread, yet its signs do not say that the run goes on: that is marked by the thread that does the
     work. Each rank judges itself alone, since a silent rank keeps all others waiting; their signs only tell
@@ -225,10 +227,10 @@ class Watchdog:
     """
 
     def __init__(
-        self, folder: RunFolder, rank: int, size: int, heart: Heartbeat, silent_after: float
+        self, folder: RunFolder, rank: int, size: int, heart: Heartbeat, progress_timeout: float
     ) -> None:
         self._folder, self._rank, self._size, self._heart = folder, rank, size, heart
-        self._silent_after = silent_after
+        self._progress_timeout = progress_timeout
         self._every = max(EVERY, size / AT_MOST)
         self._unchanged = ProgressTimer(LOOKS * self._every)
         self._host, self._pid = socket.gethostname(), os.getpid()
@@ -278,7 +280,7 @@ class Watchdog:
     def _look(self) -> float:
         """Give a sign; seconds that the work may stand still where it is."""
         mark = self._heart.last
-        due = due_after(mark, self._silent_after)
+        due = due_after(mark, self._progress_timeout)
         self._unchanged.look(mark.number)
         now = time.time()
         sign = Sign(
@@ -312,7 +314,7 @@ class Watchdog:
         text = (
             f"scalestudy: Expected progress of every rank within {due:.0f} s. Received none: "
             f"{in_words(hang)}. The stacks of the ranks stand in their logs; if it takes that long in "
-            "good health, raise silent_after under [launch].\n"
+            "good health, raise progress_timeout under [launch].\n"
         )
         os.write(2, text.encode())
 

@@ -26,12 +26,6 @@ def test_slow_input_of_encoded_data_is_decoded_once_first():
     assert '`data.storage = "arrays"`' in found[0]
 
 
-def test_augmentation_goes_to_the_gpu_where_there_is_one():
-    told = {"augmented_by_loader": True, "cores": 2}
-    on_gpu = lines(replace(FINE, whole=0.074), TERMS.model_copy(update={"device": "gpu", **told}))
-    assert '`train.augment_on = "device"`' in on_gpu[0]
-
-
 def test_a_dear_exchange_names_the_batch_and_other_strategies():
     text = " ".join(lines(replace(FINE, whole=0.08, without_input=0.08)))
     assert "`train.batch_size = 128`" in text

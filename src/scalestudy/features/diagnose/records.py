@@ -114,7 +114,6 @@ class DiagnosisTerms(Record):
     batch_size: Count
     encoded: bool
     """Whether the data are decoded while training."""
-    augmented_by_loader: bool
     steps_per_call: Count
 
 

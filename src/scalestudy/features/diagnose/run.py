@@ -332,6 +332,5 @@ def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
         cpus_per_worker=launch.cpus_per_worker,
         batch_size=train.batch_size,
         encoded=prepared.storage == "encoded",
-        augmented_by_loader=bool(train.augment),
         steps_per_call=times.blocks[0].steps_per_call,
     )
