@@ -6,7 +6,7 @@ import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.table import summarise
 from scalestudy.report.cores_section import NAME, best_speedups, core_sweeps, cores_section
-from scalestudy.report.document import Table, drawings
+from scalestudy.report.document import Table
 
 
 def run(workers, cores, seconds, **more):
@@ -61,16 +61,11 @@ def test_times_that_say_nothing_about_cores_are_left_out():
     assert sweeps(run(1, 4, 50.0), run(2, 8, 50.0)) == sweeps(*synthetic.seeded()) == []
 
 
-def test_the_best_of_each_number_of_workers_is_marked_in_table_and_figure():
+def test_the_best_of_each_number_of_workers_stands_in_the_table():
     tried = ((1, 2, 90.0), (1, 4, 60.0), (1, 8, 61.0), (2, 2, 50.0), (2, 8, 40.0))
     section = cores_section(analyse("study", [run(*each) for each in tried]))
     (best,) = (block for block in section.blocks if isinstance(block, Table))
     assert [line[1:6] for line in best.rows] == [
         ("1", "4", "60.0", "1.00", "1.00"), ("2", "8", "40.0", "1.50", "0.75"),
-    ]  # fmt: skip
-    (times,) = drawings(section.blocks)
-    (records,) = times.figure.spec["datasets"].values()
-    assert [(r["series"], r["cores"]) for r in records if r["best"]] == [
-        ("mirrored, 1 worker", 4), ("mirrored, 2 workers", 8),
     ]  # fmt: skip
     assert cores_section(analyse("study", synthetic.seeded())) is None

@@ -12,7 +12,7 @@ from scalestudy.report.against_workers import speedup
 from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.bars import phase_records
 from scalestudy.report.figures import figures, places
-from scalestudy.report.series import downsampled, quantities
+from scalestudy.report.series import downsampled
 from scalestudy.report.style import config, ramp
 from scalestudy.study.strategies import traits
 from scalestudy.util import units
@@ -100,9 +100,7 @@ def test_figures_of_one_place_can_be_chosen():
     }
     assert chosen["speedup"] == ["of throughput", "of training time", "from start to result"]
     assert chosen["quality"][0] == "IoU"
-    assert {"Cost efficiency", "Throughput", "Training time", "CPU utilisation", "Peak memory"} < set(
-        chosen["efficiency"]
-    )
+    assert chosen["efficiency"] == ["Scaling efficiency", "Cost efficiency"]
     assert len(chosen["loss-by-epoch"]) == 4
 
 
@@ -260,19 +258,6 @@ def test_of_many_counts_the_ends_and_what_must_be_kept_are_kept():
     assert downsampled([4, 1, 2, 2], 3) == [1, 2, 4]
     kept = downsampled(COUNTS, 6, {12, 99})
     assert len(kept) == 6 and {1, 12, 64} <= set(kept)
-
-
-def test_quantities_have_units_in_which_they_read_well_and_intervals():
-    runs = [synthetic.run("horovod", n, s, training_seconds=7200.0 / n + s) for n in (1, 2) for s in (0, 1)]
-    rows = analyse("made", runs).rows
-    found = {quantity.name: quantity for quantity in quantities(rows)}
-    assert {"throughput", "wall_seconds", "cpu_percent"} < set(found) and "gpu_percent" not in found
-    training = found["training_seconds"]
-    assert (training.unit, training.of(rows[1]).value) == ("min", pytest.approx(60.0, rel=1e-3))
-    assert training.of(rows[1]).low < 60 < training.of(rows[1]).high
-    memory = found["peak_memory_bytes"]
-    assert (memory.label, memory.of(rows[0]).value) == ("Peak memory (GiB)", 900_000_000 / 2**30)
-    assert quantities([]) == []
 
 
 def test_dark_and_light_differ_in_ink_only():

@@ -10,7 +10,7 @@ from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Document, Drawing, Folded, Paragraph, Table
 from scalestudy.report.images import draw
-from scalestudy.report.models_section import efficiency_figure, models_section, time_figure
+from scalestudy.report.models_section import models_section, time_figure
 
 
 def section(runs):
@@ -78,19 +78,18 @@ def test_a_strategy_without_a_scaling_model_says_why():
 
 
 def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
-    for figure in (time_figure(analyse("made", STUDY)), efficiency_figure(analyse("made", STUDY))):
-        svg = draw(figure).svg
-        assert 'stroke-dasharray="3,4"' in svg
-        marks = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]*', svg)
-        filled = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]* fill="#', svg)
-        assert sorted(set(marks)) == ["measured", "predicted"]
-        assert set(filled) == {"measured"}
-        assert len(filled) == marks.count("measured")
+    svg = draw(time_figure(analyse("made", STUDY))).svg
+    assert 'stroke-dasharray="3,4"' in svg
+    marks = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]*', svg)
+    filled = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]* fill="#', svg)
+    assert sorted(set(marks)) == ["measured", "predicted"]
+    assert set(filled) == {"measured"}
+    assert len(filled) == marks.count("measured")
 
 
 def test_the_section_is_written_in_every_form(whole):
     document = Document("made", (whole,))
-    assert sum(isinstance(block, Drawing) for block in whole.blocks) == 2
+    assert sum(isinstance(block, Drawing) for block in whole.blocks) == 1
     for text in (terminal(document, 100), markdown(document), latex(document)):
         assert "How the times scale" in text
         assert "predicted" in text

@@ -14,7 +14,7 @@ from scalestudy.report import series
 from scalestudy.report.axes import dodge, domain, is_logarithmic, workers
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
 from scalestudy.report.format import decimals, number
-from scalestudy.report.series import BASIS_WORDS, MOST_PANELS, Quantity, basis_of, quantities
+from scalestudy.report.series import BASIS_WORDS, MOST_PANELS, basis_of
 from scalestudy.report.style import colour_and_shape
 from scalestudy.study.metrics import known
 from scalestudy.util import units
@@ -136,7 +136,7 @@ def _performance(row: Row, basis: str) -> str:
 
 
 def efficiency(findings: Findings) -> list[Figure]:
-    """Scaling efficiency, cost efficiency against what is asked for, and what else was measured."""
+    """Scaling efficiency, and cost efficiency against what is asked for."""
     absolute = _absolute(findings, basis_of(findings.rows))
     target = findings.target
     made = [
@@ -151,7 +151,6 @@ def efficiency(findings: Findings) -> list[Figure]:
             "Cost of the cheapest one-worker row of as good a model over a row's. What lies below the lower"
             f" dashed line keeps less than the {target:g} that was asked for. ",
         ),
-        *(_plain(findings, quantity) for quantity in quantities(findings.rows)),
     ]  # fmt: skip
     return [figure for figure in made if figure]
 
@@ -176,17 +175,6 @@ def _efficiency(
     chart = _lines(findings, records, Vertical(title, 0.0, most), title, guides)
     caption = f"{words}{_bars(records)}{cut}{_left_out(findings)}"
     return _figure(findings, name, title, chart, caption, "efficiency", title)
-
-
-def _plain(findings: Findings, quantity: Quantity) -> Figure | None:
-    records = series.measured(findings, quantity.of)
-    if len({record["workers"] for record in records}) < 2:
-        return None
-    y = Vertical(quantity.label, *_around(series.reach(records), zero=True))
-    chart = _lines(findings, records, y, quantity.title)
-    caption = f"{quantity.title} of one run. {_bars(records)}{_left_out(findings)}"
-    name = quantity.name.replace("_", "-")
-    return _figure(findings, name, quantity.title, chart, caption, "efficiency", quantity.title)
 
 
 def quality(findings: Findings) -> list[Figure]:

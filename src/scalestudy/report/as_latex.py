@@ -34,9 +34,8 @@ PREAMBLE = r"""\documentclass[a4paper]{article}
 \DeclareTextCommandDefault{\ng}{n}\DeclareTextCommandDefault{\NG}{N}
 \DeclareTextCommandDefault{\guillemetleft}{$\ll$}\DeclareTextCommandDefault{\guillemetright}{$\gg$}
 \usepackage[margin=22mm]{geometry}
-\usepackage{array,booktabs,longtable,graphicx,pdflscape}
+\usepackage{array,booktabs,graphicx}
 \setlength{\parindent}{0pt}\setlength{\parskip}{6pt}\setlength{\tabcolsep}{4pt}
-\setlength{\LTleft}{0pt}\setlength{\LTpre}{2pt}\setlength{\LTpost}{6pt}
 \renewcommand{\labelitemi}{$\bullet$}
 \sloppy\hbadness=10000\clubpenalty=10000\widowpenalty=10000
 % Makes a table smaller that is wider than the page.
@@ -67,15 +66,10 @@ LETTERS = {"ŉ": "'n", "Ŧ": "T", "ŧ": "t", "Ħ": "H", "ħ": "h", "Ŀ": "L", "�
 """Letters within Latin Extended-A that LaTeX's UTF-8 does not know."""
 LONG_WORD, RUN = 18, 12
 """Letters of a word that gets places to break after its signs, or after so many letters without a sign."""
-LINE = 96
-"""Letters of a table on a line of the page, in small type."""
-WRAPPED = 30
+WRAPPED = 40
 """Letters of a text from which its column has lines of its own."""
-LONG_TABLE = 40
-"""Rows of a table that stays on one page."""
-LEAST = 0.62
-"""To which share of its size a table is made smaller; what is wider lies across the page."""
-SIZES = ((1.0, r"\small"), (1.13, r"\footnotesize"), (1.3, r"\scriptsize"))
+MOST_ROWS = 30
+"""Rows of a table; of more, several stand below each other."""
 
 
 def latex(document: Document, pictures: Mapping[str, str] | None = None) -> str:
@@ -117,23 +111,17 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
             return [*drawn, caption] if path else [caption]
         case Table():
             return _table(block) if block.headings else []
-    return _words(block)
-
-
-def _words(block: Block) -> list[str]:
-    match block:
-        case Paragraph(text):
-            return [escaped(text), ""]
-        case Items(items, ordered) if items:
-            kind = "enumerate" if ordered else "itemize"
+        case Items():
+            kind = "enumerate" if block.ordered else "itemize"
             # A brace keeps \item from taking "[" for its own.
-            listed = [rf"\item {{}}{escaped(item)}" for item in items]
-            return [rf"\begin{{{kind}}}\setlength{{\itemsep}}{{0pt}}", *listed, rf"\end{{{kind}}}"]
+            listed = [rf"\item {{}}{escaped(item)}" for item in block.items]
+            begin = rf"\begin{{{kind}}}\setlength{{\itemsep}}{{0pt}}"
+            return [begin, *listed, rf"\end{{{kind}}}"] if listed else []
         case Code(text):
             lines = (_code(line.rstrip()) or "~" for line in text.expandtabs(4).splitlines())
             head = r"{\parskip=0pt\leftskip=1em\ttfamily\small\raggedright"
             return [head, *(rf"{line}\par" for line in lines), "}"]
-    return []
+    return [escaped(block.text), ""] if isinstance(block, Paragraph) else []
 
 
 def escaped(text: str) -> str:
@@ -181,68 +169,30 @@ def _sign(sign: str, signs: Mapping[str, str], before: str) -> str:
 
 
 def _table(table: Table) -> list[str]:
-    """A table ruled by booktabs, as wide as the page at most, over several pages where it is long."""
+    """Tables ruled by booktabs, as wide as the page at most; of many rows several below each other."""
     rows = [[str(cell) for cell in row] for row in table.rows]
     if table.chosen is not None:
         rows[table.chosen][0] += " ←"
-    letters = [
-        max([len(row[place]) for row in rows] + [len(heading.name), round(0.9 * len(heading.unit))])
-        for place, heading in enumerate(table.headings)
-    ]
-    across = sum(_widths(letters, table, LINE)) * LEAST > LINE
-    line = LINE * 1.5 if across else float(LINE)
-    widths = _widths(letters, table, line)
-    columns = _columns(letters, widths, table, line)
+    longest = [max((len(row[place]) for row in rows), default=0) for place in range(len(table.headings))]
+    wrapped = [count > WRAPPED and not h.numeric for count, h in zip(longest, table.headings, strict=True)]
+    text = rf">{{\raggedright\arraybackslash}}p{{{0.9 / max(3, sum(wrapped)):.2f}\linewidth}}"
+    kinds = "".join(
+        text if wraps else "r" if heading.numeric else "l"
+        for heading, wraps in zip(table.headings, wrapped, strict=True)
+    )
     head = [rf"{' & '.join(escaped(heading.name) for heading in table.headings)} \\"]
     if any(heading.unit for heading in table.headings):
-        units = (
-            rf"{{\footnotesize {escaped(heading.unit)}}}" if heading.unit else ""
-            for heading in table.headings
-        )
+        units = (rf"{{\footnotesize {escaped(heading.unit)}}}" for heading in table.headings)
         head.append(rf"{' & '.join(units)} \\")
-    body = [rf"{' & '.join(map(_cell, row))} \\" for row in rows]
-    if len(rows) > LONG_TABLE:
-        share = sum(widths) / line
-        size = next((name for limit, name in SIZES if share <= limit), r"\tiny")
-        inner = [rf"{{{size}\begin{{longtable}}{{{columns}}}", r"\toprule", *head, r"\midrule\endhead", *body,
-                 r"\bottomrule", r"\end{longtable}}"]  # fmt: skip
-    else:
-        inner = [rf"\fitting{{\small\begin{{tabular}}{{{columns}}}", r"\toprule", *head, r"\midrule", *body,
-                 r"\bottomrule", r"\end{tabular}}\par"]  # fmt: skip
-    caption = (
-        [rf"{{\small {escaped(table.caption)}\par}}\nopagebreak[4]\vspace{{-2pt}}"] if table.caption else []
-    )
-    notes = [
-        rf"{{\footnotesize [{n}] {escaped(note)}\par}}" for n, note in enumerate(table.footnotes, start=1)
-    ]
-    lines = [*caption, *inner, *notes]
-    return [r"\begin{landscape}", *lines, r"\end{landscape}"] if across else lines
+    lines = [rf"{{\small {escaped(table.caption)}\par}}\nopagebreak[4]\vspace{{-2pt}}"] * bool(table.caption)
+    for first in range(0, max(len(rows), 1), MOST_ROWS):
+        body = [rf"{' & '.join(map(_cell, row))} \\" for row in rows[first : first + MOST_ROWS]]
+        lines += [rf"\fitting{{\small\begin{{tabular}}{{@{{}}{kinds}@{{}}}}", r"\toprule", *head, r"\midrule",
+                  *body, r"\bottomrule", r"\end{tabular}}\par"]  # fmt: skip
+    notes = enumerate(table.footnotes, start=1)
+    return [*lines, *(rf"{{\footnotesize [{number}] {escaped(note)}\par}}" for number, note in notes)]
 
 
 def _cell(text: str) -> str:
     # A cell that begins with a bracket would be taken for the space that \\ may ask for.
     return f"{{{escaped(text)}}}" if text.startswith("[") else escaped(text)
-
-
-def _widths(letters: Sequence[int], table: Table, line: float) -> list[int]:
-    """Letters of each column with the space between two, texts wrapped where the line is too short."""
-    if sum(letters) + 2 * len(letters) <= line:
-        return [count + 2 for count in letters]
-    return [
-        (count if heading.numeric else min(count, WRAPPED)) + 2
-        for count, heading in zip(letters, table.headings, strict=True)
-    ]
-
-
-def _columns(letters: Sequence[int], widths: Sequence[int], table: Table, line: float) -> str:
-    """Kinds of columns: numbers to the right, words to the left, texts on lines within what is left."""
-    wrapped = [count + 2 > width for count, width in zip(letters, widths, strict=True)]
-    wanted = [min(count, 3 * WRAPPED) if wraps else 0 for count, wraps in zip(letters, wrapped, strict=True)]
-    fixed = sum(width for width, wraps in zip(widths, wrapped, strict=True) if not wraps)
-    left = max(line - fixed - 2 * sum(wrapped), 0.2 * line)
-    kinds = []
-    for heading, want in zip(table.headings, wanted, strict=True):
-        share = max(left * want / sum(wanted) / line, 0.12) if want else 0.0
-        column = rf">{{\raggedright\arraybackslash}}p{{{share:.2f}\linewidth}}"
-        kinds.append(column if want else "r" if heading.numeric else "l")
-    return f"@{{}}{''.join(kinds)}@{{}}"

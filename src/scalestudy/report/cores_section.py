@@ -3,26 +3,19 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.table import Row
-from scalestudy.report.document import Drawing, Heading, Paragraph, Section, Table
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
+from scalestudy.report.document import Heading, Paragraph, Section, Table
 from scalestudy.report.format import decimals, number, time_unit
-from scalestudy.report.style import COLOURS, ramp
+from scalestudy.report.results import identity_headings
 from scalestudy.study.strategies import is_timed
 
 NAME = "launch.cpus_per_worker"
 ABOUT = (
     "Cores read and prepare what a worker computes: with too few it waits for input, and beyond some"
     " number more of them gain nothing. The table of results has every number of cores."
-)
-FIRST = (
-    Heading("Strategy", brief="strategy", numeric=False),
-    Heading("Workers", brief="n"),
-    Heading("Cores", "a worker", "cores"),
 )
 
 
@@ -85,23 +78,19 @@ def _seconds(row: Row) -> float:
 
 
 def cores_section(findings: Findings) -> Section | None:
-    """Time and utilisation against cores per worker; None where fewer than two numbers were tried."""
+    """The best number of cores per worker; None where fewer than two numbers were tried."""
     sweeps = core_sweeps(findings.rows)
     if not sweeps:
         return None
-    unit, length = time_unit([_seconds(row) for sweep in sweeps for _, row in sweep.rows])
-    blocks = (
-        Paragraph(ABOUT),
-        _best_table(sweeps, unit, length),
-        Drawing(_figure(sweeps, unit, length)),
-    )
-    return Section("Cores per worker", blocks, "cores")
+    return Section("Cores per worker", (Paragraph(ABOUT), _best_table(sweeps)), "cores")
 
 
-def _best_table(sweeps: Sequence[CoreSweep], unit: str, length: float) -> Table:
+def _best_table(sweeps: Sequence[CoreSweep]) -> Table:
     """The best over cores: T, S and E as a study of workers alone would have them."""
+    unit, length = time_unit([_seconds(row) for sweep in sweeps for _, row in sweep.rows])
     headings = (
-        *FIRST, Heading("Training time", unit, f"time {unit}"), Heading("Speed-up", "training time", "S"),
+        *identity_headings([]), Heading("Cores", "a worker", "cores"),
+        Heading("Training time", unit, f"time {unit}"), Heading("Speed-up", "training time", "S"),
         Heading("Efficiency", "training time", "E"),
     )  # fmt: skip
     digits = decimals([_seconds(sweep.best[1]) / length for sweep in sweeps])
@@ -115,35 +104,3 @@ def _best_table(sweeps: Sequence[CoreSweep], unit: str, length: float) -> Table:
         ))  # fmt: skip
     note = "Each number of workers has the cores that it trained fastest with, one worker too."
     return Table(headings, tuple(lines), "The best over cores", (note,), "best-over-cores")
-
-
-def _figure(sweeps: Sequence[CoreSweep], unit: str, length: float) -> Figure:
-    import altair as alt
-
-    names = [f"{s.label}, {s.key.workers} {'worker' if s.key.workers == 1 else 'workers'}" for s in sweeps]
-    records: list[dict[str, Any]] = [
-        {"series": name, "cores": cores, "best": cores == sweep.best[0], "time": _seconds(row) / length}
-        for name, sweep in zip(names, sweeps, strict=True)
-        for cores, row in sweep.rows
-    ]
-    counts = sorted({record["cores"] for record in records})
-    colours = ramp(len(names)) if len(names) > 1 else [COLOURS[0]]
-    domain = [counts[0] / 1.1, counts[-1] * 1.1]
-    drawn = alt.Chart(data(records)).encode(
-        alt.X(
-            "cores:Q",
-            title="Cores per worker",
-            scale=alt.Scale(type="log", base=2, domain=domain, nice=False),
-            axis=alt.Axis(values=counts, format="d"),
-        ),
-        alt.Y("time:Q", title=f"Training time ({unit})", scale=alt.Scale(domainMin=0)),
-        alt.Color("series:N", title="Workers", scale=alt.Scale(domain=names, range=colours)),
-    )
-    tips = tooltip(series="Series", cores="Cores per worker", time=f"Training time ({unit})|,.3~f")
-    points = drawn.mark_point(filled=True, size=60).encode(tooltip=tips)
-    best = drawn.transform_filter("datum.best").mark_point(size=260, strokeWidth=2.5)
-    chart = alt.layer(drawn.mark_line(strokeWidth=2.5), best, points).properties(width=WIDTH, height=HEIGHT)
-    return figure(
-        "cores", "Training time by cores per worker", chart,
-        "Circles mark the best of each number of workers. Where a line is level, more cores gain nothing.",
-    )  # fmt: skip

@@ -1,25 +1,20 @@
 """The report's section on how times scale with the workers, and what is predicted of larger counts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import floor, log10
-from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import Model, Prediction, karp_flatt
 from scalestudy.analysis.scaling.series import TIMES
 from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.report import series
 from scalestudy.report.axes import workers
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
 from scalestudy.report.format import decimals, number, time_unit, with_interval
 from scalestudy.report.style import colour_and_shape
-
-if TYPE_CHECKING:
-    import altair as alt
 
 MOST_MODELS = 12
 """Series that are shown one by one: of more the advised one's and the first."""
@@ -43,7 +38,7 @@ SPEEDUP, EFFICIENCY = Heading("Speed-up", "of that time", "S"), Heading("Efficie
 
 
 def models_section(findings: Findings) -> Section | None:
-    """Scaling models, predictions and scaling by node; None where no strategy has enough counts."""
+    """Scaling models, and predictions; None where no strategy has enough counts."""
     models = shown_models(findings)
     if not models:
         return None
@@ -60,8 +55,8 @@ def models_section(findings: Findings) -> Section | None:
         left = len(without) - MOST_MODELS
         blocks.append(Paragraph("No scaling model of " + " ".join(without[:MOST_MODELS])
                                 + f" And of {left} more." * (left > 0)))  # fmt: skip
-    blocks += [Drawing(partial(draw, findings)) for draw in (time_figure, efficiency_figure)]
-    blocks += [_predicted(models), Paragraph(INTERVALS + _beyond_nodes(models)), *_by_node(models)]
+    blocks += [Drawing(partial(time_figure, findings)), _predicted(models)]
+    blocks += [Paragraph(INTERVALS + _beyond_nodes(models)), *_by_node(models)]
     title = "Every count: measured, by the scaling model, and Karp–Flatt"
     blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
     return Section("How the times scale", tuple(blocks), "models")
@@ -188,87 +183,53 @@ def time_figure(findings: Findings) -> Figure:
     """Training time, measured and predicted; there has to be a scaling model."""
     import altair as alt
 
-    models = shown_models(findings)
-    known = [model.predict(n).seconds for model in models for n in model.counts()]
-    unit, length = time_unit([seconds.value or 0.0 for seconds in known])
+    models, labels = shown_models(findings), series.labels(findings)
+    predictions = [(model, model.predict(count)) for model in models for count in model.counts()]
+    unit, length, _ = _unit([prediction for _, prediction in predictions])
+    curves: series.Records = []
+    for model in models:
+        assert model.fit is not None
+        fields = labels.fields(model.series.key)
+        for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
+            line = fields | {"part": part, "line": f"{model.series.key.label} {part}"}
+            curves += [line | {"workers": n, "value": model.fit.seconds(n) / length} for n in counts]
+    points: series.Records = []
+    for model, prediction in predictions:
+        kind = "predicted" if prediction.kind == "extrapolated" else prediction.kind
+        seconds = prediction.seconds.scaled(1 / length)
+        fields = labels.fields(model.series.key) | {"workers": int(prediction.workers), "kind": kind}
+        points += [fields | series.ends(seconds)] if seconds.value is not None else []
+    ends = series.reach(points)
     of = TIMES[models[0].series.of]
-    ends = [end / length for seconds in known for end in (seconds.value, seconds.low, seconds.high) if end]
     y = alt.Y(
         "value:Q",
         title=f"{of} ({unit})",
         scale=alt.Scale(type="log", domain=[min(ends) / 1.1, max(ends) * 1.1], nice=False),
         axis=alt.Axis(values=_one_two_five(min(ends), max(ends)), format="~g"),
     )
-    chart = _chart(findings, y, lambda prediction: prediction.seconds.scaled(1 / length))
-    title = f"{of}, measured and predicted"
-    return figure("predicted-time", title, chart, CAPTION + _left_out(findings))
-
-
-def efficiency_figure(findings: Findings) -> Figure:
-    """Efficiency of training time, measured and predicted; there has to be a scaling model."""
-    import altair as alt
-
-    y = alt.Y("value:Q", title="Efficiency", scale=alt.Scale(domainMin=0), axis=alt.Axis(tickCount=6))
-    chart = _chart(findings, y, lambda prediction: prediction.efficiency)
-    rule = alt.Chart(data([{"value": findings.target}])).mark_rule(strokeDash=[5, 4], strokeWidth=1.5)
-    return figure(
-        "predicted-efficiency",
-        "Efficiency, measured and predicted",
-        alt.layer(rule.encode(y), chart).properties(width=WIDTH, height=HEIGHT),
-        CAPTION + " The dashed level line is the efficiency asked for." + _left_out(findings),
-    )
-
-
-def _left_out(findings: Findings) -> str:
-    count = sum(model.fit is not None for model in findings.models)
-    return f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
-
-
-def _chart(findings: Findings, y: "alt.Y", shown: Callable[[Prediction], Estimate]) -> Any:
-    import altair as alt
-
-    labels = series.labels(findings)
-    curves: series.Records = []
-    points: series.Records = []
-    for model in shown_models(findings):
-        fields = labels.fields(model.series.key)
-        for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
-            line = fields | {"part": part, "line": f"{model.series.key.label} {part}"}
-            curves += [line | {"workers": n, "value": shown(model.by_model(n)).value} for n in counts]
-        for n in model.counts():
-            prediction = model.predict(n)
-            kind = "predicted" if prediction.kind == "extrapolated" else prediction.kind
-            points += _point(fields | {"workers": n, "kind": kind}, shown(prediction))
     colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
     x = workers(sorted({point["workers"] for point in points}))
-    dashes = alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]])
-    line = alt.Chart(data(curves)).mark_line(strokeWidth=2)
-    line = line.encode(
-        x, y, colour, detail="line:N", strokeDash=alt.StrokeDash("part:N", scale=dashes, legend=None)
+    dashes = alt.StrokeDash(
+        "part:N", scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]), legend=None
     )
+    lines = alt.Chart(data(curves)).mark_line(strokeWidth=2)
+    lines = lines.encode(x, y, colour, dashes, detail="line:N")
     drawn = alt.Chart(data(points)).encode(x, y, colour)
     bars = [drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")]
     ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
     tips = tooltip(strategy="Strategy", workers="Workers", kind="Is", text="Value")
     marks = drawn.mark_point(size=80, strokeWidth=2).encode(shape=shape, fill=ground, tooltip=tips)
-    return alt.layer(line, *(bars if any("low" in point for point in points) else []), marks).properties(
-        width=WIDTH, height=HEIGHT
-    )
+    layers = [lines, *(bars if any("low" in point for point in points) else []), marks]
+    count = sum(model.fit is not None for model in findings.models)
+    left_out = f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
+    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
+    return figure("predicted-time", f"{of}, measured and predicted", chart, CAPTION + left_out)
 
 
 def _one_two_five(low: float, high: float) -> list[float]:
     """Round numbers on a logarithmic axis."""
     tens = range(floor(log10(low)), floor(log10(high)) + 1)
     return [digit * 10.0**ten for ten in tens for digit in (1, 2, 5)]
-
-
-def _point(fields: dict[str, Any], estimate: Estimate) -> series.Records:
-    if estimate.value is None:
-        return []
-    record = fields | {"value": estimate.value, "text": series.in_words(estimate)}
-    if estimate.low is not None and estimate.high is not None:
-        record |= {"low": estimate.low, "high": estimate.high}
-    return [record]
 
 
 def _grid(model: Model, beyond: bool) -> list[int]:

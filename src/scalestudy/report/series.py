@@ -9,8 +9,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import MEASURED, Row
-from scalestudy.report.format import time_unit
+from scalestudy.analysis.table import Row
 
 MOST_COLOURS = 7
 """Series that colours and shapes tell apart in one figure."""
@@ -24,61 +23,6 @@ BASIS_WORDS: dict[Basis, str] = {
     "training": "training time",
 }
 """What speed-up is a ratio of."""
-QUANTITIES = {
-    "throughput": ("Throughput", "samples/s", 1.0),
-    "training_seconds": ("Training time", "", 1.0),
-    "wall_seconds": ("Time to train, from start to result", "", 1.0),
-    "gpu_percent": ("GPU utilisation", "%", 1.0),
-    "cpu_percent": ("CPU utilisation", "%", 1.0),
-    "gpu_memory_bytes": ("GPU memory", "GiB", 2.0**-30),
-    "peak_memory_bytes": ("Peak memory", "GiB", 2.0**-30),
-    "watt_hours": ("Energy", "Wh", 1.0),
-    "device_hours": ("Device-hours", "h", 1.0),
-    "flops_per_second": ("FLOPs a second", "TFLOP/s", 1e-12),
-    "mfu": ("Share of the devices' peak (MFU)", "", 1.0),
-}
-"""Columns that are drawn as they are: title, unit and factor; times have the unit that they read well in."""
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A measured column of the table, to be drawn.
-
-    Attributes:
-        name: In the table for programs.
-        title: For people.
-        unit: Of `of`; empty where there is none.
-        of: A row's value with the ends of its interval.
-    """
-
-    name: str
-    title: str
-    unit: str
-    of: Callable[[Row], Estimate]
-
-    @property
-    def label(self) -> str:
-        """Title and unit, as on an axis."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
-
-
-def quantities(rows: Sequence[Row]) -> list[Quantity]:
-    """Those that some row has."""
-    return [quantity for name in QUANTITIES if (quantity := _quantity(name, rows))]
-
-
-def _quantity(name: str, rows: Sequence[Row]) -> Quantity | None:
-    def value(row: Row) -> Estimate:
-        return row.measured(name) if name in MEASURED else Estimate(getattr(row.costs, name))
-
-    known = [found for row in rows if (found := value(row).value) is not None and isfinite(found)]
-    if not known:
-        return None
-    title, unit, factor = QUANTITIES[name]
-    if name.endswith("_seconds"):
-        unit, length = time_unit(known)
-        factor = 1 / length
-    return Quantity(name, title, unit, lambda row: value(row).scaled(factor))
 
 
 def basis_of(rows: Sequence[Row]) -> str:
@@ -150,11 +94,18 @@ def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
         estimate = of(row)
         if estimate.value is None or not isfinite(estimate.value):
             continue
-        record: dict[str, Any] = {"workers": row.workers, "runs": row.runs, "value": rounded(estimate.value)}
-        if estimate.low is not None and estimate.high is not None and isfinite(estimate.high):
-            record |= {"low": rounded(estimate.low), "high": rounded(estimate.high)}
-        records.append(named.fields(row.key) | record | {"text": in_words(estimate)})
+        fields = named.fields(row.key) | {"workers": row.workers, "runs": row.runs}
+        records.append(fields | ends(estimate))
     return records
+
+
+def ends(estimate: Estimate) -> dict[str, Any]:
+    """A finite value, the ends of its interval where it has one, and what a tooltip shows."""
+    assert estimate.value is not None
+    record: dict[str, Any] = {"value": rounded(estimate.value), "text": _in_words(estimate)}
+    if estimate.low is not None and estimate.high is not None and isfinite(estimate.high):
+        record |= {"low": rounded(estimate.low), "high": rounded(estimate.high)}
+    return record
 
 
 def reach(records: Records) -> list[float]:
@@ -162,7 +113,7 @@ def reach(records: Records) -> list[float]:
     return [float(record[end]) for record in records for end in ("value", "low", "high") if end in record]
 
 
-def in_words(estimate: Estimate) -> str:
+def _in_words(estimate: Estimate) -> str:
     """A value with its interval, as a tooltip shows it."""
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return f"{estimate.value:.3g}"
