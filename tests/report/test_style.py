@@ -74,4 +74,4 @@ def test_neighbours_on_the_ramp_of_counts_are_told_apart(vision):
 
 def test_strategies_differ_in_shape_too():
     names = REGISTRY.built_in()
-    assert len(set(series_style(names, names, by_strategy=True)[1])) == len(names)
+    assert len(set(series_style(names, by_strategy=True)[1])) == len(names)

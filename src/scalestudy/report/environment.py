@@ -11,20 +11,16 @@ from scalestudy.util import units
 def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Name and value of what the runs recorded; values that differ between runs are all listed."""
     ranks = [rank for run in runs for rank in run.ranks]
-    found: dict[str, dict[str, None]] = {}
-    for rank in ranks:
-        for name, value in _facts(rank):
-            if value:
-                found.setdefault(name, {})[value] = None
+    facts: dict[str, dict[str, None]] = {}
     variables: dict[str, dict[str, None]] = {}
     for rank in ranks:
+        for name, value in _facts(rank):
+            facts.setdefault(name, {}).update({value: None} if value else {})
         for name, value in recorded_variables(rank.environment).items():
             variables.setdefault(name, {})[value] = None
-    listed = [(name, "; ".join(values)) for name, values in found.items()]
-    if variables:
-        each = (f"{name}={' or '.join(values)}" for name, values in sorted(variables.items()))
-        listed.append(("Variables", ", ".join(each)))
-    return listed
+    listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
+    settings = ", ".join(f"{name}={' or '.join(values)}" for name, values in sorted(variables.items()))
+    return [*listed, ("Variables", settings)] if settings else listed
 
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:

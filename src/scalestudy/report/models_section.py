@@ -23,7 +23,7 @@ POINTS = 40
 INTERVALS = (
     "Predicted values hold if times go on as they were measured. Their 95 % prediction intervals are of one"
     " run, and allow for every form of exchange that the runs do not rule out; nothing in them allows for"
-    " what only shows at larger counts."
+    " what only shows at larger counts, or on more nodes than were measured."
 )
 SHARES = (
     "Karp and Flatt's metric (1990) is the serial share that the one speed-up would come from: level, time is"
@@ -56,7 +56,7 @@ def models_section(findings: Findings) -> Section | None:
         blocks.append(Paragraph("No scaling model of " + " ".join(without[:MOST_MODELS])
                                 + f" And of {left} more." * (left > 0)))  # fmt: skip
     blocks += [Drawing(partial(time_figure, findings)), _predicted(models)]
-    blocks += [Paragraph(INTERVALS + _beyond_nodes(models)), *_by_node(models)]
+    blocks += [Paragraph(INTERVALS), *_by_node(models)]
     title = "Every count: measured, by the scaling model, and Karp–Flatt"
     blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
     return Section("How the times scale", tuple(blocks), "models")
@@ -82,22 +82,6 @@ def series_name(key: Key) -> str:
 def _words(model: Model, alike: bool) -> str:
     work = "" if alike else f"This is {work_words(model)}."
     return " ".join((fit_words(model, series_name(model.series.key)), *model_sentences(model), work)).rstrip()
-
-
-def _beyond_nodes(models: Sequence[Model]) -> str:
-    """What no prediction knows of: more nodes than were measured."""
-    largest = [
-        (model.nodes_measured * model.workers_per_node, model.nodes_measured)
-        for model in models
-        if model.nodes_measured and model.workers_per_node
-    ]
-    if not largest or min(largest)[0] >= max(model.counts()[-1] for model in models):
-        return ""
-    count, nodes = min(largest)
-    return (
-        f" More than {count} workers may need more than the {nodes} {'node' if nodes == 1 else 'nodes'}"
-        " measured: what that costs is not in them."
-    )
 
 
 def _predicted(models: Sequence[Model]) -> Table:

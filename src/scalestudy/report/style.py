@@ -16,17 +16,12 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
-def series_style(strategies: list[str], series: list[str], by_strategy: bool) -> tuple[list[str], list[str]]:
+def series_style(names: list[str], by_strategy: bool) -> tuple[list[str], list[str]]:
     """Colours and shapes of a figure's series: of their strategies, or simply one after another."""
-    if by_strategy:
-        known = [traits(name) if name in REGISTRY else None for name in strategies]
-        return (
-            [(each and each.colour) or COLOURS[i % len(COLOURS)] for i, each in enumerate(known)],
-            [(each and each.shape) or SHAPES[i % len(SHAPES)] for i, each in enumerate(known)],
-        )
+    known = [traits(name) if by_strategy and name in REGISTRY else None for name in names]
     return (
-        [COLOURS[index % len(COLOURS)] for index in range(len(series))],
-        [SHAPES[index % len(SHAPES)] for index in range(len(series))],
+        [(kind and kind.colour) or COLOURS[place % len(COLOURS)] for place, kind in enumerate(known)],
+        [(kind and kind.shape) or SHAPES[place % len(SHAPES)] for place, kind in enumerate(known)],
     )
 
 
@@ -34,7 +29,7 @@ def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[
     """How series look, and their legend; a series alone has none."""
     import altair as alt
 
-    colours, shapes = series_style(names, names, by_strategy)
+    colours, shapes = series_style(names, by_strategy)
     legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
     return (
         alt.Color("series:N", title=title, scale=alt.Scale(domain=names, range=colours), legend=legend),
