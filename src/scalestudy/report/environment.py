@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from scalestudy.analysis.runs import Run
 from scalestudy.measure.environment import recorded_variables
+from scalestudy.report.document import Heading, Table
 from scalestudy.study.records import RankRecord
 from scalestudy.util import units
 
@@ -21,6 +22,13 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
     listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
     settings = ", ".join(f"{name}={' or '.join(values)}" for name, values in sorted(variables.items()))
     return [*listed, ("Variables", settings)] if settings else listed
+
+
+def environment_table(runs: Sequence[Run], caption: str = "") -> Table | None:
+    """The same as a table; None where nothing was recorded."""
+    rows = tuple(environments(runs))
+    headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
+    return Table(headings, rows, caption, name="environment") if rows else None
 
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:

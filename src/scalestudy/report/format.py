@@ -1,7 +1,7 @@
 """Numbers as a reader wants them: one number of decimals a column, intervals beside the value."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import floor, isfinite, log10
 
 from scalestudy.analysis.statistics import Estimate
 
@@ -53,3 +53,20 @@ def span(estimate: Estimate, digits: int) -> str | None:
         return None
     dash = " to " if estimate.low < 0 else "–"
     return f"{number(estimate.low, digits)}{dash}{number(estimate.high, digits)}"
+
+
+def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
+    """`3.44 (95 % interval 3.40 to 3.48)`, for sentences; None without a value."""
+    if estimate.value is None:
+        return None
+    text = number(estimate.value, digits)
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return text
+    return f"{text} (95 % interval {number(estimate.low, digits)} to {number(estimate.high, digits)})"
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
+    if not value or not isfinite(value):
+        return number(value, 0)
+    return number(value, max(0, digits - 1 - floor(log10(abs(value)))))

@@ -10,13 +10,11 @@ from scalestudy.report.document import (
     Block,
     Document,
     Folded,
-    Heading,
     Items,
     Paragraph,
     Section,
-    Table,
 )
-from scalestudy.report.environment import environments
+from scalestudy.report.environment import environment_table
 from scalestudy.report.figures import figures, places
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.notes import notes
@@ -57,9 +55,8 @@ def report_document(findings: Findings, study_link: str = "..", *, drawn: bool =
         blocks.append(samples)
     if findings.rows:
         blocks.append(Section("How this was measured", _items(notes(findings)), "measured"))
-    if facts := tuple(environments(findings.runs)):
-        headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
-        blocks.append(Folded("Environment", (Table(headings, facts),)))
+    if environment := environment_table(findings.runs):
+        blocks.append(Folded("Environment", (environment,)))
     if runs := every_run(findings, study_link):
         blocks.append(runs)
     return Document(findings.name, tuple(blocks), "Scaling study", live=True)

@@ -11,7 +11,7 @@ import synthetic
 import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.attempts import Work
-from scalestudy.features.proposal.columns import Missing
+from scalestudy.features.proposal.facts import Missing
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.request import ResourceRequest, request_of, rounded_up
 from scalestudy.features.proposal.subject import RequestOptions

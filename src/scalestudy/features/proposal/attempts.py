@@ -17,7 +17,7 @@ class Work:
         useful: Worker-hours of finished runs, from the start of their processes to their results.
         lost: Worker-hours of runs that ended without a result, as far as their times are known.
         attempts: Number of such runs.
-        unknown: Those of them whose times are not known: they are in `lost` with nothing.
+        unknown: Those of them whose times are not known: they add nothing to `lost`.
     """
 
     useful: float
@@ -34,7 +34,7 @@ class Work:
 def work_of(folder: StudyFolder, overview: Overview) -> Work:
     """Read what all runs of a study took; those under way do not count."""
     results = [point.result for point in overview.points if point.result is not None]
-    lost = [
+    failed = [
         (point.point.workers, seconds_of(run))
         for point in overview.points
         for run in folder.runs(point.name)
@@ -42,25 +42,23 @@ def work_of(folder: StudyFolder, overview: Overview) -> Work:
     ]
     return Work(
         useful=sum(result.workers * (result.wall_seconds or 0.0) for result in results) / 3600,
-        lost=sum(workers * seconds for workers, seconds in lost if seconds is not None) / 3600,
-        attempts=len(lost),
-        unknown=sum(seconds is None for _, seconds in lost),
+        lost=sum(workers * (seconds or 0.0) for workers, seconds in failed) / 3600,
+        attempts=len(failed),
+        unknown=sum(seconds is None for _, seconds in failed),
     )
 
 
 def seconds_of(run: RunFolder) -> float | None:
     """How long the processes of a run lived that has no result; None where its files do not say it.
 
-    From the start that rank 0 or the launcher wrote down to the last sign of any rank.
+    From the start that rank 0 or the launcher recorded to the last sign of any rank.
     """
     launcher, progress = run.launcher_process(), run.progress()
     starts = [rank.began for rank in run.ranks() if rank.began is not None]
     start = min(starts, default=launcher.written if launcher else None)
     ends = [cause.time for cause in run.causes()] + [sign.written for sign in run.signs()]
     ends += [progress.updated] if progress else []
-    if start is None or not ends or max(ends) < start:
-        return None
-    return max(ends) - start
+    return max(ends) - start if start is not None and ends and max(ends) >= start else None
 
 
 def _came_to_nothing(point: PointStatus, run: RunFolder) -> bool:

@@ -1,52 +1,169 @@
-"""The facts that a panel's sentences may name."""
+"""What a panel's page may name: facts for its sentences, columns for its tables, and why one is missing."""
 
 from collections.abc import Callable
-from functools import partial
+from math import floor, log10
+from typing import NamedTuple
 
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.scaling.words import fit_words, model_sentences
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.features.proposal.columns import (
-    AGAIN,
-    BASELINE,
-    COLUMNS,
-    CURVE,
-    GPUS,
-    REPEATED,
-    Missing,
-)
-from scalestudy.features.proposal.subject import ProposalSubject, counted, listed, with_ends
+from scalestudy.analysis.table import Row
+from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
 from scalestudy.report.environment import environments
-from scalestudy.report.format import decimals, number
+from scalestudy.report.format import NOT_AVAILABLE, decimals, number, time_unit, with_ends, with_interval
 from scalestudy.util import units
 
+
+class Missing(NamedTuple):
+    """Something that the study does not know: why, without a full stop, and what would supply it."""
+
+    why: str
+    remedy: str
+
+
 Fact = str | Missing
-"""The words, or why there are none."""
-_MORE = "Ask for more: `--workers N`."
-_TWO_NODES = "Run it on two nodes, through a queue."
+
+AGAIN = "Run the study again with this version."
+GPUS = "Run the study on GPUs whose driver tells it (NVML)."
+LONGER = "Train for more than one epoch: `epochs` under [train]."
+REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
+BASELINE = "Add 1 to `workers` under [sweep]."
+CURVE = "Run three counts or more, as `workers = [1, 2, 4]` under [sweep]."
+MORE = "Ask for more: `--workers N`."
+NODES = Missing("on how many nodes it ran is not recorded", AGAIN)
 
 
-def _quantity(column: str, subject: ProposalSubject) -> Fact:
-    """What stands in a column for the row that is requested."""
-    value = COLUMNS[column].value(subject, subject.row)
-    estimate = value if isinstance(value, Estimate) else Estimate(value)
-    digits = COLUMNS[column].digits
-    text = with_ends(estimate, decimals([estimate.value or 0.0]) if digits is None else digits)
-    return text or Missing(f"nothing is known for {COLUMNS[column].name}", COLUMNS[column].remedy)
+class Column(NamedTuple):
+    """A column of a panel's table; in its unit, {time}, {against} and {smallest} depend on the study."""
+
+    title: str
+    value: Callable[[ProposalSubject, Row], Estimate | float | None]
+    unit: str = ""
+    digits: int | None = None
+    """Decimals; those that its values need when None."""
+    remedy: str = AGAIN
+    """What would fill it where it is blank in every row."""
+
+    def estimate(self, subject: ProposalSubject, row: Row) -> Estimate:
+        """Its value in a row."""
+        value = self.value(subject, row)
+        return value if isinstance(value, Estimate) else Estimate(value)
+
+    def cells(self, subject: ProposalSubject) -> list[str]:
+        """Its cells, one for each row; "" where nothing is known."""
+        estimates = [self.estimate(subject, row) for row in subject.rows]
+        digits = self.digits
+        if digits is None:
+            # Three significant digits for every value; six decimals at most.
+            values = [estimate.value for estimate in estimates if estimate.value]
+            smallest = min(map(abs, values), default=1.0)
+            digits = decimals(values) if smallest >= 0.5 else min(6, 2 - floor(log10(smallest)))
+        cells = (with_interval(estimate, digits) for estimate in estimates)
+        return ["" if cell == NOT_AVAILABLE else cell for cell in cells]
 
 
-def _nodes(subject: ProposalSubject) -> Fact:
-    nodes = subject.nodes(subject.row)
-    return counted(nodes, "node") if nodes else Missing("on how many nodes it ran is not recorded", AGAIN)
+def unit_of(column: Column, subject: ProposalSubject) -> str:
+    """The unit below a column's title."""
+    against = max(row.speed.against for row in subject.rows)
+    return column.unit.format(
+        time=_time_unit(subject)[0],
+        against=f", against {against}" if against > 1 else "",
+        smallest=subject.smallest.workers,
+    )
+
+
+def _time_unit(subject: ProposalSubject) -> tuple[str, float]:
+    return time_unit([row.training_seconds.value or 0.0 for row in subject.rows])
+
+
+def _rest(subject: ProposalSubject, row: Row) -> float:
+    seconds = (row.wall_seconds.value or 0.0) - (row.training_seconds.value or 0.0)
+    return seconds / _time_unit(subject)[1]
+
+
+def _of_gpus(subject: ProposalSubject, row: Row, name: str) -> tuple[float, int] | None:
+    """Sum of what the GPUs of a row's runs recorded, and how many; None as soon as one did not."""
+    values = [getattr(use, name) for run in subject.runs(row) for use in run.gpus]
+    return (sum(values), len(values)) if values and None not in values else None
+
+
+def _watts(subject: ProposalSubject, row: Row) -> float | None:
+    """Mean power of all GPUs of a run together."""
+    total = _of_gpus(subject, row, "watts")
+    return total[0] / len(subject.runs(row)) if total else None
+
+
+def _memory_percent(subject: ProposalSubject, row: Row) -> float | None:
+    total = _of_gpus(subject, row, "memory_percent")
+    return total[0] / total[1] if total else None
+
+
+def gib(count: float | None) -> float | None:
+    """Bytes in GiB."""
+    return None if count is None else count / 2**30
+
+
+def _smaller(subject: ProposalSubject, row: Row) -> Estimate:
+    return subject.times_faster(row, subject.smallest)
+
+
+COLUMNS: dict[str, Column] = {
+    "workers": Column("Workers", lambda _, row: row.workers, digits=0),
+    "nodes": Column("Nodes", lambda s, row: s.nodes(row), digits=0),
+    "runs": Column("Runs", lambda _, row: row.runs, digits=0),
+    "batch": Column("Global batch", lambda _, row: row.global_batch, "samples", 0),
+    "throughput": Column("Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER),
+    "training_time": Column(
+        "Training time", lambda s, row: row.training_seconds.scaled(1 / _time_unit(s)[1]), "{time}"
+    ),
+    "rest": Column("Start-up and rest", _rest, "{time}"),
+    "speedup": Column("Speed-up", lambda _, row: row.speed.steady, "throughput{against}", 2, BASELINE),
+    "speedup_training": Column(
+        "Speed-up", lambda _, row: row.speed.training, "training time{against}", 2, BASELINE
+    ),
+    "efficiency": Column("Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE),
+    "efficiency_training": Column(
+        "Efficiency", lambda _, row: row.efficiency_training, "training time{against}", 2, BASELINE
+    ),
+    "speedup_smallest": Column("Speed-up", _smaller, "against {smallest}", 2),
+    "efficiency_smallest": Column(
+        "Efficiency", lambda s, row: _smaller(s, row).scaled(s.smallest.workers / row.workers),
+        "against {smallest}", 2,
+    ),
+    "device_hours": Column("Device-hours", lambda _, row: row.costs.device_hours, "a training"),
+    "node_hours": Column("Node-hours", lambda _, row: row.costs.node_hours, "a training"),
+    "energy_wh": Column("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
+    "watts": Column("Power", _watts, "W of GPUs", remedy=GPUS),
+    "sm_percent": Column("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
+    "memory_percent": Column("Memory use", _memory_percent, "% of GPUs", 0, GPUS),
+    "gpu_memory": Column(
+        "GPU memory", lambda _, row: gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=GPUS
+    ),
+    "host_memory": Column("Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"),
+}  # fmt: skip
+"""By the name that panels use."""
+
+
+def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
+    """What is in a column for the row that is requested."""
+    column = COLUMNS[name]
+    is_ratio = column.title in ("Speed-up", "Efficiency")
+
+    def fact(subject: ProposalSubject) -> Fact:
+        if is_ratio and (subject.row.is_baseline or subject.row is subject.smallest):
+            return Missing("what is asked for is what speed-up is held against", f"{BASELINE} {MORE}")
+        estimate = column.estimate(subject, subject.row)
+        digits = decimals([estimate.value or 0.0]) if column.digits is None else column.digits
+        return with_ends(estimate, digits) or Missing(f"nothing is known for {column.title}", column.remedy)
+
+    return fact
 
 
 def _beyond_node(subject: ProposalSubject) -> Fact:
-    known = [nodes for row in subject.rows if (nodes := subject.nodes(row)) is not None]
-    if not known:
-        return Missing("on how many nodes it ran is not recorded", AGAIN)
-    return (
-        counted(max(known), "node") if max(known) > 1 else Missing("all runs stayed on one node", _TWO_NODES)
-    )
+    most = max((subject.nodes(row) or 0 for row in subject.rows), default=0)
+    if most > 1:
+        return counted(most, "node")
+    return Missing("all runs stayed on one node", "Run it on two nodes, through a queue.") if most else NODES
 
 
 def _hardware(subject: ProposalSubject) -> Fact:
@@ -58,7 +175,7 @@ def _hardware(subject: ProposalSubject) -> Fact:
 
 def _software(subject: ProposalSubject) -> Fact:
     recorded = dict(environments(subject.findings.runs))
-    names = [name for name in ("TensorFlow", "Keras", "Horovod", "Scalestudy") if name in recorded]
+    names = [name for name in ("TensorFlow", "Torch", "Keras", "Horovod", "Scalestudy") if name in recorded]
     text = ", ".join(f"{name} {recorded[name]}" for name in names)
     return text or Missing("the versions are not recorded", AGAIN)
 
@@ -78,38 +195,19 @@ def _same_work(subject: ProposalSubject) -> Fact:
 
 
 def _quality(subject: ProposalSubject) -> Fact:
+    """Quality of the row that is requested."""
     text, metric = with_ends(subject.row.quality, subject.row.digits), metric_label(subject.row.metric)
     return f"{metric} {text}" if text else Missing(f"a run ended without a finite {metric}", REPEATED)
 
 
 def _verdict(subject: ProposalSubject) -> Fact:
-    verdict = subject.verdict
-    if verdict.kind in ("no-worse", "worse", "reference"):
-        return verdict.sentence
-    return Missing(f"its quality: {verdict.sentence}", f"{BASELINE} {REPEATED}")
+    reference = subject.verdict.reference
+    return subject.verdict.sentence + (f" (against {reference.label})" if reference else "")
 
 
 def _epoch_time(subject: ProposalSubject) -> Fact:
     seconds = (subject.row.training_seconds.value or 0.0) / subject.epochs(subject.row)
     return f"{number(seconds, decimals([seconds]))} s"
-
-
-def _against_one(subject: ProposalSubject, value: Estimate, reason: str | None) -> Fact:
-    if subject.row.workers == 1:
-        return Missing("what is asked for is one worker", _MORE)
-    if subject.row.speed.against != 1:
-        return Missing("no run on one worker to compare with", BASELINE)
-    return with_ends(value) or Missing(reason or "no speed-up could be computed", BASELINE)
-
-
-def _against_smallest(subject: ProposalSubject, *, efficiency: bool) -> Fact:
-    if len(subject.rows) < 2:
-        return Missing("only one number of workers was measured", CURVE)
-    if subject.row is subject.smallest:
-        return Missing("what is asked for is the smallest size itself", _MORE)
-    faster = subject.times_faster(subject.row, subject.smallest)
-    share = subject.smallest.workers / subject.row.workers if efficiency else 1.0
-    return with_ends(faster.scaled(share)) or Missing("the two cannot be compared", REPEATED)
 
 
 def _limits(subject: ProposalSubject) -> Fact:
@@ -118,17 +216,6 @@ def _limits(subject: ProposalSubject) -> Fact:
     if model and model.fit:
         return " ".join((fit_words(model, model.series.key.strategy), *model_sentences(model)))
     return Missing((model.reason if model else "") or "no scaling model can be fitted", CURVE)
-
-
-def _strong_efficiency(subject: ProposalSubject) -> Fact:
-    text, row = with_ends(subject.row.efficiency_training), subject.row
-    if not isinstance(_same_work(subject), Missing) and text and not row.is_baseline:
-        return text + _relative_to(row.speed.against)
-    return Missing(row.speed.training_reason or "no two numbers of workers did the same work", CURVE)
-
-
-def _relative_to(workers: int) -> str:
-    return f" relative to {workers} workers" if workers > 1 else ""
 
 
 def _batch_rule(subject: ProposalSubject) -> Fact:
@@ -148,11 +235,11 @@ def _lost_share(subject: ProposalSubject) -> Fact:
     return f"{100 * (subject.work.share or 0.0):.1f} %"
 
 
-FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {
+FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for name in COLUMNS} | {
     "strategy": lambda s: s.row.strategy + (f" ({s.row.key.details})" if s.row.key.details else ""),
     "workers": lambda s: counted(s.row.workers, "worker"),
     "counts": lambda s: listed([str(row.workers) for row in s.rows]),
-    "nodes": _nodes,
+    "nodes": lambda s: counted(nodes, "node") if (nodes := s.nodes(s.row)) else NODES,
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,
@@ -169,20 +256,11 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {
     "epoch_time": _epoch_time,
     "start_up": lambda s: units.duration(s.fixed_seconds(s.row)),
     "smallest": lambda s: counted(s.smallest.workers, "worker"),
-    "speedup": lambda s: _against_one(s, s.row.speed.steady, s.row.speed.reason),
-    "efficiency": lambda s: _against_one(s, s.row.efficiency, s.row.speed.reason),
-    "speedup_training": lambda s: _against_one(s, s.row.speed.training, s.row.speed.training_reason),
-    "speedup_smallest": lambda s: _against_smallest(s, efficiency=False),
-    "efficiency_smallest": lambda s: _against_smallest(s, efficiency=True),
+    "against": lambda s: counted(s.row.speed.against, "worker"),
     "limits": _limits,
-    "strong_efficiency": _strong_efficiency,
     "batch_rule": _batch_rule,
-    **{
-        name: partial(_quantity, name)
-        for name in ("throughput", "energy_wh", "watts", "sm_percent", "memory_percent", "gpu_memory")
-    },
     "energy_of": lambda s: s.row.costs.energy_of or Missing("no energy was recorded", GPUS),
     "lost_share": _lost_share,
     "lost_runs": lambda s: counted(s.work.attempts, "run"),
 }
-"""By the name that panel files use."""
+"""By the name that panels use."""

@@ -1,18 +1,32 @@
 """A panel's page: what the study supports, and apart from it what it does not, and what to run."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.proposal.attempts import Work, work_of
-from scalestudy.features.proposal.columns import CURVE, OURS, REPEATED, Missing, gpu_table, table_of
-from scalestudy.features.proposal.doublings import doubling_blocks
-from scalestudy.features.proposal.facts import FACTS, Fact
-from scalestudy.features.proposal.panel import FIGURES, NAMED, Panel, PanelPart, find_panel
+from scalestudy.features.proposal.facts import (
+    COLUMNS,
+    CURVE,
+    FACTS,
+    GPUS,
+    REPEATED,
+    Missing,
+    gib,
+    unit_of,
+)
+from scalestudy.features.proposal.panel import Panel, find_panel
 from scalestudy.features.proposal.request import request_blocks, request_of
-from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, subject_of
+from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, counted, subject_of
 from scalestudy.launch.status import study_status
+from scalestudy.report.against_workers import efficiency, speedup
+from scalestudy.report.bars import phases
 from scalestudy.report.document import (
     Block,
     Document,
@@ -24,13 +38,24 @@ from scalestudy.report.document import (
     Section,
     Table,
 )
-from scalestudy.report.environment import environments
+from scalestudy.report.environment import environment_table
 from scalestudy.report.figure import Figure
+from scalestudy.report.format import number, significant, with_interval
+from scalestudy.report.tabular import to_json
 from scalestudy.study.store import StudyFolder
+from scalestudy.util.errors import UserError
 
 MISSING = "Missing for this panel"
 NO_RUN = Missing("no run has finished", f"{CURVE} {REPEATED}")
 OWN_CORES = "Run it where each worker has cores or a GPU of its own: its times say nothing."
+DOUBLED = Missing(
+    "no number of workers and its double were both measured",
+    "Double from count to count, as `workers = [1, 2, 4]` under [sweep].",
+)
+FIGURES: dict[str, Callable[[Findings], list[Figure]]] = {
+    "speedup": speedup, "speedup-training": speedup, "efficiency": efficiency, "phases": phases,
+}  # fmt: skip
+"""Figures that a panel may ask for, each with what makes all of its group."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +68,22 @@ class Gap:
 
 @dataclass(frozen=True)
 class ProposalPage:
-    """A page, and the gaps that stand on it, too."""
+    """A page, and the gaps that it names."""
 
     document: Document
     gaps: tuple[Gap, ...]
 
 
-def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> ProposalPage:
-    """The page that a panel asks for, of a study in whatever state it is.
+@dataclass(frozen=True)
+class Content:
+    """What a function of a template puts on the page, and what that lacks."""
 
-    Args:
-        folder: The study.
-        panel: Name of a panel, or a file of one.
-        options: What is requested.
+    blocks: Sequence[Block] = ()
+    missing: Sequence[Missing] = ()
+
+
+def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> ProposalPage:
+    """The page for a panel (its name or file), of a study in whatever state it is.
 
     Raises:
         UserError: If there is no such panel, something in it is not right, or `options` names what was not
@@ -66,95 +94,178 @@ def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> Proposa
 
 
 def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Work) -> ProposalPage:
-    """The page that a panel asks for.
-
-    Args:
-        findings: The study.
-        panel: The panel's profile.
-        options: What is requested.
-        work: What the study's runs took, failed ones included.
+    """The page for a panel; `work` is what the study's runs took, failed ones included.
 
     Raises:
-        UserError: If `options` names what was not measured.
+        UserError: If `options` names what was not measured, or the panel a column or figure that is none.
     """
     subject = subject_of(findings, options, work)
+    names = _names(subject, panel) if subject else {}
     gaps: list[Gap] = []
     blocks: list[Block] = []
-    judged = False
-    for section in panel.sections:
+    for title, parts in panel.sections():
         inner: list[Block] = []
-        for part in section.parts:
-            content, missing = _part(part, subject, panel) if subject else ((), (NO_RUN,))
-            inner += content
-            judged |= bool(content) and "{verdict}" in (part.text or "")
-            if missing:
-                asked = part.asks or part.caption or part.text or section.title
-                gaps.append(Gap(asked.rstrip("."), tuple(missing)))
-        blocks += [Section(section.title, tuple(inner))] if inner else []
-    if subject and not judged:
-        blocks.append(Section("Quality", (Paragraph(_quality(subject)),)))
+        for asks, template in parts:
+            content = _rendered(template, names) if subject else Content(missing=(NO_RUN,))
+            inner += content.blocks
+            gaps += [Gap(asks, tuple(content.missing))] if content.missing else []
+        blocks += [Section(title, tuple(inner))] if inner else []
     gaps += _left_out(subject) if subject else []
     blocks += [_missing(gaps)] if gaps else []
     sources = [f"{source.says} {source.address} (read {source.read.isoformat()})" for source in panel.sources]
     assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
     blocks.append(Folded("What this page goes by", (Items((*map(str.strip, sources), *assumed)),)))
-    return ProposalPage(
-        Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}"), tuple(gaps)
+    document = Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}")
+    return ProposalPage(document, tuple(gaps))
+
+
+def _rendered(template: str, names: dict[str, Any]) -> Content:
+    """A part of the page, and what it lacks; a sentence is whole or not there."""
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import SandboxedEnvironment
+
+    blocks: list[Block] = []
+    missing: list[Missing] = []
+
+    def collect(value: object) -> object:
+        """Take what is no text out of the template's words."""
+        if isinstance(value, Content):
+            blocks.extend(value.blocks)
+            missing.extend(value.missing)
+        elif isinstance(value, Missing) or value is None:
+            missing.append(value or Missing("the study does not know it", CURVE))
+        else:
+            return value
+        return ""
+
+    environment = SandboxedEnvironment(undefined=StrictUndefined, finalize=collect)
+    try:
+        text = environment.from_string(template).render(names).strip()
+    except TemplateError as error:
+        raise UserError("a panel whose names are known", str(error), "Correct the panel file.") from None
+    if text and not missing:
+        blocks.insert(0, Paragraph(text))
+    return Content(blocks, missing)
+
+
+def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
+    """What templates may use: facts, functions, and `study`, the report's own JSON."""
+    return {name: fact(subject) for name, fact in FACTS.items()} | {
+        "study": json.loads(to_json(subject.findings)),
+        "table": partial(_table, subject),
+        "figure": partial(_figure, subject),
+        "doublings": partial(_doublings, subject),
+        "request": partial(_request, subject, panel),
+        "gpus": partial(_gpus, subject),
+        "environment": partial(_environment, subject),
+    }
+
+
+def _table(subject: ProposalSubject, *names: str, caption: str = "") -> Content:
+    """The columns that have a value, and those that have none."""
+    _check(names, COLUMNS, "column")
+    details = f" ({subject.row.key.details})" if subject.row.key.details else ""
+    cells = {name: COLUMNS[name].cells(subject) for name in names}
+    filled = [name for name in names if any(cells[name])]
+    missing = [
+        Missing(f"nothing is known for the column `{name}`", COLUMNS[name].remedy)
+        for name in names
+        if name not in filled
+    ]
+    headings = tuple(Heading(COLUMNS[name].title, unit_of(COLUMNS[name], subject)) for name in filled)
+    rows = tuple(zip(*(cells[name] for name in filled), strict=True))
+    table = Table(headings, rows, caption or f"{subject.row.strategy}{details}, by number of workers.")
+    return Content((table,) if len(headings) > 1 else (), missing)
+
+
+def _figure(subject: ProposalSubject, name: str) -> Content:
+    """The report's figure of this name."""
+    from altair.utils.schemapi import debug_mode
+
+    _check([name], FIGURES, "figure")
+    with debug_mode(False):
+        figures = FIGURES[name](subject.findings) if len(subject.rows) > 1 else []
+    drawn = next((Drawing(figure) for figure in figures if figure.name == name), None)
+    why = f"there is nothing to draw in the figure `{name}`"
+    return Content((drawn,)) if drawn else Content(missing=(Missing(why, CURVE),))
+
+
+def _check(names: Sequence[str], known: dict[str, Any], what: str) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(f"a {what} out of {', '.join(known)}", repr(name), "Correct the panel file.")
+
+
+def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
+    """Every n of which n and 2n workers were measured, with how many times faster the latter train."""
+    rows = {row.workers: row for row in subject.rows}
+    pairs = [(row, rows[2 * row.workers]) for row in subject.rows if 2 * row.workers in rows]
+    factors = [(row.workers, subject.times_faster(double, row)) for row, double in pairs]
+    return [(count, factor) for count, factor in factors if factor.value is not None]
+
+
+def _doublings(subject: ProposalSubject, least: float) -> Content:
+    """Up to which count each doubling makes the training at least so many times faster, and all of them."""
+    measured = doublings(subject)
+    if not measured:
+        return Content(missing=(DOUBLED,))
+
+    def verdict(factor: Estimate) -> str:
+        certain = factor.low is not None and factor.high is not None
+        certain = certain and not (factor.low or 0.0) < least <= (factor.high or 0.0)
+        return ("yes" if (factor.value or 0.0) >= least else "no") + ("" if certain else ", not certain")
+
+    headings = (
+        Heading("Workers", numeric=False), Heading("Times faster"),
+        Heading(f"At least {number(least, 1)}", numeric=False),
+    )  # fmt: skip
+    rows = tuple((f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor)) for n, factor in measured)
+    enough = [2 * n for n, _ in takewhile(lambda doubling: (doubling[1].value or 0.0) >= least, measured)]
+    first, factor = measured[0]
+    text = f"Already {2 * first} workers train only {number(factor.value, 2)} times faster than {first}, less"
+    text += f" than the {least:g} asked for."
+    if enough:
+        rest = measured[len(enough) :]
+        text = f"Each doubling of the workers makes the training at least {least:g} times faster up to"
+        text += f" {counted(enough[-1], 'worker')}"
+        text += f"; the next, to {2 * rest[0][0]}, does not." if rest else "."
+        if any("not certain" in row[2] for row in rows[: len(enough)]):
+            text += " This is not certain: not all intervals lie above."
+    return Content(
+        (Paragraph(text), Table(headings, rows, "Each doubling on the same input.", name="doublings"))
     )
 
 
-Content = tuple[Sequence[Block], Sequence[Missing]]
+def _request(subject: ProposalSubject, panel: Panel) -> Content:
+    request = request_of(subject, panel)
+    return Content(missing=(request,)) if isinstance(request, Missing) else Content(request_blocks(request))
 
 
-def _part(part: PanelPart, subject: ProposalSubject, panel: Panel) -> Content:
-    """A part as it stands on the page, and what it lacks; no blocks where the study does not support it."""
-    facts: dict[str, Fact] = {name: FACTS[name](subject) for name in NAMED.findall(part.text or "")}
-    missing = [fact for fact in facts.values() if isinstance(fact, Missing)]
-    if missing:
-        return (), missing
-    result: Sequence[Block] | Missing
-    match part.kind:
-        case "text":
-            result = (Paragraph(NAMED.sub(lambda name: str(facts[name[1]]), part.text or "")),)
-        case "table":
-            details = f" ({subject.row.key.details})" if subject.row.key.details else ""
-            caption = part.caption or f"{subject.row.strategy}{details}, by number of workers."
-            table, missing = table_of(part.table, subject, caption)
-            return (table,) if len(table.headings) > 1 else (), missing
-        case "figure":
-            figure = drawn(part.figure or "", subject.findings) if len(subject.rows) > 1 else None
-            why = f"there is nothing to draw in the figure `{part.figure}`"
-            result = (Drawing(figure),) if figure else Missing(why, CURVE)
-        case "doublings":
-            result = doubling_blocks(subject, part.doublings or 1.0)
-        case "gpus":
-            gpus = gpu_table(subject)
-            result = gpus if isinstance(gpus, Missing) else (gpus,)
-        case "environment":
-            rows = tuple(environments(subject.findings.runs))
-            headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
-            environment = Table(headings, rows, "Hardware and software.", name="environment")
-            result = (environment,) if rows else Missing("no environment was recorded", OURS)
-        case _:
-            request = request_of(subject, panel)
-            result = request if isinstance(request, Missing) else request_blocks(request)
-    return ((), (result,)) if isinstance(result, Missing) else (result, ())
+def _gpus(subject: ProposalSubject) -> Content:
+    """A row for each GPU of the first run on the workers that are requested, as CSCS's report of a job."""
+    run = subject.runs(subject.row)[0]
+    if not run.gpus:
+        return Content(missing=(Missing("no GPU was recorded", GPUS),))
+    hosts = {rank.rank: rank.host for rank in subject.ranks(subject.row)}
+    headings = (
+        Heading("Host", numeric=False), Heading("Rank"), Heading("GPU"), Heading("SM use", "%"),
+        Heading("Memory use", "%"), Heading("Peak memory", "GiB"), Heading("Power", "W"),
+        Heading("Energy", "Wh"),
+    )  # fmt: skip
+    rows = []
+    for use in run.gpus:
+        energy = None if use.joules is None else use.joules / 3600
+        values = (use.percent, use.memory_percent, gib(use.allocated_bytes), use.watts, energy)
+        cells = ("" if value is None else significant(value, 3) for value in values)
+        rows.append((hosts.get(use.rank, ""), str(use.rank), str(use.device), *cells))
+    caption = f"Each GPU of {run.name}, over its training time."
+    return Content((Table(headings, tuple(rows), caption, name="gpus"),))
 
 
-def drawn(name: str, findings: Findings) -> Figure | None:
-    """The report's figure of this name; None where there is nothing to draw."""
-    from altair.utils.schemapi import debug_mode
-
-    with debug_mode(False):  # a chart is held against its schema by tests, which takes longer than to make it
-        return next((figure for figure in FIGURES[name](findings) if figure.name == name), None)
-
-
-def _quality(subject: ProposalSubject) -> str:
-    """What is known of the quality of what is requested: on every page, asked for or not."""
-    quality, verdict = FACTS["quality"](subject), subject.verdict
-    value = f"{quality} on {FACTS['workers'](subject)}" if isinstance(quality, str) else "Of unknown quality"
-    against = f" (against {verdict.reference.label})" if verdict.reference else ""
-    return f"{value}: {verdict.sentence}{against}."
+def _environment(subject: ProposalSubject) -> Content:
+    table = environment_table(subject.findings.runs, "Hardware and software.")
+    nothing = Missing("no environment was recorded", "Run the study with Scalestudy itself.")
+    return Content((table,)) if table else Content(missing=(nothing,))
 
 
 def _left_out(subject: ProposalSubject) -> list[Gap]:
@@ -176,10 +287,9 @@ def _missing(gaps: Sequence[Gap]) -> Section:
         "The panel asks for more than this study supports. This part is for you: take it off the page before"
         " you hand it in. A study that is run again runs only what is new in its file."
     )
-    return Section(MISSING, (Paragraph(text), Items(tuple(map(_sentence, gaps)))), name="missing")
-
-
-def _sentence(gap: Gap) -> str:
-    why = "; ".join(dict.fromkeys(missing.why for missing in gap.missing))
-    remedies = dict.fromkeys(missing.remedy for missing in gap.missing)
-    return " ".join([f"{gap.asks}: {why}.", *remedies])
+    sentences = []
+    for gap in gaps:
+        why = "; ".join(dict.fromkeys(missing.why for missing in gap.missing))
+        remedies = dict.fromkeys(missing.remedy for missing in gap.missing)
+        sentences.append(" ".join([f"{gap.asks}: {why}.", *remedies]))
+    return Section(MISSING, (Paragraph(text), Items(tuple(sentences))), name="missing")

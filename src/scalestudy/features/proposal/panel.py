@@ -1,103 +1,50 @@
-"""What a panel asks for, as its file says: a small TOML file that people can read, copy and change."""
+"""A panel's profile: a Jinja template of its page, with a head in TOML, that people can read and change."""
 
 import re
+from collections.abc import Iterator
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scalestudy.features.proposal.columns import COLUMNS
 from scalestudy.features.proposal.facts import FACTS
-from scalestudy.report.against_workers import efficiency, speedup
-from scalestudy.report.bars import phases
 from scalestudy.study.file import read_text, toml_table
 from scalestudy.study.keys import suggestion
 from scalestudy.study.record_file import first_error
 from scalestudy.util.errors import UserError
 
-NAMED = re.compile(r"\{([a-z_0-9]*)\}")
-"""A fact's name in a sentence."""
-FIGURES = {
-    "speedup": speedup, "speedup-training": speedup, "efficiency": efficiency, "phases": phases,
-}  # fmt: skip
-"""Figures that a panel may ask for, each with what makes all of its group."""
-KINDS = ("text", "table", "figure", "doublings", "request", "gpus", "environment")
+FUNCTIONS = ("table", "figure", "doublings", "request", "gpus", "environment")
+"""What puts more than words on the page."""
+HEAD = "+++\n"
+ENDING = ".md.j2"
+QUALITY = """
+
+## Quality
+
+{# The quality of the model #}
+{{ quality }} on {{ workers }}: {{ verdict }}.
+"""
+"""What is on every page, asked for or not."""
+ASKED = re.compile(r"\{#\s*(.*?)\s*#\}\s*", re.DOTALL)
 Text = Annotated[str, Field(min_length=1)]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class PanelSource(BaseModel):
+    """A page or document that was read: its address, when, and what it asks for in a sentence."""
 
-
-class PanelSource(_Table):
-    """Where it stands what the panel asks for."""
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     address: Text
-    """Of the page or document that was read."""
     read: date
-    """When."""
     says: str = ""
-    """What it asks for, in a sentence."""
 
 
-class PanelPart(_Table):
-    """One thing on the page: just one of `KINDS`."""
-
-    text: str | None = None
-    """A sentence; a fact's name in braces stands for its value: "On {workers} the speed-up is {speedup}."."""
-    table: tuple[str, ...] = ()
-    """Columns of a table, a row for each number of workers."""
-    figure: str | None = None
-    """A figure of the report, by its name."""
-    doublings: Annotated[float, Field(gt=1)] | None = None
-    """How much faster a training must be on twice the workers, shown for every doubling."""
-    request: bool = False
-    """The arithmetic of the request."""
-    gpus: bool = False
-    """What each GPU did in a run on the workers that are requested."""
-    environment: bool = False
-    """Hardware and software that the runs recorded."""
-    asks: str = ""
-    """What the panel asks for here, in words: said where the study cannot support it."""
-    caption: str = ""
-    """Of a table."""
-
-    @property
-    def kind(self) -> str:
-        """Which of `KINDS` it is."""
-        return next(name for name in KINDS if getattr(self, name))
-
-    @model_validator(mode="after")
-    def _is_known(self) -> "PanelPart":
-        given = [name for name in KINDS if getattr(self, name)]
-        if len(given) != 1:
-            raise ValueError(f"expected one of {', '.join(KINDS)}, got {' and '.join(given) or 'none'}")
-        figures = [self.figure] if self.figure else []
-        names = (
-            ("fact", NAMED.findall(self.text or ""), FACTS),
-            ("column", self.table, COLUMNS),
-            ("figure", figures, FIGURES),
-        )
-        for kind, used, known in names:
-            for name in used:
-                if name not in known:
-                    close = suggestion(name, known)
-                    meant = f"; did you mean {close}?" if close else ""
-                    raise ValueError(f"there is no {kind} `{name}`{meant}")
-        return self
-
-
-class PanelSection(_Table):
-    """Parts under a title."""
-
-    title: Text
-    parts: Annotated[tuple[PanelPart, ...], Field(min_length=1)]
-
-
-class Panel(_Table):
+class Panel(BaseModel):
     """A panel's profile."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     panel: Text
     """Who asks: "ARCHER2 technical assessment"."""
@@ -108,53 +55,76 @@ class Panel(_Table):
     base: Literal["device", "node"] = "device"
     """What an hour is counted of: each worker's device, or whole nodes."""
     charge: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """Units that an hour of the base costs; `--charge` says another."""
+    """Units that an hour of the base costs; `--charge` overrides it."""
     sources: Annotated[tuple[PanelSource, ...], Field(min_length=1)]
     assumed: tuple[str, ...] = ()
     """What the sources do not say, and this profile takes for granted."""
-    sections: Annotated[tuple[PanelSection, ...], Field(min_length=1)]
+    body: Text
+    """The template: titles and parts, with an empty line between any two."""
+
+    def sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Each section's title, and its parts: what the panel asks for, and the template of the answer."""
+        body = self.body + ("" if "verdict" in self.body else QUALITY)
+        for section in re.split(r"^## ", body, flags=re.MULTILINE)[1:]:
+            title, _, text = section.partition("\n")
+            parts = []
+            for part in filter(None, map(str.strip, re.split(r"\n\s*\n", text))):
+                asked = ASKED.match(part)
+                parts.append((asked[1], part[asked.end() :]) if asked else (title, part))
+            yield title.strip(), parts
 
 
 def shipped_panels() -> dict[str, str]:
     """Texts of the panels that come with the package, by name."""
     folder = files("scalestudy.features.proposal") / "panels"
-    return dict(sorted((file.name.removesuffix(".toml"), file.read_text()) for file in folder.iterdir()))
+    return dict(sorted((file.name.removesuffix(ENDING), file.read_text()) for file in folder.iterdir()))
 
 
 def find_panel(name: str) -> Panel:
-    """The panel of this name, or of this file (with a slash, or ending in .toml).
+    """The panel of this name, or of this file (with a slash, or ending in .j2).
 
     Raises:
         UserError: There is none, or something in it is not right.
     """
-    if name.endswith(".toml") or "/" in name:
+    if name.endswith(".j2") or "/" in name:
         path = Path(name).expanduser()
         return parse_panel(read_text(path), path.name)
     shipped = shipped_panels()
     if name not in shipped:
         close = suggestion(name, shipped)
-        meant = f"Did you mean `{close}`? " if close else ""
         raise UserError(
             f"a panel out of {', '.join(shipped)}",
             f"{name!r}",
-            f"{meant}Choose one with --panel, or name a file of your own: --panel ./mine.toml.",
+            (f"Did you mean `{close}`? " if close else "")
+            + f"Choose one with --panel, or name a file of your own: --panel ./mine{ENDING}.",
         )
-    return parse_panel(shipped[name], f"{name}.toml")
+    return parse_panel(shipped[name], f"{name}{ENDING}")
 
 
 def parse_panel(text: str, file: str) -> Panel:
-    """A panel from its file's text.
-
-    Args:
-        text: TOML.
-        file: Its name, for messages.
+    """A panel from its file's text; `file` is its name, for messages.
 
     Raises:
         UserError: Something in it is not right.
     """
+    from jinja2 import TemplateError, meta
+    from jinja2.sandbox import SandboxedEnvironment
+
+    def refused(why: str) -> UserError:
+        return UserError("a valid panel file", f"{file}: {why}", "docs/proposal.md explains its parts.")
+
+    parts = text.split(HEAD)
+    if len(parts) != 3 or parts[0].strip():
+        raise refused("it does not begin with a head between two lines of +++")
     try:
-        return Panel.model_validate(toml_table(text, file))
+        panel = Panel.model_validate(toml_table(parts[1], file) | {"body": parts[2]})
+        names = meta.find_undeclared_variables(SandboxedEnvironment().parse(panel.body))
     except ValidationError as error:
-        raise UserError(
-            "a panel file with valid keys", f"{file}: {first_error(error)}", "See docs/proposal.md for each."
-        ) from None
+        raise refused(first_error(error)) from None
+    except TemplateError as error:
+        raise refused(f"{error}") from None
+    known = [*FACTS, *FUNCTIONS, "study"]
+    for name in sorted(names.difference(known)):
+        close = suggestion(name, known)
+        raise refused(f"there is no fact `{name}`" + (f"; did you mean {close}?" if close else ""))
+    return panel

@@ -3,10 +3,18 @@
 from dataclasses import dataclass
 from math import ceil, floor, isclose, log10
 
-from scalestudy.features.proposal.columns import AGAIN, Missing
+from scalestudy.features.proposal.facts import NODES, Missing
 from scalestudy.features.proposal.panel import Panel
-from scalestudy.features.proposal.subject import ProposalSubject, counted, significant
-from scalestudy.report.document import Heading, Items, Paragraph, Table
+from scalestudy.features.proposal.subject import ProposalSubject, counted
+from scalestudy.report.document import Block, Heading, Items, Paragraph, Table
+from scalestudy.report.format import significant
+
+NOT_ADVISED = {
+    "uncertain": "Run 5 seeds, where nothing else computes. ",
+    "no-timing": "Run it where each worker has cores or a GPU of its own. ",
+    "nothing-learned": "Train until a run is better than one answer for every sample. ",
+}
+"""What would let the study advise something, by the kind of its decision."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +38,6 @@ class ResourceRequest:
     objection: str = ""
 
 
-NOT_ADVISED = {
-    "uncertain": "Run 5 seeds, where nothing else computes.",
-    "no-timing": "Run it where each worker has cores or a GPU of its own.",
-    "nothing-learned": "Train until a run is better than one answer for every sample.",
-}
-"""What would let the study advise something, by the kind of its decision."""
-
-
 def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Missing:
     """Compute a request, or say what it lacks."""
     row, options, work = subject.row, subject.options, subject.work
@@ -46,48 +46,43 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     hours, nodes = subject.hours(row, options.epochs), subject.nodes(row)
     base = nodes if panel.base == "node" else row.workers
     if base is None:
-        return Missing("on how many nodes it ran is not recorded", AGAIN)
+        return NODES
     single = "node" if panel.base == "node" else "worker"
-    seeds = options.seeds or row.runs
-    charge, unit = options.charge or panel.charge, options.unit or panel.unit
-    share = work.share
+    seeds, charge = options.seeds or row.runs, options.charge or panel.charge
+    unit, share, measured = options.unit or panel.unit, work.share, subject.epochs(row)
     useful = options.runs * seeds * hours * base
     exact = useful * (1 + (share or 0.0)) * charge * (1 + options.reserve)
     total = rounded_up(exact)
-    origin = f"mean of {counted(row.runs, 'run')}"
-    measured = subject.epochs(row)
-    origin += f" of {counted(measured, 'epoch')}"
+    origin = f"mean of {counted(row.runs, 'run')} of {counted(measured, 'epoch')}"
     origin += f", for {counted(options.epochs, 'epoch')}" if options.epochs not in (None, measured) else ""
+    charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
+    runs, lost = counted(work.attempts, "run"), significant(work.lost, 3)
     steps = [
         ("Trainings", f"{options.runs:,}", "`--runs`"),
         ("Seeds of each", f"{seeds:,}", "`--seeds`" if options.seeds else "as in this study"),
         ("Hours of one", significant(hours), origin),
         (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
         (f"{single.capitalize()}-hours", significant(useful), "the product of these"),
-    ]
-    if share is not None:
-        runs, lost = counted(work.attempts, "run"), significant(work.lost, 3)
-        losses = f"measured: {runs} without a result, {lost} worker-hours in all"
-        steps.append(("Lost work", f"× {1 + share:.3f}", losses))
-    charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
-    steps.append(("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"))
-    if options.reserve:
-        steps.append(("Reserve", f"× {1 + options.reserve:g}", "`--reserve`"))
-    steps.append((f"{unit}, exactly", significant(exact), "the product of these"))
-    steps.append((f"{unit}, asked for", significant(total, 3), "rounded up"))
-    return ResourceRequest(tuple(steps), exact, total, unit, _assumed(subject, share), subject.objection)
+        ("Lost work", f"× {1 + (share or 0.0):.3f}",
+         f"measured: {runs} without a result, {lost} worker-hours in all"),
+        ("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"),
+        ("Reserve", f"× {1 + options.reserve:g}", "`--reserve`"),
+        (f"{unit}, exactly", significant(exact), "the product of these"),
+        (f"{unit}, asked for", significant(total, 3), "rounded up"),
+    ]  # fmt: skip
+    left_out = (["Lost work"] if share is None else []) + ([] if options.reserve else ["Reserve"])
+    shown = tuple(step for step in steps if step[0] not in left_out)
+    return ResourceRequest(shown, exact, total, unit, _assumed(subject, share), subject.objection)
 
 
 def _not_advised(subject: ProposalSubject) -> Missing:
-    advice = subject.findings.advice
-    choice = advice.decision.choice
+    advice, choice = subject.findings.advice, subject.findings.advice.decision.choice
     if choice is not None:
         why = f"the study advises {choice.label}, and {subject.row.strategy} is asked for"
         return Missing(why, "Name its workers, or no strategy: `--workers N`.")
-    why = advice.headline.rstrip(".")
-    remedy = NOT_ADVISED.get(advice.decision.kind, "")
-    by_name = "To request it all the same, name it: `--workers N`."
-    return Missing(f"{why[0].lower()}{why[1:]}", f"{remedy} {by_name}".lstrip())
+    why, remedy = advice.headline.rstrip("."), NOT_ADVISED.get(advice.decision.kind, "")
+    by_name = f"{remedy}To request it all the same, name it: `--workers N`."
+    return Missing(f"{why[0].lower()}{why[1:]}", by_name)
 
 
 def rounded_up(value: float) -> float:
@@ -101,22 +96,21 @@ def rounded_up(value: float) -> float:
     return float(f"{whole * unit:.12g}")
 
 
-def request_blocks(request: ResourceRequest) -> tuple[Paragraph | Table | Items, ...]:
+def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
     """The request for a page: the sum, its arithmetic, and what it assumes."""
     headings = (Heading("Quantity", numeric=False), Heading("Value"), Heading("From", numeric=False))
     doubt = (Paragraph(f"The study does not advise this: {request.objection}."),) if request.objection else ()
+    caption = "How the request is computed (from unrounded values)."
     return (
         Paragraph(f"We request {significant(request.total, 3)} {request.unit}."),
         *doubt,
-        Table(
-            headings, request.steps, "How the request is computed (from unrounded values).", name="request"
-        ),
+        Table(headings, request.steps, caption, name="request"),
         Items(request.assumed),
     )
 
 
 def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
-    row, options, work = subject.row, subject.options, subject.work
+    row, options = subject.row, subject.options
     samples = subject.runs(row)[0].training_samples
     batch = f", a global batch of {row.global_batch:,}" if row.global_batch else ""
     sentences = [
@@ -135,6 +129,6 @@ def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
             "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
         )
     if share is None:
-        runs = counted(work.unknown, "run")
+        runs = counted(subject.work.unknown, "run")
         sentences.append(f"{runs} ended without a result at an unknown time: no loss is counted.")
     return tuple(sentences)

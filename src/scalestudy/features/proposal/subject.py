@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, isfinite, log10
 
 from scalestudy.analysis.decision import is_undecided
 from scalestudy.analysis.findings import Findings
@@ -11,7 +10,7 @@ from scalestudy.analysis.scaling.series import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.features.proposal.attempts import Work
-from scalestudy.report.format import number
+from scalestudy.report.format import significant
 from scalestudy.study.records import RankRecord, Result
 from scalestudy.util.errors import UserError
 
@@ -21,18 +20,7 @@ FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What is requested, as the user says; None where the study or the panel says it.
-
-    Attributes:
-        runs: Different trainings, each repeated with every seed.
-        seeds: Repeats of each.
-        strategy: Strategy of them.
-        workers: Workers of each.
-        epochs: Epochs of each.
-        charge: Units that an hour costs.
-        unit: Name of the unit.
-        reserve: Share that is added for what was not foreseen.
-    """
+    """What the user asks for; None where the study or the panel decides. `reserve` is a share to add."""
 
     runs: int = 1
     seeds: int | None = None
@@ -46,13 +34,13 @@ class RequestOptions:
 
 @dataclass(frozen=True)
 class ProposalSubject:
-    """A study as a panel is told of it.
+    """A study as a panel sees it.
 
     Attributes:
-        findings: All that was found.
+        findings: The whole study.
         rows: Those of the strategy that is requested, with the same other swept values, by workers.
         row: The row that is requested.
-        options: The user's own words on it.
+        options: What the user asks for.
         work: What the study's runs took, failed ones included.
     """
 
@@ -64,7 +52,7 @@ class ProposalSubject:
 
     @property
     def smallest(self) -> Row:
-        """The fewest workers measured: the smallest size that is feasible, as far as the study knows."""
+        """The fewest workers measured: the smallest feasible size, as far as the study knows."""
         return self.rows[0]
 
     @property
@@ -85,9 +73,7 @@ class ProposalSubject:
         decision, verdict = self.findings.advice.decision, self.verdict
         price = (decision.prices or {}).get(self.row.key)
         efficiency = price.efficiency.value if price else None
-        if verdict.failed:
-            return verdict.sentence
-        if verdict.seems_worse:
+        if verdict.seems_worse or verdict.failed:
             return f"its quality is or seems worse, {verdict.sentence}"
         if price is None or efficiency is None or is_undecided(price, decision.target):
             return "its time could not be compared, or is too uncertain"
@@ -118,22 +104,19 @@ class ProposalSubject:
         return [rank for run in self.findings.measures.groups[row.key] for rank in run.ranks]
 
     def nodes(self, row: Row) -> int | None:
-        """Nodes that a row's runs took; None where they differ, or nobody knows."""
+        """Nodes that a row's runs took; None where they differ, or were not recorded."""
         runs = self.findings.measures.groups[row.key]
-        known = {len(run.result.nodes) or nodes_of(run) for run in runs}
-        return known.pop() if len(known) == 1 else None
+        counts = {len(run.result.nodes) or nodes_of(run) for run in runs}
+        return counts.pop() if len(counts) == 1 else None
 
     def fixed_seconds(self, row: Row) -> float:
         """Seconds of a run that do not grow with its epochs."""
-        phases = self.findings.phases[row.key]
-        return sum(phases.get(name, 0.0) for name in FIXED)
+        return sum(self.findings.phases[row.key].get(name, 0.0) for name in FIXED)
 
     def hours(self, row: Row, epochs: int | None = None) -> float:
         """Hours of one of a row's runs from its start to its result, which is what sites bill.
 
-        Args:
-            row: The row.
-            epochs: Epochs of the training; what does not repeat in each is counted once.
+        With `epochs`, of a training of so many: what does not repeat in each is counted once.
         """
         repeated = sum(self.findings.phases[row.key].values()) - self.fixed_seconds(row)
         more = epochs / self.epochs(row) - 1 if epochs else 0.0
@@ -160,10 +143,10 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
     named = [row for row in rows if strategy in (None, row.strategy) and workers in (None, row.workers)]
     if not named:
         measured = ", ".join(row.key.label for row in rows)
-        words = (strategy, f"{workers} workers" if workers else None)
+        received = " on ".join(filter(None, (strategy, f"{workers} workers" if workers else None)))
         raise UserError(
             f"--strategy and --workers of a row that was measured: {measured}",
-            " on ".join(word for word in words if word),
+            received,
             "Name one of these, or run the study with what is missing.",
         )
     choice = next((row for row in rows if row.key == findings.advice.decision.choice), None)
@@ -172,26 +155,10 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
     else:
         alike = [row for row in named if choice and row.strategy == choice.strategy] or named
         row = max(alike, key=lambda row: (row.speed.steady.value is not None, row.throughput.value or 0.0))
-    series = [each for each in rows if (each.strategy, each.key.variant) == (row.strategy, row.key.variant)]
-    series.sort(key=lambda row: row.workers)
-    return ProposalSubject(findings, tuple(series), row, options, work)
-
-
-def significant(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
-    if not value or not isfinite(value):
-        return number(value, 0)
-    return number(value, max(0, digits - 1 - floor(log10(abs(value)))))
-
-
-def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
-    """`3.44 (95 % interval 3.40 to 3.48)`; None without a value."""
-    if estimate.value is None:
-        return None
-    text = number(estimate.value, digits)
-    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
-        return text
-    return f"{text} (95 % interval {number(estimate.low, digits)} to {number(estimate.high, digits)})"
+    series = [
+        other for other in rows if (other.strategy, other.key.variant) == (row.strategy, row.key.variant)
+    ]
+    return ProposalSubject(findings, tuple(sorted(series, key=lambda row: row.workers)), row, options, work)
 
 
 def listed(names: Sequence[str]) -> str:
