@@ -153,8 +153,7 @@ def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> No
     from scalestudy.features.check.topology import measure as measure_bandwidth
     from scalestudy.features.check.topology_page import topology_document, topology_json
     from scalestudy.report.as_terminal import terminal
-    from scalestudy.report.endings import form_by_ending
-    from scalestudy.report.write_document import render_document, write_document
+    from scalestudy.report.write_document import form_by_ending, render_document, write_document
     from scalestudy.util.files import write_atomically
 
     console, chosen = out(), form_by_ending(form, file, TOPOLOGY_FORMATS, "table")

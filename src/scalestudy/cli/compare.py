@@ -62,7 +62,7 @@ def compare(
     from scalestudy.cli.console import err
     from scalestudy.features.compare.comparison import compare as compare_sides
     from scalestudy.features.compare.comparison import slower as slower_rows
-    from scalestudy.report.endings import form_by_ending
+    from scalestudy.report.write_document import form_by_ending
 
     share = _share(slower) if slower is not None else None
     chosen = form_by_ending(form, file, FORMATS, "table")

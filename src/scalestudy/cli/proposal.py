@@ -73,8 +73,7 @@ def proposal(
     from scalestudy.cli.console import err, out
     from scalestudy.features.proposal.page import propose
     from scalestudy.features.proposal.subject import RequestOptions, counted
-    from scalestudy.report.endings import form_by_ending
-    from scalestudy.report.write_document import FORMS, render_document, write_document
+    from scalestudy.report.write_document import FORMS, form_by_ending, render_document, write_document
     from scalestudy.util.errors import UserError
 
     if list_panels:

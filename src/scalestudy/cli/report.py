@@ -80,9 +80,9 @@ def report(
     With --from it is one of numbers that were measured elsewhere; with STUDY too, they stand side by side.
     """
     from scalestudy.cli.console import out
-    from scalestudy.report.endings import form_by_ending
     from scalestudy.report.formats import FORMATS, Medium, format_of
     from scalestudy.report.write import PAGE, write_report
+    from scalestudy.report.write_document import form_by_ending
     from scalestudy.util.errors import UserError
     from scalestudy.util.files import write_atomically
 

@@ -1,7 +1,6 @@
 """Figures against worker counts: speed-up, efficiency and cost, quality; each with others in its place."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
@@ -39,33 +38,8 @@ LEAST_COUNTS = 3
 LOW = 220
 """Height in pixels of panels, and of figures of few counts."""
 
-
-@dataclass(frozen=True)
-class Guide:
-    """A line to read others by: its ends as (workers, value), and its name."""
-
-    ends: tuple[tuple[float, float], tuple[float, float]]
-    name: str
-
-
-@dataclass(frozen=True)
-class Vertical:
-    """The axis of the values: its title, its ends, and whether it is logarithmic (to base 2)."""
-
-    title: str
-    low: float
-    high: float
-    logarithmic: bool = False
-
-    def encoding(self) -> "alt.Y":
-        """As Altair has it."""
-        import altair as alt
-
-        scale: dict[str, Any] = {"domain": [self.low, self.high], "nice": False, "zero": False}
-        if self.logarithmic:
-            scale |= {"type": "log", "base": 2}
-        axis = alt.Axis(tickCount=6, format="~g") if self.logarithmic else alt.Axis(tickCount=6)
-        return alt.Y("value:Q", title=self.title, scale=alt.Scale(**scale), axis=axis)
+Guide = tuple[str, Sequence[tuple[float, float]]]
+"""A line to read others by: its name, and its ends as (workers, value)."""
 
 
 def speedup(findings: Findings) -> list[Figure]:
@@ -80,10 +54,12 @@ def speedup(findings: Findings) -> list[Figure]:
     if basis != BASIS_WORDS["training"]:
         ways.append(("speedup-training", BASIS_WORDS["training"], lambda row: row.speed.training))
     ways.append(("speedup-wall", WALL, lambda row: row.speed.wall))
-    return [made for way in ways if (made := _speedup(findings, *way))]
+    return [drawn for way in ways if (drawn := _speedup(findings, *way))]
 
 
 def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Estimate]) -> Figure | None:
+    import altair as alt
+
     records = series.measured(findings, lambda row: of(row).scaled(float(row.speed.against)))
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
@@ -92,20 +68,18 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     values = [float(record["value"]) for record in records]
     logarithmic = is_logarithmic(counts)
     cut = _cut(records, min(values) / REACH if logarithmic else 0.0, max(high, *values) * REACH)
-    ends = [high, low, *series.reach(records)]
-    least, most = (min(ends) / 1.15, max(ends) * 1.15) if logarithmic else _around([0.0, *ends], zero=True)
-    y = Vertical("Speed-up S", least, most, logarithmic)
-    chart = _lines(findings, records, y, "S", [Guide(((low, low), (high, high)), "ideal")])
+    scale = alt.Scale(type="log", base=2) if logarithmic else alt.Scale(zero=True)
+    y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=6, format="~g"))
+    chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
     bends = "A curve that bends away from it loses time to what does not share out. "
     if len(counts) < LEAST_COUNTS:
         bends = "Two counts show one gain, not a curve: sweep more to see where it ends. "
-    relative = any(row.speed.against > 1 for row in findings.rows)
+    relative = "Relative speed-ups, against n0 workers, are drawn n0 times as high: on the ideal at n0. "
     caption = (
         f"The dashed line is ideal: n workers, n times {IDEAL.get(basis, 'as fast')}."
         f" {_absolute(findings, basis)}{bends}"
-        + "Relative speed-ups, against n0 workers, are drawn n0 times as high: on the ideal at n0. "
-        * relative
-        + f"{_bars(records)}{cut}{_left_out(findings)}"
+        + relative * any(row.speed.against > 1 for row in findings.rows)
+        + f"{_bars(records)}{cut}"
     )
     choice = basis if basis == WALL else f"of {basis}"
     return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
@@ -113,17 +87,14 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
 
 def _absolute(findings: Findings, basis: str) -> str:
     """What speed-ups are multiples of, as absolute numbers (Hoefler and Belli, SC15, rule 1)."""
-    keys = dict.fromkeys(row.speed.baseline for row in findings.rows)
-    rows = [row for row in findings.rows if row.key in keys]
+    baselines = {row.speed.baseline for row in findings.rows}
+    rows = [row for row in findings.rows if row.key in baselines]
     values: dict[int, list[str]] = {}
     for row in rows[:MOST_BASELINES]:
         if value := _performance(row, basis):
             name = row.strategy + (f", {row.key.details}" if row.key.details else "")
             values.setdefault(row.workers, []).append(f"{value} ({name})")
-    sentences = [f"{n} worker{'s' * (n > 1)}: {'; '.join(listed)}. " for n, listed in values.items()]
-    if len(rows) > MOST_BASELINES:
-        sentences.append(f"The table has {len(rows) - MOST_BASELINES} more. ")
-    return "".join(sentences)
+    return "".join(f"{n} worker{'s' * (n > 1)}: {'; '.join(listed)}. " for n, listed in values.items())
 
 
 def _performance(row: Row, basis: str) -> str:
@@ -137,22 +108,22 @@ def _performance(row: Row, basis: str) -> str:
 
 def efficiency(findings: Findings) -> list[Figure]:
     """Scaling efficiency, and cost efficiency against what is asked for."""
-    absolute = _absolute(findings, basis_of(findings.rows))
     target = findings.target
-    made = [
+    drawn = (
         _efficiency(
-            findings, "efficiency", "Scaling efficiency", lambda row: row.efficiency, ((1.0, "ideal"),),
-            f"The share of each worker that pays, against the strategy's own one worker. {absolute}",
+            findings, "efficiency", "Scaling efficiency", lambda row: row.efficiency, {"ideal": 1.0},
+            "The share of each worker that pays, against the strategy's own one worker."
+            f" {_absolute(findings, basis_of(findings.rows))}",
         ),
         _efficiency(
             findings, "cost-efficiency", "Cost efficiency",
             lambda row: row.price.efficiency if row.price else NOTHING,
-            ((1.0, "reference"), (target, f"asked: {target:g}")),
+            {"reference": 1.0, f"asked: {target:g}": target},
             "Cost of the cheapest one-worker row of as good a model over a row's. What lies below the lower"
             f" dashed line keeps less than the {target:g} that was asked for. ",
         ),
-    ]  # fmt: skip
-    return [figure for figure in made if figure]
+    )  # fmt: skip
+    return [figure for figure in drawn if figure]
 
 
 def _efficiency(
@@ -160,21 +131,22 @@ def _efficiency(
     name: str,
     title: str,
     of: Callable[[Row], Estimate],
-    levels: Sequence[tuple[float, str]],
+    levels: dict[str, float],
     words: str,
 ) -> Figure | None:
     """An efficiency with lines to read it by; None without two counts."""
+    import altair as alt
+
     records = series.measured(findings, of)
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
     cut = _cut(records, 0.0, max(1.5, *(float(record["value"]) for record in records)))
-    _, most = _around([0.0, 1.06, *series.reach(records)], zero=True)
-    ends = domain(counts)
-    guides = [Guide(((ends[0], level), (ends[1], level)), text) for level, text in levels]
-    chart = _lines(findings, records, Vertical(title, 0.0, most), title, guides)
-    caption = f"{words}{_bars(records)}{cut}{_left_out(findings)}"
-    return _figure(findings, name, title, chart, caption, "efficiency", title)
+    first, last = domain(counts)
+    guides = [(text, ((first, level), (last, level))) for text, level in levels.items()]
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=6))
+    chart = _lines(findings, records, y, title, guides)
+    return _figure(findings, name, title, chart, f"{words}{_bars(records)}{cut}", "efficiency", title)
 
 
 def quality(findings: Findings) -> list[Figure]:
@@ -182,11 +154,11 @@ def quality(findings: Findings) -> list[Figure]:
     if len(findings.rows) < 2:
         return []
     asked = findings.rows[0].metric
-    made = [_metric(findings, asked, "quality", lambda row: row.quality)]
+    drawn = [_metric(findings, asked, "quality", lambda row: row.quality)]
     for name in whole_metrics(findings.runs):
         if name != asked:
-            made.append(_metric(findings, name, f"metric-{name}", _of_metric(findings, name)))
-    return [figure for figure in made if figure]
+            drawn.append(_metric(findings, name, f"metric-{name}", _of_metric(findings, name)))
+    return [figure for figure in drawn if figure]
 
 
 def _of_metric(findings: Findings, name: str) -> Callable[[Row], Estimate]:
@@ -194,6 +166,8 @@ def _of_metric(findings: Findings, name: str) -> Callable[[Row], Estimate]:
 
 
 def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Estimate]) -> Figure | None:
+    import altair as alt
+
     records = series.measured(findings, of)
     if not records:
         return None
@@ -204,38 +178,37 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     # A metric in [0, 1] whose values are not is one in per cent.
     bounded = sense.bounded and max(float(record["value"]) for record in records) <= 1
     cut = _cut(records, 0.0, 1.0) if bounded else ""
-    # Less than the margin of the verdicts is not seen as much.
-    values = series.reach(records)
-    held = values + [
+    # Less than the margin of the verdicts is not seen as much; one value alone spans no scale.
+    held = series.reach(records)
+    alone = len(set(held)) == 1
+    held += [
         record["value"] + side * accepted_loss(record["value"], sense, findings.margin)
         for record in records
         for side in (-1, 1)
     ]
-    # One value alone spans no scale: its axis says 0 beside it.
-    y = Vertical(title, *_around(held, zero=len(set(values)) == 1))
+    room = 0.06 * (max(held) - min(held)) or 1.0
+    ends = [min(0.0, *held) if alone else min(held) - room, max(held) + room]
+    scale = alt.Scale(domain=ends, nice=False, zero=False)
+    y = alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=6))
     costs = {"higher": "falling", "lower": "rising", None: "a change to the bad"}[sense.better]
     grows = len({row.global_batch for row in findings.rows}) > 1
     what = "the larger global batch costs" if grows else "more workers cost"
     several = len({record["workers"] for record in records}) > 1
     caption = f"{label} {'as its files state it' if stated else 'of the saved model'}."
     caption += f" Level is good, {costs} means that {what} quality." if several else ""
-    caption += f" {_bars(records)}{cut}{_left_out(findings)}"
     shown = "Quality" if name == "quality" else f"{label[0].upper()}{label[1:]}"
-    return _figure(findings, name, shown, _lines(findings, records, y, label), caption, "quality", label)
+    chart = _lines(findings, records, y, label)
+    return _figure(findings, name, shown, chart, f"{caption} {_bars(records)}{cut}", "quality", label)
 
 
 def _figure(
     findings: Findings, name: str, title: str, chart: Any, caption: str, group: str, choice: str
 ) -> Figure:
-    wide = bool(series.panels(findings))
+    panels = len(series.panels(findings))
+    if panels > MOST_PANELS:
+        caption += f" Of {panels} combinations of swept values, {MOST_PANELS} are drawn."
+    wide = panels > 0
     return figure(name, f"{title} against workers", chart, caption, wide, group=group, choice=choice)
-
-
-def _around(values: Sequence[float], zero: bool) -> tuple[float, float]:
-    """Ends of an axis that holds these values with a little room, from 0 on where asked."""
-    low, high = min(values), max(values)
-    room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
-    return (min(0.0, low), high + room) if zero else (low - room, high + room)
 
 
 def _cut(records: series.Records, least: float, most: float) -> str:
@@ -255,22 +228,14 @@ def _bars(records: series.Records) -> str:
     return "One run each, so there are no intervals."
 
 
-def _left_out(findings: Findings) -> str:
-    """What to say of panels that are too many; empty where all are drawn."""
-    count = len(series.panels(findings))
-    return (
-        f" Of {count} combinations of swept values, {MOST_PANELS} are drawn." if count > MOST_PANELS else ""
-    )
-
-
 def _lines(
-    findings: Findings, records: series.Records, y: Vertical, name: str, guides: Sequence[Guide] = ()
+    findings: Findings, records: series.Records, y: "alt.Y", name: str, guides: Sequence[Guide] = ()
 ) -> Any:
-    """A chart of records with `workers`, `value` perhaps `low` and `high`; in panels by variant if need be.
+    """A chart of records as `series.measured` makes them, in panels by variant if need be.
 
     Args:
         findings: The study.
-        records: As `series.measured` makes them; those of panels too many are left out.
+        records: With `workers`, `value`, perhaps `low` and `high`; those of panels too many are left out.
         y: Axis of the values.
         name: Of the value, in tooltips.
         guides: Lines to read the others by.
@@ -281,7 +246,8 @@ def _lines(
     records = [record for record in records if not panels or record["variant"] in panels]
     counts = sorted({record["workers"] for record in records})
     shown = labels.shown(records)
-    colour, shape = colour_and_shape(shown, labels.by_strategy, _legend_title(findings, labels))
+    legend = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
+    colour, shape = colour_and_shape(shown, labels.by_strategy, legend)
     has_bars = any("low" in record for record in records)
     joined: dict[tuple[str, str], set[int]] = {}
     for record in records:
@@ -290,17 +256,15 @@ def _lines(
         shift, factor = dodge(counts, shown.index(record["series"]), len(shown)) if has_bars else (0.0, 1.0)
         record["place"] = round(record["workers"] * factor + shift, 4)
         record["joined"] = len(joined[record["strategy"], record["variant"]]) >= LEAST_COUNTS
-    source = data(records)
+    source, x = data(records), workers(counts, "place")
     picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
     several = len(shown) > 1
     faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.12)) if several else alt.value(1.0)
-    x = workers(counts, "place")
-    drawn = alt.Chart(source).encode(x, y.encoding(), colour, opacity=faded)
+    drawn = alt.Chart(source).encode(x, y, colour, opacity=faded)
     layers: list[Any] = []
-    for guide in guides:
-        ends = data([{"place": place, "value": value} for place, value in guide.ends])
-        dashed = alt.Chart(ends).mark_line(strokeDash=[5, 4], strokeWidth=1.5)
-        layers.append(dashed.encode(x, y.encoding()))
+    for _, ends in guides:
+        line = alt.Chart(data([{"place": place, "value": value} for place, value in ends]))
+        layers.append(line.mark_line(strokeDash=[5, 4], strokeWidth=1.5).encode(x, y))
     if any(record["joined"] for record in records):
         layers.append(drawn.transform_filter("datum.joined").mark_line(strokeWidth=2.5))
     if has_bars:
@@ -313,24 +277,14 @@ def _lines(
     points = drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips)
     layers.append(points.add_params(picked) if several else points)
     if panels:
-        return _in_panels(layers, source, panels)
+        for layer in layers:
+            if layer.data is source:  # a layer with data of its own would show all of them in each panel
+                layer.data = alt.Undefined
+        chart = alt.layer(*layers, data=source).properties(width=WIDTH // 2 - 40, height=LOW)
+        return chart.facet(facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2)
     if guides:
-        names = [{"text": guide.name, "value": guide.ends[1][1]} for guide in guides]
-        mark = alt.Chart(data(names)).mark_text(align="left", baseline="middle", dx=6)
-        layers.append(mark.encode(x=alt.value("width"), y=y.encoding(), text="text:N"))
+        names = alt.Chart(data([{"text": text, "value": ends[1][1]} for text, ends in guides]))
+        mark = names.mark_text(align="left", baseline="middle", dx=6)
+        layers.append(mark.encode(x=alt.value("width"), y=y, text="text:N"))
     height = LOW + 20 if len(counts) < LEAST_COUNTS else HEIGHT
     return alt.layer(*layers).properties(width=WIDTH, height=height)
-
-
-def _legend_title(findings: Findings, labels: series.Labels) -> str:
-    return "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
-
-
-def _in_panels(layers: list[Any], source: Any, panels: Sequence[str]) -> Any:
-    import altair as alt
-
-    for layer in layers:
-        if layer.data is source:  # a layer with data of its own would show all of them in each panel
-            layer.data = alt.Undefined
-    chart = alt.layer(*layers, data=source).properties(width=WIDTH // 2 - 40, height=LOW)
-    return chart.facet(facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2)

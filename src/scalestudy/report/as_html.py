@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.report.document import Block, Document, Folded, Section, anchor, drawings, pieces
-from scalestudy.report.images import Picture, data_uri, still
+from scalestudy.report.images import Picture, data_uri, still, vega_lite
 from scalestudy.report.style import config
 
 if TYPE_CHECKING:
@@ -109,11 +109,9 @@ def script_json(value: Any) -> str:
 @cache
 def _vega() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script that is safe inside a `<script>` element."""
-    import altair
     import vl_convert
 
-    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     # The snippet is optional; the type stubs say otherwise.
-    script: str = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]
+    script: str = vl_convert.javascript_bundle(vl_version=vega_lite())  # type: ignore[call-arg]
     # Inside a script's strings "<\/script" means the same and does not end the element.
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

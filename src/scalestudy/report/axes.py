@@ -1,7 +1,7 @@
 """The axis that most figures share: worker counts, as whole numbers."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import altair as alt
@@ -16,7 +16,7 @@ def is_logarithmic(counts: Sequence[int]) -> bool:
 
 
 def domain(counts: Sequence[int]) -> tuple[float, float]:
-    """Ends of the axis, a little beyond the counts so that no point sits on an edge."""
+    """Ends of the axis, a little beyond the counts so that no point is on an edge."""
     low, high = min(counts), max(counts)
     if is_logarithmic(counts):
         return low / 1.15, high * 1.15
@@ -24,31 +24,14 @@ def domain(counts: Sequence[int]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def ticks(counts: Sequence[int]) -> list[int]:
-    """The counts themselves; of many, the larger of two that would overlap is kept."""
-    chosen: list[int] = []
-    log = is_logarithmic(counts)
-    for count in sorted(set(counts), reverse=True):
-        if chosen and (chosen[-1] / count < 1.5 if log else chosen[-1] - count < max(counts) / 16):
-            continue
-        chosen.append(count)
-    return chosen[::-1]
-
-
 def workers(counts: Sequence[int], field: str = "workers") -> "alt.X":
     """Horizontal axis of worker counts."""
     import altair as alt
 
-    ends = domain(counts)
-    scale: dict[str, Any] = {"domain": list(ends), "nice": False, "zero": False}
-    if is_logarithmic(counts):
-        scale |= {"type": "log", "base": 2}
-    return alt.X(
-        f"{field}:Q",
-        title="Workers",
-        scale=alt.Scale(**scale),
-        axis=alt.Axis(values=ticks(counts), format="d", labelOverlap=True),
-    )
+    kind = {"type": "log", "base": 2} if is_logarithmic(counts) else {}
+    scale = alt.Scale(domain=list(domain(counts)), nice=False, zero=False, **kind)
+    axis = alt.Axis(values=sorted(set(counts)), format="d", labelOverlap="greedy", labelSeparation=6)
+    return alt.X(f"{field}:Q", title="Workers", scale=scale, axis=axis)
 
 
 def dodge(counts: Sequence[int], index: int, number: int) -> tuple[float, float]:

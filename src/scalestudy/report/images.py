@@ -1,6 +1,5 @@
 """Figures as pictures, without a browser."""
 
-import re
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,10 +9,6 @@ from scalestudy.report.figure import Figure
 from scalestudy.report.style import config
 
 PNG_SCALE = 2.0
-WIDER = 0.22
-"""By how much labels on the left may be longer in another font."""
-BESIDE = 0.04
-"""The same for names on the right, as a share of the figure."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +26,11 @@ class Picture:
     @cached_property
     def svg(self) -> str:
         """An SVG file."""
-        import altair
         import vl_convert
 
         spec: dict[str, Any] = self.figure.spec | {"config": config(self.dark)}
-        # Vega-Lite's specification version is the one that Altair wrote for: "v6.4.1" -> "6.4".
-        version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-        return with_room(vl_convert.vegalite_to_svg(spec, vl_version=version))
+        svg: str = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite())
+        return svg
 
     @cached_property
     def png(self) -> bytes:
@@ -56,24 +49,11 @@ class Picture:
         return page
 
 
-def with_room(svg: str) -> str:
-    """A drawing with room beside it for letters that are wider than those it was measured with.
+def vega_lite() -> str:
+    """The version of Vega-Lite's specification that Altair writes: "6.4" of "v6.4.1"."""
+    import altair
 
-    It is measured in the first of the style's fonts that is known here, and read where others are: in DejaVu
-    Sans the same label is a fifth longer than in Arial, and an image cuts off what lies outside of it.
-    """
-    size = re.match(r'<svg\b[^>]* width="([\d.]+)" height="([\d.]+)" viewBox="0 0 [\d.]+ [\d.]+">', svg)
-    if size is None:
-        return svg
-    width, height = (float(each) for each in size.groups())
-    labels = re.search(r'transform="translate\(([\d.]+),', svg)
-    left, right = round(WIDER * float(labels[1]) if labels else 0.0), round(width * BESIDE)
-    wide = left + width + right
-    head = size[0].replace(f'width="{size[1]}"', f'width="{wide:g}"')
-    head = head.replace(f'viewBox="0 0 {size[1]} ', f'viewBox="{-left} 0 {wide:g} ')
-    ground = f'<rect width="{size[1]}" height="{size[2]}"'
-    rest = svg[size.end() :].replace(ground, f'<rect x="{-left}" width="{wide:g}" height="{height:g}"', 1)
-    return head + rest
+    return ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 
 
 def draw(figure: Figure, *, dark: bool = False) -> Picture:

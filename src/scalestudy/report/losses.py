@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, Run, epoch_values
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
 from scalestudy.report.format import time_unit
-from scalestudy.report.series import MOST_PANELS, Records, downsampled, labels, rounded, short
+from scalestudy.report.series import MOST_PANELS, Records, downsampled, rounded, short
 from scalestudy.report.style import COLOURS, ramp
-
-if TYPE_CHECKING:
-    import altair as alt
 
 MOST_EPOCHS = 60
 """Epochs drawn of a line; more cannot be told apart and would only swell the page."""
@@ -24,35 +21,22 @@ STEEP = 30
 """Ratio of the largest to the smallest loss from which a logarithmic axis shows more."""
 MOST_TICKS = 6
 WAYS = {
-    "epoch": "Mean over seeds. Equal curves mean that more workers learn as much from an epoch; curves that"
-    " lie higher learn less from it{larger}.",
-    "updates": "Mean over seeds, against changes of the weights{fewer}.",
-    "samples": "Mean over seeds, against the samples that all workers have processed: the work that was paid"
-    " for.",
-    "time": "Mean over seeds, against training time: the curve furthest to the left reaches a given loss"
-    " first.{ours}",
+    "epoch": ("epochs", "Epoch", "Equal curves mean that more workers learn as much from an epoch."),
+    "updates": ("updates", "Updates", "Curves on each other mean that larger batches make no update better."),
+    "samples": ("samples", "Samples", "Samples are those of all workers: the work that was paid for."),
+    "time": ("training time", "Training time", "The curve furthest to the left reaches a loss first."),
 }
-"""What a loss is drawn against, and how to read it."""
-GROWING = {
-    "larger": ", since they take fewer and larger steps",
-    "fewer": ": more workers make fewer of them from an epoch, each from a larger batch. Curves on each other"
-    " mean that larger batches make none better",
-}
-"""What is said besides where the batch of an update grows with the workers."""
-OURS = " Evaluation, start-up and compilation are not in this time."
+"""What a loss is drawn against: its name in a title and on an axis, and how to read it."""
 
 
 def losses(findings: Findings) -> list[Figure]:
     """The loss in four ways; none without epochs."""
     records, unit, few = loss_records(findings)
-    grows = len({row.global_batch for row in findings.rows}) > 1
-    words = GROWING if grows else dict.fromkeys(GROWING, "")
-    words = words | {"ours": "" if any(run.foreign for run in findings.runs) else OURS}
-    made = []
-    for field, way in WAYS.items():
-        if known := [record for record in records if record[field] is not None]:
-            made.append(_against(known, unit, field, way.format(**words) + few))
-    return made
+    return [
+        _against(known, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}")
+        for field in WAYS
+        if (known := [record for record in records if record[field] is not None])
+    ]
 
 
 def loss_records(findings: Findings) -> tuple[Records, str, str]:
@@ -67,10 +51,9 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
             if run.epochs]  # fmt: skip
     unit, length = time_unit([end or 0.0 for end in ends])
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
-    named = labels(findings)
     records: Records = []
     for key in rows:
-        fields = named.fields(key) | {"panel": panel(key), "workers": key.workers}
+        fields = {"strategy": key.strategy, "panel": panel(key), "workers": key.workers}
         records += [fields | record for record in _means(groups[key], most, length)]
     return records, unit, f" Of {len(keys)} rows, {len(rows)} are drawn." if len(rows) < len(keys) else ""
 
@@ -142,29 +125,27 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.1)) if several else alt.value(1.0)
     # Few counts get colours that are far apart; many get a ramp, where the order is what is read.
     colours = list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
-    titles = {"epoch": "Epoch", "updates": "Updates", "samples": "Samples", "time": f"Training time ({unit})"}
+    titles = {name: axis for name, (_, axis, _) in WAYS.items()} | {"time": f"Training time ({unit})"}
+    epochs = sorted({record["epoch"] for record in records})
+    ticks = (
+        {"values": epochs} if field == "epoch" and len(epochs) <= MOST_TICKS else {"tickCount": MOST_TICKS}
+    )
+    form = "d" if field == "epoch" else "~g" if field == "time" else "~s"
+    sets = alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]])
     chart = (
         alt.Chart(data(records))
-        .mark_line(strokeWidth=2, point=len({record["epoch"] for record in records}) == 1)
+        .mark_line(strokeWidth=2, point=len(epochs) == 1)
         .encode(
-            alt.X(f"{field}:Q", title=titles[field], axis=_axis(records, field)),
+            alt.X(f"{field}:Q", title=titles[field], axis=alt.Axis(format=form, labelOverlap=True, **ticks)),
             alt.Y(
-                "loss:Q",
-                title="Loss",
+                "loss:Q", title="Loss", axis=alt.Axis(tickCount=5),
                 scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
-                axis=alt.Axis(tickCount=5),
             ),
             alt.Color(
-                "workers:O",
-                title="Workers",
-                scale=alt.Scale(domain=counts, range=colours),
+                "workers:O", title="Workers", scale=alt.Scale(domain=counts, range=colours),
                 legend=alt.Legend() if several else None,
             ),
-            alt.StrokeDash(
-                "set:N",
-                title="Loss on",
-                scale=alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]]),
-            ),
+            alt.StrokeDash("set:N", title="Loss on", scale=sets),
             detail="panel:N",
             order="epoch:Q",
             opacity=faded,
@@ -181,18 +162,8 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
         drawn = chart.properties(width=WIDTH // 2 - 20, height=230).facet(
             facet=alt.Facet("panel:N", title=None, sort=panels), columns=2
         )
-    word = {"epoch": "epochs", "time": "training time"}.get(field, field)
-    name, title = f"loss-by-{field}", f"Loss against {word}"
-    return figure(name, title, drawn, caption, wide=True, group="loss", choice=f"against {word}")
-
-
-def _axis(records: Records, field: str) -> "alt.Axis":
-    import altair as alt
-
-    if field != "epoch":
-        form = "~s" if field in ("updates", "samples") else "~g"
-        return alt.Axis(tickCount=5, format=form, labelOverlap=True)
-    epochs = sorted({record["epoch"] for record in records})
-    if len(epochs) <= MOST_TICKS:
-        return alt.Axis(format="d", values=epochs, labelOverlap=True)
-    return alt.Axis(format="d", tickMinStep=1, tickCount=MOST_TICKS, labelOverlap=True)
+    word = WAYS[field][0]
+    title = f"Loss against {word}"
+    return figure(
+        f"loss-by-{field}", title, drawn, caption, wide=True, group="loss", choice=f"against {word}"
+    )

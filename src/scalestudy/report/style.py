@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6E7781", "#B8A800")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left")
+RAMP = ("#6A5ACD", "#156DB7", "#008C8C", "#5C9E45", "#E39200", "#D55E00")
+"""From violet over green to orange."""
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
@@ -38,22 +40,8 @@ def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[
 
 
 def ramp(number: int) -> list[str]:
-    """Colours from few workers to many: from violet over green to orange, readable on white and on dark."""
-    stops = [
-        (0x6A, 0x5A, 0xCD),
-        (0x00, 0x72, 0xB2),
-        (0x00, 0x9E, 0x73),
-        (0xE6, 0x9F, 0x00),
-        (0xD5, 0x5E, 0x00),
-    ]
-    found = []
-    for index in range(number):
-        place = index / (number - 1) * (len(stops) - 1)
-        left = min(int(place), len(stops) - 2)
-        share = place - left
-        mixed = (round(a + (b - a) * share) for a, b in zip(stops[left], stops[left + 1], strict=True))
-        found.append("#{:02X}{:02X}{:02X}".format(*mixed))
-    return found
+    """At most six colours from few workers to many, readable on white and on dark."""
+    return [RAMP[round(place * (len(RAMP) - 1) / max(1, number - 1))] for place in range(number)]
 
 
 def config(dark: bool = False) -> dict[str, Any]:
@@ -62,7 +50,7 @@ def config(dark: bool = False) -> dict[str, Any]:
     return {
         "background": "transparent" if dark else "#FFFFFF",
         "font": FONT,
-        "padding": 6,
+        "padding": {"left": 14, "right": 26, "top": 6, "bottom": 6},  # fonts of others are wider
         "view": {"stroke": None},
         "title": {"color": ink, "fontSize": 16, "fontWeight": 600, "anchor": "start", "offset": 12},
         "axis": {

@@ -1,7 +1,7 @@
-"""A document as a text, and as a file with its pictures beside it."""
+"""A document as a text, and as a file with its pictures beside it, in the form that its ending says."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from scalestudy.report.document import Document, drawings
@@ -13,6 +13,36 @@ FORMS = ("markdown", "latex", "html")
 """In which a document is written."""
 BESIDE = {"markdown": "svg", "latex": "pdf"}
 """Kind of the pictures that a form refers to; a page holds its own."""
+
+
+ENDINGS = {
+    ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex", ".html": "html", ".htm": "html",
+    ".parquet": "parquet",
+}  # fmt: skip
+
+
+def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], default: str) -> str:
+    """The form that is asked for: by its name, else by the ending of the file, else the default.
+
+    Raises:
+        UserError: There is none of this name, or the file ends as a PDF, which none of them is.
+    """
+    if form is None and out is not None and out.suffix.lower() == ".pdf":
+        page = out.with_suffix(".html")
+        raise UserError(
+            "a file of a form that is written",
+            f"--out {out}",
+            f"Print a page: --out {page}, then `chromium --headless --print-to-pdf={out} {page}`; or name a"
+            " format.",
+        )
+    if form is None:
+        ending = ENDINGS.get(out.suffix.lower()) if out else None
+        return ending if ending and ending in forms else default
+    if form not in forms:
+        raise UserError(
+            f"a format out of {', '.join(forms)}", repr(form), "Choose one of these with --format."
+        )
+    return form
 
 
 def render_document(document: Document, form: str, pictures: Mapping[str, str] | None = None) -> str:
