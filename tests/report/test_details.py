@@ -80,17 +80,6 @@ def test_a_class_without_a_value_has_none_and_of_many_classes_only_metrics_are_s
     assert all_metrics(analyse("made", [synthetic.run()])) == []
 
 
-def test_a_failed_run_is_no_secret_of_a_mean():
-    qualities = {1: (0.95, 0.951, 0.952), 2: (0.95, 0.951, 0.11)}
-    runs = [
-        synthetic.run("horovod", workers, seed, metric="accuracy", quality=quality, chance=0.12)
-        for workers, values in qualities.items()
-        for seed, quality in enumerate(values)
-    ]
-    (table,) = [table for table in all_metrics(analyse("made", runs)) if "Failed" in names_of(table)]
-    assert table.rows[1] == ("horovod on 2 workers", "3", "1", "0.110")
-
-
 def test_the_list_of_runs_has_their_order_nodes_and_times():
     run = synthetic.run()
     taken = {"place": 4, "order": "blocks", "hosts": ["node07", "node08"], "began": 1767323000.0}

@@ -41,28 +41,16 @@ def test_the_margin_the_direction_and_chance_are_told():
     )
 
 
-def weights_of(*recorded):
-    runs = [synthetic.run("horovod", 1, seed) for seed in range(len(recorded))]
-    updated = [
-        replace(run, result=run.result.model_copy(update={"weights": weights, "input_scaling": scaling}))
-        for run, (weights, scaling) in zip(runs, recorded, strict=True)
-    ]
-    return [note for note in notes(analyse("made", updated)) if "pretrained" in note]
+def test_what_models_began_with_is_there_and_where_no_task_has_weights_nothing_is():
+    def about(*weights):
+        runs = [
+            replace(run, result=run.result.model_copy(update={"weights": name}))
+            for run, name in zip(synthetic.seeded(), weights, strict=False)
+        ]
+        return [note for note in notes(analyse("made", runs)) if "retrained" in note]
 
-
-def test_models_from_scratch_are_told_plainly():
-    assert weights_of(("none", "unit")) == [
-        "The models were trained from scratch, without pretrained weights."
-    ]
-    assert weights_of((None, None)) == []
-
-
-def test_weights_and_an_input_that_they_were_not_trained_on_are_told():
-    scratch, begun, warned = weights_of(("none", "unit"), ("imagenet", "unit"))
-    assert scratch == "The models of 1 runs were trained from scratch, without pretrained weights."
-    assert begun == "Models began with pretrained weights (imagenet)."
-    assert 'input_scaling = "pretrained"' in warned
-    assert len(weights_of(("imagenet", "pretrained"))) == 1
+    assert about("none", "imagenet")[0].endswith("imagenet / none, from scratch.")
+    assert about(None, None) == []
 
 
 def arithmetic_of(*recorded):
@@ -84,13 +72,6 @@ def test_the_arithmetic_is_told_and_that_it_repeats_only_where_it_need_not():
     precision, order = arithmetic_of(("tf32", False), ("tf32", False))
     assert "rounded to 10 bits" in precision
     assert order.startswith("In 2 of 2 runs operations could add up in any order")
-    assert "The others" not in order
-
-
-def test_runs_that_differ_in_determinism_are_told_apart():
-    _, order = arithmetic_of(("float32", False), ("float32", True), ("float32", None))
-    assert order.startswith("In 1 of 3 runs")
-    assert "throughputs of the two are not of one kind" in order
 
 
 def test_chance_is_not_spoken_of_where_no_run_recorded_it():

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, Planned, Run, key_of_run, metric_label, whole_metrics
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.document import (
     Block,
     Cell,
@@ -23,7 +22,7 @@ from scalestudy.report.document import (
     Photos,
     Table,
 )
-from scalestudy.report.format import number
+from scalestudy.report.format import number, span
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 from scalestudy.study.metrics import class_keys
 from scalestudy.util import units
@@ -47,10 +46,10 @@ def key_numbers(findings: Findings) -> KeyNumbers:
     assert price is not None
     reference = decision.reference
     against = f"against {reference.label}" if reference and reference != choice.key else ""
+    interval = span(price.speedup, 2) or ("" if price.speedup.value == 1 else "one run: no interval")
     facts = [
         ("Advised workers", str(choice.workers), f"with {choice.strategy}"),
-        ("Times as fast", number(price.speedup.value, 2),
-         ", ".join(filter(None, (_span(price.speedup), against)))),
+        ("Times as fast", number(price.speedup.value, 2), ", ".join(filter(None, (interval, against)))),
         ("Cost efficiency", number(price.efficiency.value, 2), f"at least {findings.target:g} asked for"),
         (metric_label(choice.metric), number(choice.quality.value, choice.digits),
          verdict.sentence if verdict else ""),
@@ -63,14 +62,8 @@ def key_numbers(findings: Findings) -> KeyNumbers:
     return KeyNumbers((*facts, runs))
 
 
-def _span(speed: Estimate) -> str:
-    if speed.low is None or speed.high is None:
-        return "one run: no interval"
-    return f"{number(speed.low, 2)} to {number(speed.high, 2)}" if speed.low != speed.high else ""
-
-
 def all_metrics(findings: Findings) -> list[Table]:
-    """Every row's metrics; classes and confusions of the advised row, or else of the first; failed runs.
+    """Every row's metrics; classes and confusions of the advised row, or else of the first.
 
     Values are means over a row's runs, and confusions sums.
     """
@@ -79,9 +72,7 @@ def all_metrics(findings: Findings) -> list[Table]:
         return []
     choice = findings.advice.choice
     key = choice.key if choice else next(iter(groups))
-    tables = [
-        _metrics(groups), *_classes(key, groups[key]), *_confusions(key, groups[key]), _failed_runs(findings),
-    ]  # fmt: skip
+    tables = [_metrics(groups), *_classes(key, groups[key]), *_confusions(key, groups[key])]
     return [table for table in tables if table.rows and len(table.headings) > 1]
 
 
@@ -95,16 +86,6 @@ def _metrics(groups: Mapping[Key, Sequence[Run]]) -> Table:
     names = names if len(names) > 1 else []
     rows = [(key.label, *(_mean(runs, name) for name in names)) for key, runs in groups.items()]
     return _named("Metrics over the validation set", "Row", [metric_label(name) for name in names], rows)
-
-
-def _failed_runs(findings: Findings) -> Table:
-    """What means and intervals hide."""
-    rows = [
-        (row.key.label, str(row.runs), str(row.failed_runs), number(row.worst_quality, row.digits))
-        for row in findings.rows
-        if row.runs > 1
-    ]
-    return _named("Worst and failed runs", "Row", ("Runs", "Failed", "Worst quality"), rows)
 
 
 def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:

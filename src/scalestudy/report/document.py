@@ -100,15 +100,9 @@ class Table:
 
 @dataclass(frozen=True)
 class KeyNumbers:
-    """Key numbers, each with its name and a remark."""
+    """Key numbers, each with its name and a remark, which a page alone shows."""
 
     facts: tuple[tuple[str, str, str], ...]
-
-    @property
-    def table(self) -> Table:
-        """The same where there are no cards."""
-        headings = (Heading("What", numeric=False), Heading("Value"), Heading("", numeric=False))
-        return Table(headings, self.facts)
 
 
 @dataclass(frozen=True)
@@ -197,12 +191,11 @@ def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
 
 
 def on_paper(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks that forms other than a page show; key numbers as a table."""
-    shown = (block.table if isinstance(block, KeyNumbers) else block for block in blocks)
+    """The blocks that forms other than a page show."""
     return [
         block
-        for block in shown
-        if not isinstance(block, Photos) and not (isinstance(block, Folded) and block.page_only)
+        for block in blocks
+        if not isinstance(block, KeyNumbers | Photos) and not (isinstance(block, Folded) and block.page_only)
     ]
 
 

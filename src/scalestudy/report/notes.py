@@ -1,6 +1,6 @@
 """What was measured how, and what is left out: stated under every table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.peaks import may_have_tf32
@@ -48,7 +48,8 @@ _PRECISIONS = {
     "float32": "float32 (IEEE's on every device)",
     "tf32": "tf32 (float32, with the factors of GPUs' matrix products and convolutions rounded to 10 bits)",
 }
-_ENERGY_SOURCES = {"counter": "the cards' own counters", "power": "their power, looked at once a second"}
+MOST_HOSTS = 4
+"""Nodes that are named."""
 
 
 def notes(findings: Findings) -> list[str]:
@@ -67,9 +68,7 @@ def notes(findings: Findings) -> list[str]:
         quality,
         *_taken(findings),
         *_arithmetic(findings),
-        *_weights(findings),
         *_chance(findings),
-        *_gpus(findings),
         *_excluded(findings),
     ]
 
@@ -121,20 +120,17 @@ def _taken(findings: Findings) -> Iterator[str]:
     dates = sorted(result.finished[:10] for result in results if result.finished)
     if not dates:
         return
-    when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    when = " to ".join(sorted({dates[0], dates[-1]}))
     hosts = sorted({host for result in results for host in result.hosts})
     orders = sorted({result.order for result in results if result.order})
-    where = f" on {len(hosts)} node{'s' * (len(hosts) > 1)} ({_first(hosts)})" if hosts else ""
+    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
+    where = f" on {', '.join(hosts[:MOST_HOSTS])}{more}" if hosts else ""
     how = f", in the order {' / '.join(map(_ORDERS.__getitem__, orders))}" if orders else ""
-    yield f"Runs ended on {when}{where}{how}; the list of runs has the place, nodes and times of each."
-
-
-def _first(names: Sequence[str], most: int = 4) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    yield f"Runs ended on {when}{where}{how}."
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:
-    """What runs computed in, and which need not repeat."""
+    """What runs computed in and on, which need not repeat, and with what weights they began."""
     results = [run.result for run in findings.runs]
     known = sorted({result.precision for result in results if result.precision})
     if known:
@@ -149,39 +145,14 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
             " slowly and hides more of the exchange behind it, so efficiency looks better than it would with"
             ' precision = "tf32".'
         )
-    free = sum(result.deterministic is False for result in results)
-    if free:
-        text = (
+    if free := sum(result.deterministic is False for result in results):
+        yield (
             f"In {free} of {len(results)} runs operations could add up in any order (deterministic = false):"
             " the same seed need not give the same weights again."
         )
-        if any(result.deterministic for result in results):
-            text += (
-                " The others repeat bit for bit, which costs a GPU speed: throughputs of the two are not of"
-                " one kind."
-            )
-        yield text
-
-
-def _weights(findings: Findings) -> Iterator[str]:
-    """What models began with, where their task has pretrained weights."""
-    results = [run.result for run in findings.runs if run.result.weights is not None]
-    scratch = sum(result.weights == "none" for result in results)
-    others = sorted({str(result.weights) for result in results if result.weights != "none"})
-    if scratch:
-        whose = "The models were" if scratch == len(findings.runs) else f"The models of {scratch} runs were"
-        yield f"{whose} trained from scratch, without pretrained weights."
-    if others:
-        yield f"Models began with pretrained weights ({' / '.join(others)})."
-    if any(result.weights != "none" and result.input_scaling == "unit" for result in results):
-        yield (
-            "Their input was scaled to 0 to 1, as in the published study, which is not what the weights were"
-            ' trained on: input_scaling = "pretrained" gives that.'
-        )
-
-
-def _gpus(findings: Findings) -> Iterator[str]:
-    """That runs computed on GPUs of several kinds, and where their energies come from."""
+    if weights := sorted({result.weights for result in results if result.weights is not None}):
+        begun = " / ".join("none, from scratch" if name == "none" else name for name in weights)
+        yield f"Pretrained weights that models began with: {begun}."
     on_gpus = [rank for run in findings.runs for rank in run.ranks if rank.device_uuids]
     kinds = sorted({name for rank in on_gpus for name in rank.devices})
     if len(kinds) > 1:
@@ -189,12 +160,6 @@ def _gpus(findings: Findings) -> Iterator[str]:
             f"Runs computed on unlike GPUs ({', '.join(kinds)}): speed-ups hold what these differ by, and"
             " among several a step takes as long as on the slowest. Have all runs on one kind:"
             " CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile."
-        )
-    sources = {use.energy_from for run in findings.runs for use in run.result.gpus}
-    if ways := [words for source, words in _ENERGY_SOURCES.items() if source in sources]:
-        yield (
-            f"Energy is that of the GPUs alone over the training time, by {' and by '.join(ways)};"
-            " utilisation is NVML's, the share of time in which a kernel ran, however small."
         )
 
 

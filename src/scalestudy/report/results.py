@@ -144,10 +144,6 @@ def _columns(findings: Findings) -> list[_Column]:
             Heading("Speed-up", "training time" + against, "S of training"),
             lambda row: row.speed.training, lambda row: row.speed.training_reason, 2,
         ),
-        _Column(
-            Heading("Speed-up", "from start to result" + against, "S of wall"),
-            lambda row: row.speed.wall, lambda row: row.speed.training_reason, 2,
-        ),
     ]  # fmt: skip
     left_out = [] if prices else ["Time to train", "Cost efficiency", "Cost"]
     left_out += ["Time to target"] if target is None else []

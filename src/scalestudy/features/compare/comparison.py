@@ -55,12 +55,6 @@ def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
     return unlike
 
 
-def unlike_tasks(sides: Sequence[Side]) -> list[str]:
-    """Tasks of the sides where they differ: nothing of these can be compared."""
-    tasks = [PurePath(str(side.asked["task"])).name for side in sides if "task" in side.asked]
-    return tasks if len(set(tasks)) > 1 else []
-
-
 _ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.storage", "data.source")
 """Keys that decide how fast a run is, or where its data lie, and not what it computes."""
 
@@ -267,8 +261,8 @@ def compare(sides: Sequence[Side]) -> Comparison:
         raise UserError(
             "studies of different names", ", ".join(names), "Name them yourself: before=DIR after=DIR."
         )
-    tasks = unlike_tasks(sides)
-    if tasks:
+    tasks = [PurePath(str(side.asked["task"])).name for side in sides if "task" in side.asked]
+    if len(set(tasks)) > 1:
         raise UserError(
             "studies of one task",
             ", ".join(tasks),
@@ -301,24 +295,20 @@ def slower(comparison: Comparison, share: float) -> list[Compared]:
     Raises:
         UserError: There is no row whose speed can be compared, so that nothing would ever fail.
     """
-    slow = []
-    if not any(row.change.value is not None for row in comparison.rows if row.quantity != "quality"):
+    timed = [row for row in comparison.rows if row.quantity != "quality" and row.change.value is not None]
+    if not timed:
         why = dict.fromkeys(row.why_not for row in comparison.rows if row.quantity != "quality")
         raise UserError(
             "a row whose speed can be compared",
             "; ".join(why) or "studies that share no row",
             "Run both studies where nothing else computes, with the same strategies and workers.",
         )
-    timed = {(row.key, row.other) for row in comparison.rows if row.quantity == "rate" and not row.why_not}
-    for row in comparison.rows:
-        if row.why_not or row.quantity == "quality" or row.change.value is None:
-            continue
+    rated = {(row.key, row.other) for row in timed if row.quantity == "rate"}
+
+    def is_slower(row: Compared) -> bool:
+        value, low, high = row.change.value or 1.0, row.change.low, row.change.high
         if row.quantity == "rate":
-            most = row.change.high if row.change.high is not None else row.change.value
-            if most < 1 - share:
-                slow.append(row)
-        elif (row.key, row.other) not in timed:
-            least = row.change.low if row.change.low is not None else row.change.value
-            if least > 1 / (1 - share):
-                slow.append(row)
-    return slow
+            return (value if high is None else high) < 1 - share
+        return (row.key, row.other) not in rated and (value if low is None else low) > 1 / (1 - share)
+
+    return [row for row in timed if is_slower(row)]

@@ -4,17 +4,15 @@ import csv
 import json
 from collections.abc import Sequence
 from io import StringIO
+from itertools import chain
 from typing import Any
 
-from scalestudy.analysis.runs import Key, metric_label
-from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.compare.comparison import QUANTITIES, Compared, Comparison, Quantity
 from scalestudy.report import series
 from scalestudy.report.document import (
     Block,
     Document,
     Drawing,
-    Folded,
     Heading,
     Items,
     Paragraph,
@@ -22,13 +20,11 @@ from scalestudy.report.document import (
     Table,
 )
 from scalestudy.report.environment import environments
-from scalestudy.report.figure import WIDTH, Figure, data, figure
+from scalestudy.report.figure import WIDTH, Figure, data, figure, tooltip
 from scalestudy.report.format import decimals, time_unit, with_interval
 from scalestudy.report.style import COLOURS
 from scalestudy.report.tabular import plain
 
-MOST_NAMED = 8
-"""Real differences that are named in sentences; the others are in the tables."""
 ROW = 24
 """Pixels of a row of the figure."""
 METHOD = (
@@ -49,18 +45,25 @@ def compare_document(comparison: Comparison) -> Document:
     """What differs, and what of it is real."""
     names = [side.name for side in comparison.sides]
     blocks: list[Block] = [Paragraph(summary(comparison))]
-    named = _named(comparison)
-    blocks += [Items(tuple(named))] if named else []
     drawn = ratio_figure(comparison)
     blocks += [Drawing(drawn)] if drawn else []
-    sections = [
-        *(_quantity(comparison, quantity) for quantity in QUANTITIES),
-        *(make(comparison) for make in (_asked, _environment, _alone)),
+    blocks += [_differences(comparison)] if comparison.rows else []
+    facts = [dict(environments(side.findings.runs)) for side in comparison.sides]
+    recorded = [(name, tuple(side.get(name, "") for side in facts)) for name in dict.fromkeys(chain(*facts))]
+    unlike = [*comparison.asked, *((name, values) for name, values in recorded if len(set(values)) > 1)]
+    if unlike:
+        headings = (Heading("", numeric=False), *(Heading(name, numeric=False) for name in names))
+        rows = tuple((name, *values) for name, values in unlike)
+        blocks.append(Section("What else differs", (Table(headings, rows, "Settings, machines, versions"),)))
+    alone = [
+        f"Only in {name}: {', '.join(key.label for key in keys)}."
+        for name, keys in zip(names, comparison.alone, strict=True)
+        if keys
     ]
-    blocks += [section for section in sections if section]
+    blocks += [Section("Not compared", (Items(tuple(alone)),))] if alone else []
     unpaired = [
-        f"Qualities of {side.name} are not paired by seed: {why}."
-        for side, why in zip(comparison.sides[1:], comparison.unpaired, strict=True)
+        f"Qualities of {name} are not paired by seed: {why}."
+        for name, why in zip(names[1:], comparison.unpaired, strict=True)
         if why
     ]
     blocks.append(Section("How this was compared", (Items((METHOD, *unpaired)),)))
@@ -145,116 +148,47 @@ def verdict(row: Compared, comparison: Comparison) -> str:
     return more if (row.change.value or unchanged) > unchanged else less
 
 
-def _named(comparison: Comparison) -> list[str]:
-    """Real differences of speed and quality in sentences, the surest first."""
+def _differences(comparison: Comparison) -> Table:
+    """A row for each quantity of each row on two sides; by quantity, as they come."""
     names = [side.name for side in comparison.sides]
-    rated = {(row.key, row.other) for row in comparison.rows if row.quantity == "rate" and not row.why_not}
-    real = [
-        row
-        for row in comparison.rows
-        if row.real and (row.quantity != "training_seconds" or (row.key, row.other) not in rated)
-    ]
-    sentences = []
-    for row in sorted(real, key=lambda row: row.corrected or 0.0)[:MOST_NAMED]:
-        if row.quantity == "quality":
-            what = metric_label(comparison.sides[0].runs(row.key)[0].result.metric)
-            change = f"by {_ends(row.change, 3)}"
-        else:
-            what = "throughput" if row.quantity == "rate" else "training"
-            change = f"{_ends(row.change, 2)} times that of {names[0]}"
-        where = f"{row.key.label}, {names[row.other]}"
-        sentences.append(f"{where}: {what} is {verdict(row, comparison)}, {change}.")
-    return sentences
+    footnotes = list(dict.fromkeys(note for row in comparison.rows for note in _footnotes(row)))
+    cells = []
+    for quantity in QUANTITIES:
+        rows = [row for row in comparison.rows if row.quantity == quantity]
+        known = [estimate.value for row in rows for estimate in row.values if estimate.value is not None]
+        title, length = _title(comparison, quantity, known)
+        digits = 3 if quantity == "quality" else decimals([value / length for value in known])
+        for row in rows:
+            marks = "".join(f" [{footnotes.index(note) + 1}]" for note in _footnotes(row))
+            values = [
+                with_interval(estimate.scaled(1 / length), digits) if estimate.value is not None else ""
+                for estimate in row.values
+            ]
+            change = with_interval(row.change, 3) if row.change.value is not None else ""
+            judged = ("not compared" if row.why_not else verdict(row, comparison)) + marks
+            cells.append((title, row.key.label, values[0], names[row.other], values[1], change, judged))
+    headings = (
+        Heading("Quantity", numeric=False), Heading("Row", numeric=False), Heading(names[0]),
+        Heading("Other", numeric=False), Heading("Value"), Heading("Ratio", "quality: difference"),
+        Heading("Verdict", numeric=False),
+    )  # fmt: skip
+    return Table(headings, tuple(cells), footnotes=tuple(footnotes), name="differences")
 
 
-def _ends(estimate: Estimate, digits: int) -> str:
-    value = f"{estimate.value:.{digits}f}".replace("-", "−")
-    if estimate.low is None or estimate.high is None:
-        return value
-    ends = f"{estimate.low:.{digits}f} to {estimate.high:.{digits}f}".replace("-", "−")
-    return f"{value} (95 % interval {ends})"
-
-
-def _quantity(comparison: Comparison, quantity: Quantity) -> Section | None:
-    rows = [row for row in comparison.rows if row.quantity == quantity]
-    if not rows:
-        return None
-    known = [estimate.value for row in rows for estimate in row.values if estimate.value is not None]
-    unit, length = "", 1.0
+def _title(comparison: Comparison, quantity: Quantity, known: Sequence[float]) -> tuple[str, float]:
+    """A quantity with its unit, and the length of that."""
+    if quantity == "quality":
+        return "Quality", 1.0
     if quantity == "training_seconds":
         unit, length = time_unit(known)
-    elif quantity == "rate":  # epochs where no row knows its samples
-        bases = {comparison.sides[0].findings.measures.bases[row.key] for row in rows}
-        unit, length = ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
-    digits = 3 if quantity == "quality" else decimals([value / length for value in known])
-    title = {"rate": "Throughput", "training_seconds": "Training time", "quality": "Quality"}[quantity]
-    change = Heading("Ratio", "other / first", "ratio")
-    if quantity == "quality":
-        change = Heading("Difference", "other − first", "difference")
-    footnotes = list(dict.fromkeys(note for row in rows for note in _footnotes(row)))
-    names = [side.name for side in comparison.sides]
-    headings = (
-        Heading("Strategy", numeric=False), Heading("Workers", brief="n"), Heading(names[0], unit),
-        Heading("Other", numeric=False), Heading("Value", unit), change, Heading("Verdict", numeric=False),
-    )  # fmt: skip
-    cells = []
-    for row in rows:
-        marks = "".join(f" [{footnotes.index(note) + 1}]" for note in _footnotes(row))
-        first, second = (
-            with_interval(estimate.scaled(1 / length), digits) if estimate.value is not None else ""
-            for estimate in row.values
-        )
-        cells.append(
-            (
-                _series(row.key), str(row.key.workers), first, names[row.other], second,
-                with_interval(row.change, 3) if row.change.value is not None else "",
-                ("not compared" if row.why_not else verdict(row, comparison)) + marks,
-            )
-        )  # fmt: skip
-    return Section(title, (Table(headings, tuple(cells), footnotes=tuple(footnotes), name=quantity),))
+        return f"Training time, {unit}", length
+    # Epochs where no row knows its samples.
+    bases = {comparison.sides[0].findings.measures.bases[row.key] for row in comparison.rows}
+    return ("Throughput, epochs/h", 1 / 3600) if bases == {"epoch"} else ("Throughput, samples/s", 1.0)
 
 
 def _footnotes(row: Compared) -> tuple[str, ...]:
     return (f"{row.why_not}.",) if row.why_not else tuple(f"Also differs: {note}." for note in row.notes)
-
-
-def _series(key: Key) -> str:
-    """Strategy, and the other swept values where there are any."""
-    return f"{key.strategy} ({key.details})" if key.swept else key.strategy
-
-
-def _asked(comparison: Comparison) -> Section | None:
-    if not comparison.asked:
-        return None
-    rows = [(key, *values) for key, values in comparison.asked]
-    return Section("What was asked for differently", (_side_by_side(comparison, "Key", rows),))
-
-
-def _environment(comparison: Comparison) -> Section | None:
-    facts = [dict(environments(side.findings.runs)) for side in comparison.sides]
-    names = dict.fromkeys(name for side in facts for name in side)
-    rows = [(name, *(side.get(name, "") for side in facts)) for name in names]
-    unlike = [row for row in rows if len(set(row[1:])) > 1]
-    if not unlike:
-        return None
-    table = _side_by_side(comparison, "", unlike)
-    return Section("Where it ran", (Folded("Machines and versions that differ", (table,)),))
-
-
-def _side_by_side(comparison: Comparison, what: str, rows: Sequence[tuple[str, ...]]) -> Table:
-    titles = (what, *(side.name for side in comparison.sides))
-    return Table(tuple(Heading(title, numeric=False) for title in titles), tuple(rows))
-
-
-def _alone(comparison: Comparison) -> Section | None:
-    items = []
-    for side, keys in zip(comparison.sides, comparison.alone, strict=True):
-        counts: dict[str, list[str]] = {}
-        for key in keys:
-            counts.setdefault(_series(key), []).append(str(key.workers))
-        series_ = ", ".join(f"{name} on {', '.join(count)} workers" for name, count in counts.items())
-        items += [f"Only in {side.name}: {series_}."] if series_ else []
-    return Section("Not compared", (Items(tuple(items)),)) if items else None
 
 
 def ratio_figure(comparison: Comparison) -> Figure | None:
@@ -293,13 +227,12 @@ def ratio_figure(comparison: Comparison) -> Figure | None:
     if count > 1:
         drawn = drawn.encode(yOffset=alt.YOffset("other:N", sort=others))
     one = alt.Chart(data([{"value": 1.0}])).mark_rule(strokeDash=[5, 4], strokeWidth=1.5).encode(x="value:Q")
-    titles = {"row": "Row", "other": "Of", "text": "Ratio", "is": "Is"}
     chart = alt.layer(
         one,
         drawn.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q"),
         drawn.mark_point(size=80, strokeWidth=2).encode(
             fill=alt.condition("datum.real", colour, alt.value("transparent")),
-            tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in titles.items()],
+            tooltip=tooltip(row="Row", other="Of", text="Ratio", **{"is": "Is"}),
         ),
     ).properties(width=WIDTH, height=max(3, len(order)) * ROW * count)
     return figure(
