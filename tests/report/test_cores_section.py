@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.table import summarise
-from scalestudy.report.cores_section import NAME, best_speedups, core_sweeps, cores_section
+from scalestudy.report.cores_section import NAME, best_cores, best_speedups, core_sweeps, cores_section
 from scalestudy.report.document import Table
 
 
@@ -28,37 +28,37 @@ def cassava():
 
 
 def test_the_best_over_cores_is_the_published_series():
-    found = sweeps(*cassava())
-    bests = [sweep.best for sweep in found]
-    assert {row.workers: row.training_seconds.value for _, row in bests} == pytest.approx(synthetic.CASSAVA)
-    assert [cores for cores, _ in bests] == [4, 8, 12, 16]
-    assert best_speedups(found) == pytest.approx([1, 562 / 332, 562 / 249, 562 / 214])
+    best = best_cores(sweeps(*cassava()))
+    seconds = {row.workers: row.training_seconds.value for _, row in best.values()}
+    assert seconds == pytest.approx(synthetic.CASSAVA)
+    assert [cores for cores, _ in best.values()] == [4, 8, 12, 16]
+    assert best_speedups(best) == pytest.approx([1, 562 / 332, 562 / 249, 562 / 214])
 
 
 def test_rows_that_differ_in_something_else_are_not_one_sweep():
     other = {"train.batch_size": 8}
     found = sweeps(*cassava(), run(1, 2, 9.0, swept=other), run(1, 4, 8.0, swept=other))
     assert len(found) == 5
-    assert [[cores for cores, _ in each.rows] for each in found if each.key.swept == other] == [[2, 4]]
+    assert [[cores for cores, _ in tried] for key, tried in found.items() if key.swept == other] == [[2, 4]]
 
 
 def test_of_two_alike_the_fewer_cores_are_the_best():
-    (found,) = sweeps(run(1, 8, 50.0), run(1, 4, 50.0), run(1, 2, 60.0))
-    assert found.best[0] == 4
+    ((cores, _),) = best_cores(sweeps(run(1, 8, 50.0), run(1, 4, 50.0), run(1, 2, 60.0))).values()
+    assert cores == 4
 
 
 def test_without_one_worker_or_with_other_work_there_is_no_speed_up():
-    assert best_speedups(sweeps(run(2, 4, 50.0), run(2, 8, 40.0))) == [None]
+    assert best_speedups(best_cores(sweeps(run(2, 4, 50.0), run(2, 8, 40.0)))) == [None]
     other = [run(1, 4, 50.0), run(1, 8, 60.0), run(2, 4, 50.0, samples=500), run(2, 8, 60.0, samples=500)]
-    assert best_speedups(sweeps(*other)) == [1, None]
+    assert best_speedups(best_cores(sweeps(*other))) == [1, None]
 
 
 def test_times_that_say_nothing_about_cores_are_left_out():
     disturbed = run(1, 8, 10.0, oversubscribed="cores shared with another study")
-    (found,) = sweeps(run(1, 2, 60.0), run(1, 4, 50.0), disturbed)
-    assert [cores for cores, _ in found.rows] == [2, 4]
-    assert sweeps(*(synthetic.run("virtual", 2, swept={NAME: cores}) for cores in (1, 2))) == []
-    assert sweeps(run(1, 4, 50.0), run(2, 8, 50.0)) == sweeps(*synthetic.seeded()) == []
+    (tried,) = sweeps(run(1, 2, 60.0), run(1, 4, 50.0), disturbed).values()
+    assert [cores for cores, _ in tried] == [2, 4]
+    assert sweeps(*(synthetic.run("virtual", 2, swept={NAME: cores}) for cores in (1, 2))) == {}
+    assert sweeps(run(1, 4, 50.0), run(2, 8, 50.0)) == sweeps(*synthetic.seeded()) == {}
 
 
 def test_the_best_of_each_number_of_workers_stands_in_the_table():

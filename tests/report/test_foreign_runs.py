@@ -71,7 +71,6 @@ def test_figures_claim_nothing_of_numbers_from_elsewhere():
     assert not any("of the saved model" in caption for caption in said.values())
     ours = {figure.name: figure.caption for figure in figures(analyse("ours", seeded((1, 2, 4))))}
     assert "of the saved model" in ours["quality"]
-    assert "start-up and compilation are not in this time" in ours["loss-by-time"]
 
 
 def test_beside_runs_of_ours_those_of_others_are_not_advised_on():

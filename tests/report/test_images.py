@@ -1,17 +1,12 @@
-"""Figures as pictures: all are drawn, and nothing is cut off where letters are wider."""
+"""Figures as pictures: all are drawn."""
 
 import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.figures import figures, places
-from scalestudy.report.images import draw, with_room
+from scalestudy.report.images import draw
 
-DRAWN = (
-    '<svg xmlns="http://www.w3.org/2000/svg" version="1.1" class="marks" width="728" height="236"'
-    ' viewBox="0 0 728 236"><rect width="728" height="236" fill="#FFFFFF"/>'
-    '<g fill="none" transform="translate(100,83)"><text>horovod × 2</text></g></svg>'
-)
 STRATEGIES = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
 STUDIES = {
     "one count": synthetic.seeded((1,), ("single",), seeds=1),
@@ -33,15 +28,3 @@ def test_every_figure_is_drawn(study):
             picture = draw(figure)
             assert picture.svg.startswith("<svg") and figure.title in picture.svg and "NaN" not in picture.svg
         assert picture.png.startswith(b"\x89PNG") and picture.pdf.startswith(b"%PDF-")
-
-
-def test_labels_have_room_for_wider_letters_on_ground_of_the_same_colour():
-    # A fifth of the 100 pixels on the left, and some on the right.
-    assert with_room(DRAWN).startswith(
-        '<svg xmlns="http://www.w3.org/2000/svg" version="1.1" class="marks" width="779" height="236"'
-        ' viewBox="-22 0 779 236"><rect x="-22" width="779" height="236" fill="#FFFFFF"/>'
-    )
-
-
-def test_a_drawing_of_another_form_stays_as_it_is():
-    assert with_room("<svg><path/></svg>") == "<svg><path/></svg>"

@@ -4,7 +4,6 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.against_workers import quality
 from scalestudy.report.losses import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, loss_records, losses
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
@@ -66,16 +65,3 @@ def test_a_steep_loss_is_on_a_logarithmic_axis(first, scale):
 def test_few_epochs_are_whole_numbers_below_the_axis():
     figure = losses(analyse("made", [synthetic.run(epochs=3)]))[0]
     assert figure.spec["encoding"]["x"]["axis"]["values"] == [1, 2, 3]
-
-
-def test_larger_batches_are_no_reason_where_the_batch_stays():
-    def caption(batches):
-        runs = [
-            synthetic.Run(run.result.model_copy(update={"global_batch": batch}), run.epochs)
-            for run, batch in zip(synthetic.seeded((1, 2), ("horovod",), seeds=1), batches, strict=True)
-        ]
-        findings = analyse("made", runs)
-        return " ".join(figure.caption for figure in (*losses(findings), *quality(findings)))
-
-    assert "larger" in caption((8, 16))
-    assert "larger" not in caption((8, 8))

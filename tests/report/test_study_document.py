@@ -1,7 +1,10 @@
-"""The report as a document: on a page, as Markdown and LaTeX."""
+"""The report as a document, and as it is written: a page, Markdown, LaTeX, tables and pictures."""
 
 import json
 import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
 
 import pytest
 
@@ -12,35 +15,55 @@ from scalestudy.report import as_html
 from scalestudy.report import sections as sections_module
 from scalestudy.report.as_html import html, script_json
 from scalestudy.report.as_markdown import markdown
-from scalestudy.report.document import Document, Paragraph, Section, Table, anchor, drawings
-from scalestudy.report.formats import Medium, format_of
+from scalestudy.report.document import Document, Heading, Paragraph, Section, Table, drawings
+from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.study_document import report_document
 from scalestudy.report.terminal import render_text
-from scalestudy.report.write import write_report
+from scalestudy.report.write import render, write_report
+from scalestudy.util.errors import UserError
+from synthetic_document import document as every_block
 
 PLACES = ["time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"]
+LINKS = {"markdown": r"!\[[^\]]*\]\(([^)]+)\)", "latex": r"\\includegraphics\[[^\]]*\]\{([^}]+)\}"}
+BEGINS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
 
 
 @pytest.fixture(scope="module")
-def document():
-    return report_document(analyse("A_study & more", synthetic.seeded((1, 2, 4)), synthetic.unfinished()))
-
-
-@pytest.fixture(scope="module")
-def nasty():
-    """The page of a study whose texts are markup."""
+def findings():
+    """A study whose texts are markup."""
     swept = {"train.note": "</script><script>alert(1)"}
     runs = synthetic.seeded((1, 2), ("horovod", "virtual"), swept=swept)
-    findings = analyse("</title><script>alert('name')</script>", runs, synthetic.unfinished())
-    return html(report_document(findings))
+    return analyse("</title>_A & <script>alert('name')</script>", runs, synthetic.unfinished())
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """A report as it lies in a study's folder."""
-    runs = synthetic.seeded((1, 2), seeds=1)
-    folder = synthetic.write(tmp_path_factory.mktemp("study") / "study", "study", [synthetic.run("native")])
-    return write_report(folder, findings=analyse("A_study & more", runs, synthetic.unfinished()))
+def document(findings):
+    return report_document(findings)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    runs = synthetic.seeded((1, 2), ("horovod",), seeds=1)
+    return synthetic.write(tmp_path_factory.mktemp("study") / "study", "made", runs, synthetic.unfinished())
+
+
+@pytest.fixture(scope="module")
+def written(folder, findings):
+    """A report written elsewhere, over an old one."""
+    out = folder.path.parent / "elsewhere" / "deep"
+    out.mkdir(parents=True)
+    (out / "report.html").write_text("old")
+    return write_report(folder, out, findings=findings)
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return written.page.read_text()
+
+
+@pytest.fixture(scope="module")
+def blocks_page():
+    return html(every_block())
 
 
 def test_the_decision_comes_first_and_how_it_was_measured_after_all_sections(document):
@@ -51,37 +74,81 @@ def test_the_decision_comes_first_and_how_it_was_measured_after_all_sections(doc
     assert titles[-1].startswith("Runs: 1 failed")
 
 
-def test_users_texts_cannot_become_markup(nasty):
-    assert "<script>alert" not in nasty
-    assert nasty.count("<script") == nasty.count("</script") == 5
+def test_a_report_is_a_page_tables_and_figures_that_each_form_refers_to(written):
+    names = {path.name for path in written.files.values()}
+    assert names == {"report.html", "report.md", "report.tex", "table.csv", "table.json"}
+    assert len(written.figures) == 3 * len(PLACES)
+    assert all(figure.read_bytes().startswith(BEGINS[figure.suffix]) for figure in written.figures)
+    for form, link in LINKS.items():
+        addresses = re.findall(link, written.files[form].read_text())
+        assert len(addresses) == len(PLACES)
+        assert all((written.page.parent / address).stat().st_size for address in addresses)
 
 
-def test_nothing_is_loaded_from_a_network(nasty):
-    page = re.sub(r"<script.*?</script>", "", nasty, flags=re.DOTALL)
-    assert not re.findall(r"""(?:src|href|srcset|action)\s*=\s*["']?\s*(?:https?:)?//""", page)
-    assert "@import" not in page
-    assert not re.findall(r"<script[^>]*\bsrc", nasty)
-    assert nasty.count("window.vegaEmbed=") == 1
+def test_users_texts_cannot_become_markup(page):
+    assert page.startswith("<!DOCTYPE html>")
+    assert "<script>alert" not in page
+    assert page.count("<script") == page.count("</script") == 5
 
 
-def test_every_place_has_its_chart_its_still_and_its_choices(nasty):
-    charts = json.loads(re.search(r'id="charts">(.*?)</script>', nasty, re.DOTALL)[1])
-    shown = re.findall(r'data-chart="([^"]+)"', nasty)
+def test_nothing_is_loaded_from_a_network(page, blocks_page):
+    outside = r"""(?:src|href|srcset|action)\s*=\s*["']?\s*(?:https?:)?//"""
+    for text in (page, blocks_page):
+        assert not re.findall(outside, re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL))
+        assert "@import" not in text and not re.findall(r"<script[^>]*\bsrc", text)
+    assert page.count("window.vegaEmbed=") == 1
+
+
+def test_every_place_has_its_chart_its_still_and_its_choices(page):
+    charts = json.loads(re.search(r'id="charts">(.*?)</script>', page, re.DOTALL)[1])
+    shown = re.findall(r'data-chart="([^"]+)"', page)
     assert shown == PLACES
-    assert set(re.findall(r'<option value="([^"]+)"', nasty)) | set(shown) == set(charts["figures"])
-    assert nasty.count('class="still"') == nasty.count("<figure") == len(shown)
+    assert set(re.findall(r'<option value="([^"]+)"', page)) | set(shown) == set(charts["figures"])
+    assert page.count('class="still"') == page.count("<figure") == len(shown)
     # Data are kept once, whatever is drawn of them.
     losses = [charts["figures"][f"loss-by-{name}"]["spec"]["datasets"] for name in ("epoch", "time")]
     assert losses[0] == losses[1] and all(name in charts["datasets"] for name in losses[0])
 
 
-def test_contents_name_what_is_there(nasty, document):
-    targets = re.findall(r'href="#([^"]+)"', re.findall(r"<nav.*?</nav>", nasty, re.DOTALL)[0])
+def test_contents_and_runs_are_linked(page):
+    targets = re.findall(r'href="#([^"]+)"', re.findall(r"<nav.*?</nav>", page, re.DOTALL)[0])
     assert {"decision", "open", "figures", "measured", "runs"} <= set(targets)
-    assert all(f'id="{name}"' in nasty for name in targets)
-    assert {anchor(block) for block in document.blocks if isinstance(block, Section)} > {"decision", "costs"}
+    assert all(f'id="{name}"' in page for name in targets)
+    assert 'href="../../study/points/' in page
 
 
+def test_every_element_is_closed_and_code_is_code(page, blocks_page):
+    for text in (page, blocks_page):
+        opened: list[str] = []
+
+        class Parser(HTMLParser):
+            def handle_starttag(self, tag: str, attrs: object) -> None:
+                if tag not in {"meta", "link", "img", "source", "br", "input"}:
+                    opened.append(tag)  # noqa: B023
+
+            def handle_endtag(self, tag: str) -> None:
+                assert opened.pop() == tag  # noqa: B023
+
+        Parser().feed(text)
+        assert not opened
+    assert "<b>" not in blocks_page
+    assert "<code>launch.cpus_per_worker = 4</code>" in blocks_page
+    assert '<h2 id="results">Results</h2>' in blocks_page and '<h3 id="by-node">By node</h3>' in blocks_page
+
+
+def test_a_figure_is_drawn_for_light_and_for_dark(blocks_page):
+    addresses = re.findall(r'(?:src|srcset)="data:image/svg\+xml;base64,([^"]+)"', blocks_page)
+    assert (len(addresses), len(set(addresses))) == (3, 2)
+
+
+def test_names_and_labels_that_come_again_are_numbered():
+    table = Table((Heading("n"),), (("1",),), name="quality")
+    page = html(Document("made", (Section("Quality", (table, table)),)))
+    assert re.findall(r' id="(\w[^"]*)"', page) == ["quality", "quality-2", "quality-3"]
+    assert re.findall(r'aria-label="([^"]*)"', page) == ["quality (2)", "quality (3)"]
+
+
+@pytest.mark.slow
 def test_a_large_study_has_charts_of_bounded_weight():
     counts = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
     names = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
@@ -89,21 +156,20 @@ def test_a_large_study_has_charts_of_bounded_weight():
     assert len(script_json(as_html._charts(report_document(findings)))) < 800_000
 
 
-def test_a_long_table_shows_its_first_rows_and_the_advised_one(monkeypatch, document):
-    (results,) = (b for b in document.blocks if isinstance(b, Section) and b.title == "Results")
-    (table,) = (block for block in results.blocks if isinstance(block, Table))
+def test_a_long_table_shows_its_first_rows_and_the_advised_one(monkeypatch):
+    table = Table((Heading("n"),), tuple((str(place),) for place in range(5)), chosen=3)
     monkeypatch.setattr(as_html, "MOST_ROWS", 1)
     page = html(Document("made", (table,)))
     assert page.count('<th scope="row"') == 2 and page.count('<tr class="chosen"') == 1
-    assert "4 more rows are not shown." in page
+    assert "3 more rows are not shown." in page
 
 
 def test_a_study_without_results_needs_no_charts():
     empty = analyse("empty", [], synthetic.unfinished())
     page = html(report_document(empty))
     assert "vegaEmbed" not in page and "horovod-w16-s0" in page
-    for text in (page, *(format_of(form).render(empty, Medium()) for form in ("markdown", "latex"))):
-        assert "No run has finished" in text
+    for text in (page, *(FORMATS.get(form).render(empty, Medium()) for form in ("markdown", "latex"))):
+        assert empty.advice.headline in text
 
 
 def test_json_in_a_script_holds_no_markup_and_comes_back_whole():
@@ -112,29 +178,33 @@ def test_json_in_a_script_holds_no_markup_and_comes_back_whole():
     assert json.loads(script_json(value)) == value
 
 
-def test_markdown_marks_the_advised_row_and_names_figures_without_a_file(document):
+def test_markdown_marks_the_advised_row_and_leaves_out_what_a_page_alone_shows(document):
     text = markdown(document)
     assert "![" not in text and "**Speed-up against workers.**" in text
-    assert sum(line.startswith("| mirrored ←") for line in text.splitlines()) == 1
-    assert "Runs: 1 failed" not in text  # on the page alone
+    assert sum(line.startswith("| horovod ←") for line in text.splitlines()) == 1
+    assert "Runs: 1 failed" not in text and "Advised workers" not in text
 
 
-@pytest.mark.parametrize(("form", "link"), [
-    ("markdown", r"!\[[^\]]*\]\(([^)]+)\)"), ("latex", r"\\includegraphics\[[^\]]*\]\{([^}]+)\}"),
-])  # fmt: skip
-def test_a_written_report_refers_to_the_pictures_beside_it(written, form, link):
-    file = written.files[form]
-    found = re.findall(link, file.read_text())
-    assert len(found) == len(written.figures) / 3 >= 5
-    assert all((file.parent / name).stat().st_size for name in found)
+@pytest.mark.parametrize("name", set(FORMATS.built_in()) - {"html", "markdown", "latex"})
+def test_every_format_renders_to_text_or_bytes(folder, name):
+    content = render(folder, name, Medium(width=120))
+    if isinstance(content, bytes):
+        assert b"horovod" in content
+    else:
+        assert "horovod" in content and "\x1b[" not in content and content.endswith("\n")
 
 
-def test_a_section_stands_in_the_page_and_in_the_terminal(monkeypatch):
-    said = Section("A subject", (Paragraph("A sentence on it."),))
-    monkeypatch.setattr(sections_module.SECTIONS, "names", lambda: ["said", "nothing"])
-    monkeypatch.setattr(
-        sections_module.SECTIONS, "get", {"said": lambda _: said, "nothing": lambda _: None}.get
-    )
+def test_a_terminal_has_colours_where_it_can_and_an_unknown_format_is_refused(folder):
+    assert "\x1b[" in render(folder, "table", Medium(colour=True))
+    with pytest.raises(UserError, match="table, csv, json, html"):
+        render(folder, "pdf")
+
+
+def test_a_section_is_on_the_page_and_in_the_terminal(monkeypatch):
+    section = Section("A subject", (Paragraph("A sentence on it."),))
+    made = {"section": lambda _: section, "nothing": lambda _: None}
+    monkeypatch.setattr(sections_module.SECTIONS, "names", lambda: list(made))
+    monkeypatch.setattr(sections_module.SECTIONS, "get", made.get)
     findings = analyse("made", [synthetic.run("mirrored", 1)])
     assert "A sentence on it." in render_text(findings, verbose=True)
     blocks = report_document(findings, drawn=False).blocks
@@ -147,7 +217,27 @@ def test_a_section_stands_in_the_page_and_in_the_terminal(monkeypatch):
 @pytest.mark.tex
 @pytest.mark.slow
 def test_a_report_compiles_with_its_figures(written):
-    found = compiled(written.files["latex"])
-    assert max(found.overfull, default=0.0) < 3
-    for words in ("A_study & more", "Decision", "mirrored", "Speed-up S", "How this was measured"):
-        assert words in found.text, words
+    pages = compiled(written.files["latex"])
+    assert max(pages.overfull, default=0.0) < 3
+    for words in ("Decision", "horovod", "Speed-up S", "How this was measured"):
+        assert words in pages.text, words
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(
+    not (shutil.which("chromium") and shutil.which("pdftotext")), reason="needs chromium and pdftotext"
+)
+def test_on_paper_pages_are_a4_with_numbers_and_nothing_is_folded_away(blocks_page, tmp_path):
+    (tmp_path / "page.html").write_text(blocks_page)
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / 'page.pdf'}"]
+    subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, check=True)
+    file = str(tmp_path / "page.pdf")
+    text, info = (
+        subprocess.run(tool, capture_output=True, text=True, check=True).stdout
+        for tool in (["pdftotext", "-layout", file, "-"], ["pdfinfo", file])
+    )
+    pages = text.split("\f")[:-1]
+    assert re.search(rf"1 ?/ ?{len(pages)}\s*$", pages[0])
+    assert r"\end{x} <i>" in text  # in a part that is folded on a screen
+    assert "A4" in info

@@ -81,8 +81,9 @@ def report(
     """
     from scalestudy.cli.console import out
     from scalestudy.report.formats import FORMATS, Medium, format_of
+    from scalestudy.report.study_document import report_document
     from scalestudy.report.write import PAGE, write_report
-    from scalestudy.report.write_document import form_by_ending
+    from scalestudy.report.write_document import FORMS, form_by_ending, write_document
     from scalestudy.util.errors import UserError
     from scalestudy.util.files import write_atomically
 
@@ -95,8 +96,8 @@ def report(
     said = (column or (), strategy, workers, metric, better)
     findings = _findings(opened, source, file, said, target_quality)
     try:
-        if file is not None and made.write is not None:
-            made.write(findings, file)
+        if file is not None and form in FORMS:
+            write_document(report_document(findings), form, file)
             console.print(f"Wrote {file}", markup=False)
         elif file is not None:
             write_atomically(file, made.render(findings, Medium(verbose=verbose)))

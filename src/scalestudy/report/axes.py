@@ -28,8 +28,8 @@ def workers(counts: Sequence[int], field: str = "workers") -> "alt.X":
     """Horizontal axis of worker counts."""
     import altair as alt
 
-    kind = {"type": "log", "base": 2} if is_logarithmic(counts) else {}
-    scale = alt.Scale(domain=list(domain(counts)), nice=False, zero=False, **kind)
+    kind = {"type": "log", "base": 2} if is_logarithmic(counts) else {"zero": False}
+    scale = alt.Scale(domain=list(domain(counts)), nice=False, **kind)
     axis = alt.Axis(values=sorted(set(counts)), format="d", labelOverlap="greedy", labelSeparation=6)
     return alt.X(f"{field}:Q", title="Workers", scale=scale, axis=axis)
 

@@ -5,7 +5,6 @@ A package adds one by an entry point in the group "scalestudy.formats" that name
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.document import Document
@@ -42,12 +41,10 @@ class Format:
     Attributes:
         render: (findings, medium) -> its text, or bytes where it is not text.
         file: Name of its file in a written report, as "table.csv"; None where it is made on request only.
-        write: Writes a file of it with the pictures that it refers to; None where it refers to none.
     """
 
     render: Callable[[Findings, Medium], str | bytes]
     file: str | None = None
-    write: Callable[[Findings, Path], None] | None = None
 
 
 FORMATS: Registry[Format] = Registry(

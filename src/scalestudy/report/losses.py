@@ -5,10 +5,10 @@ from math import isfinite
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Key, Run, epoch_values
+from scalestudy.analysis.runs import Run, epoch_values
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
 from scalestudy.report.format import time_unit
-from scalestudy.report.series import MOST_PANELS, Records, downsampled, rounded, short
+from scalestudy.report.series import MOST_PANELS, Records, downsampled, rounded, series_name
 from scalestudy.report.style import COLOURS, ramp
 
 MOST_EPOCHS = 60
@@ -43,24 +43,19 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     """Mean losses over the seeds by epoch, the unit of their time, and what is left out, in words."""
     groups = findings.measures.groups
     keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
-    shown = list(dict.fromkeys(map(panel, keys)))[:MOST_PANELS]
+    shown = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
     choice = findings.advice.choice
     counts = downsampled([key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ())
-    rows = [key for key in keys if panel(key) in shown and key.workers in counts]
+    rows = [key for key in keys if series_name(key) in shown and key.workers in counts]
     ends = [epoch_values(run.epochs, "elapsed_training_seconds")[-1] for key in rows for run in groups[key]
             if run.epochs]  # fmt: skip
     unit, length = time_unit([end or 0.0 for end in ends])
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
     records: Records = []
     for key in rows:
-        fields = {"strategy": key.strategy, "panel": panel(key), "workers": key.workers}
+        fields = {"strategy": key.strategy, "panel": series_name(key), "workers": key.workers}
         records += [fields | record for record in _means(groups[key], most, length)]
     return records, unit, f" Of {len(keys)} rows, {len(rows)} are drawn." if len(rows) < len(keys) else ""
-
-
-def panel(key: Key) -> str:
-    """Heading of a panel: `horovod`, or `horovod, batch_size = 8`."""
-    return f"{key.strategy}, {short(key)}" if key.swept else key.strategy
 
 
 def _means(runs: Sequence[Run], most: int, length: float) -> Records:

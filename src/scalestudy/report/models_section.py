@@ -5,7 +5,6 @@ from functools import partial
 from math import floor, log10
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import Model, Prediction, karp_flatt
 from scalestudy.analysis.scaling.series import TIMES
 from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
@@ -49,7 +48,9 @@ def models_section(findings: Findings) -> Section | None:
     if more := sum(model.fit is not None for model in findings.models) - len(models):
         blocks.append(Paragraph(f"Scaling models of {more} more series are not shown here."))
     without = [
-        f"{series_name(model.series.key)}: {model.reason}." for model in findings.models if not model.fit
+        f"{series.series_name(model.series.key)}: {model.reason}."
+        for model in findings.models
+        if not model.fit
     ]
     if without:
         left = len(without) - MOST_MODELS
@@ -74,14 +75,11 @@ def shown_models(findings: Findings) -> list[Model]:
     return [model for model in models if id(model) in kept]
 
 
-def series_name(key: Key) -> str:
-    """Strategy, and the other swept values where there are any."""
-    return f"{key.strategy} ({key.details})" if key.swept else key.strategy
-
-
 def _words(model: Model, alike: bool) -> str:
     work = "" if alike else f"This is {work_words(model)}."
-    return " ".join((fit_words(model, series_name(model.series.key)), *model_sentences(model), work)).rstrip()
+    return " ".join(
+        (fit_words(model, series.series_name(model.series.key)), *model_sentences(model), work)
+    ).rstrip()
 
 
 def _predicted(models: Sequence[Model]) -> Table:
@@ -94,20 +92,19 @@ def _predicted(models: Sequence[Model]) -> Table:
     unit, length, digits = _unit([prediction for _, prediction in found])
     rows = tuple(
         (
-            series_name(model.series.key),
+            series.series_name(model.series.key),
             str(prediction.workers),
             with_interval(prediction.seconds.scaled(1 / length), digits),
             with_interval(prediction.speedup, 2)
             + (f", against {model.reference} workers" if model.reference > 1 else ""),
             with_interval(prediction.efficiency, 2),
-            "predicted",
         )
         for model, prediction in found
     )
     time = Heading(TIMES[models[0].series.of], unit, f"time {unit}")
     most = max(model.counts()[-1] for model in models)
     return Table(
-        (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY, Heading("Value", numeric=False)),
+        (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY),
         rows,
         f"Predicted beyond what was measured, up to {most} workers",
         name="predicted",
@@ -124,7 +121,7 @@ def _unit(predictions: Sequence[Prediction]) -> tuple[str, float, int]:
 def _by_node(models: Sequence[Model]) -> list[Block]:
     rows = tuple(
         (
-            series_name(model.series.key),
+            series.series_name(model.series.key),
             str(row.nodes),
             str(row.workers),
             with_interval(row.speedup, 2),
@@ -147,7 +144,7 @@ def _every_count(models: Sequence[Model]) -> Table:
         off = 100 * fit.residuals[int(measured.workers)]
         share = karp_flatt(measured.speedup, measured.workers / model.reference)
         rows.append((
-            series_name(model.series.key),
+            series.series_name(model.series.key),
             str(measured.workers),
             with_interval(measured.seconds.scaled(1 / length), digits),
             number(fit.seconds(measured.workers) / length, digits),

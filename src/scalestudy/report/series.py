@@ -81,6 +81,11 @@ def short(key: Key) -> str:
     return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
 
 
+def series_name(key: Key) -> str:
+    """Strategy, and the other swept values where there are any: `horovod (batch_size = 8)`."""
+    return f"{key.strategy} ({short(key)})" if key.swept else key.strategy
+
+
 def bar(key: Key) -> str:
     """Label of a bar: `horovod × 8`, with the other swept values."""
     return f"{key.strategy} × {key.workers}" + (f", {short(key)}" if key.swept else "")

@@ -1,10 +1,8 @@
 """The report of a study as a document: composed once, for a page, Markdown, LaTeX and a terminal."""
 
 from collections.abc import Collection
-from pathlib import Path
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.as_html import html
 from scalestudy.report.details import all_metrics, every_run, key_numbers, samples_of
 from scalestudy.report.document import (
     Block,
@@ -21,7 +19,7 @@ from scalestudy.report.notes import notes
 from scalestudy.report.results import results_table
 from scalestudy.report.sections import sections
 from scalestudy.report.time_and_cost import NAME as DECISIVE
-from scalestudy.report.write_document import BESIDE, render_document, write_document
+from scalestudy.report.write_document import beside, render_document
 
 
 def report_document(findings: Findings, study_link: str = "..", *, drawn: bool = True) -> Document:
@@ -77,21 +75,13 @@ def _small_print(findings: Findings) -> str:
     return f"{text} The advised row is marked." if findings.advice.choice else text
 
 
-def _html(findings: Findings, medium: Medium) -> str:
-    return html(medium.document or report_document(findings), medium.pictures)
-
-
 def _form(name: str, file: str) -> Format:
     def rendered(findings: Findings, medium: Medium) -> str:
-        pictures = {picture: f"{picture}.{BESIDE[name]}" for picture in medium.pictures}
-        return render_document(medium.document or report_document(findings), name, pictures)
+        document = medium.document or report_document(findings)
+        return render_document(document, name, beside(medium.pictures, name), medium.pictures)
 
-    def written(findings: Findings, out: Path) -> None:
-        write_document(report_document(findings), name, out)
-
-    return Format(rendered, file, written)
+    return Format(rendered, file)
 
 
-HTML = Format(_html, "report.html")
-MARKDOWN = _form("markdown", "report.md")
+HTML, MARKDOWN = _form("html", "report.html"), _form("markdown", "report.md")
 LATEX = _form("latex", "report.tex")

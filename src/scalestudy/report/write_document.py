@@ -1,11 +1,11 @@
 """A document as a text, and as a file with its pictures beside it, in the form that its ending says."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from scalestudy.report.document import Document, drawings
-from scalestudy.report.images import still
+from scalestudy.report.images import Picture, still
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
@@ -45,25 +45,36 @@ def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], d
     return form
 
 
-def render_document(document: Document, form: str, pictures: Mapping[str, str] | None = None) -> str:
+def render_document(
+    document: Document,
+    form: str,
+    addresses: Mapping[str, str] | None = None,
+    pictures: Mapping[str, Picture] | None = None,
+) -> str:
     """The document as a text.
 
     Args:
         document: What to write.
         form: One of `FORMS`.
-        pictures: Address of each figure's file by the figure's name; a page in HTML holds its own.
+        addresses: Of each figure's file by the figure's name; a page in HTML holds its own.
+        pictures: What a page holds, where it is drawn already.
     """
     if form == "latex":
         from scalestudy.report.as_latex import latex
 
-        return latex(document, pictures)
+        return latex(document, addresses)
     if form == "html":
         from scalestudy.report.as_html import html
 
-        return html(document)
+        return html(document, pictures)
     from scalestudy.report.as_markdown import markdown
 
-    return markdown(document, pictures)
+    return markdown(document, addresses)
+
+
+def beside(names: Iterable[str], form: str) -> dict[str, str]:
+    """Files of pictures beside a document by their names; none for a form that holds its own."""
+    return {name: f"{name}.{BESIDE[form]}" for name in names} if form in BESIDE else {}
 
 
 def check_page_name(file: Path) -> None:
@@ -90,14 +101,12 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     Raises:
         OSError: If one cannot be written.
     """
-    written, addresses = [out], {}
     folder = out.parent / (re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures")
-    for drawing in drawings(document.blocks) if form in BESIDE else ():
-        figure = drawing.figure
-        file = folder / f"{figure.name}.{BESIDE[form]}"
+    figures = {drawing.figure.name: drawing.figure for drawing in drawings(document.blocks)}
+    files = {name: folder / file for name, file in beside(figures, form).items()}
+    for name, file in files.items():
         folder.mkdir(exist_ok=True)
-        write_atomically(file, getattr(still(figure), BESIDE[form]))
-        written.append(file)
-        addresses[figure.name] = f"{folder.name}/{file.name}"
+        write_atomically(file, getattr(still(figures[name]), BESIDE[form]))
+    addresses = {name: f"{folder.name}/{file.name}" for name, file in files.items()}
     write_atomically(out, render_document(document, form, addresses))
-    return written
+    return [out, *files.values()]

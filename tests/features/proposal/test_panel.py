@@ -69,9 +69,7 @@ def test_what_is_wrong_in_a_file_is_named(old, new, words):
 ])  # fmt: skip
 def test_an_unknown_column_or_figure_and_code_are_refused(old, new):
     with pytest.raises(UserError, match="Correct the panel file"):
-        compose(
-            told.full(), parse_panel(PANEL.replace(old, new), "ours.md.j2"), RequestOptions(), told.WORK
-        )
+        compose(told.full(), parse_panel(PANEL.replace(old, new), "ours.md.j2"), RequestOptions(), told.WORK)
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():

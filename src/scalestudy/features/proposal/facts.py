@@ -33,7 +33,7 @@ MORE = "Ask for more: `--workers N`."
 NODES = Missing("on how many nodes it ran is not recorded", AGAIN)
 
 
-class Column(NamedTuple):
+class PanelColumn(NamedTuple):
     """A column of a panel's table; in its unit, {time}, {against} and {smallest} depend on the study."""
 
     title: str
@@ -62,7 +62,7 @@ class Column(NamedTuple):
         return ["" if cell == NOT_AVAILABLE else cell for cell in cells]
 
 
-def unit_of(column: Column, subject: ProposalSubject) -> str:
+def unit_of(column: PanelColumn, subject: ProposalSubject) -> str:
     """The unit below a column's title."""
     against = max(row.speed.against for row in subject.rows)
     return column.unit.format(
@@ -107,39 +107,39 @@ def _smaller(subject: ProposalSubject, row: Row) -> Estimate:
     return subject.times_faster(row, subject.smallest)
 
 
-COLUMNS: dict[str, Column] = {
-    "workers": Column("Workers", lambda _, row: row.workers, digits=0),
-    "nodes": Column("Nodes", lambda s, row: s.nodes(row), digits=0),
-    "runs": Column("Runs", lambda _, row: row.runs, digits=0),
-    "batch": Column("Global batch", lambda _, row: row.global_batch, "samples", 0),
-    "throughput": Column("Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER),
-    "training_time": Column(
+COLUMNS: dict[str, PanelColumn] = {
+    "workers": PanelColumn("Workers", lambda _, row: row.workers, digits=0),
+    "nodes": PanelColumn("Nodes", lambda s, row: s.nodes(row), digits=0),
+    "runs": PanelColumn("Runs", lambda _, row: row.runs, digits=0),
+    "batch": PanelColumn("Global batch", lambda _, row: row.global_batch, "samples", 0),
+    "throughput": PanelColumn("Throughput", lambda _, row: row.throughput, "samples/s", remedy=LONGER),
+    "training_time": PanelColumn(
         "Training time", lambda s, row: row.training_seconds.scaled(1 / _time_unit(s)[1]), "{time}"
     ),
-    "rest": Column("Start-up and rest", _rest, "{time}"),
-    "speedup": Column("Speed-up", lambda _, row: row.speed.steady, "throughput{against}", 2, BASELINE),
-    "speedup_training": Column(
+    "rest": PanelColumn("Start-up and rest", _rest, "{time}"),
+    "speedup": PanelColumn("Speed-up", lambda _, row: row.speed.steady, "throughput{against}", 2, BASELINE),
+    "speedup_training": PanelColumn(
         "Speed-up", lambda _, row: row.speed.training, "training time{against}", 2, BASELINE
     ),
-    "efficiency": Column("Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE),
-    "efficiency_training": Column(
+    "efficiency": PanelColumn("Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE),
+    "efficiency_training": PanelColumn(
         "Efficiency", lambda _, row: row.efficiency_training, "training time{against}", 2, BASELINE
     ),
-    "speedup_smallest": Column("Speed-up", _smaller, "against {smallest}", 2),
-    "efficiency_smallest": Column(
+    "speedup_smallest": PanelColumn("Speed-up", _smaller, "against {smallest}", 2),
+    "efficiency_smallest": PanelColumn(
         "Efficiency", lambda s, row: _smaller(s, row).scaled(s.smallest.workers / row.workers),
         "against {smallest}", 2,
     ),
-    "device_hours": Column("Device-hours", lambda _, row: row.costs.device_hours, "a training"),
-    "node_hours": Column("Node-hours", lambda _, row: row.costs.node_hours, "a training"),
-    "energy_wh": Column("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
-    "watts": Column("Power", _watts, "W of GPUs", remedy=GPUS),
-    "sm_percent": Column("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
-    "memory_percent": Column("Memory use", _memory_percent, "% of GPUs", 0, GPUS),
-    "gpu_memory": Column(
+    "device_hours": PanelColumn("Device-hours", lambda _, row: row.costs.device_hours, "a training"),
+    "node_hours": PanelColumn("Node-hours", lambda _, row: row.costs.node_hours, "a training"),
+    "energy_wh": PanelColumn("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
+    "watts": PanelColumn("Power", _watts, "W of GPUs", remedy=GPUS),
+    "sm_percent": PanelColumn("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
+    "memory_percent": PanelColumn("Memory use", _memory_percent, "% of GPUs", 0, GPUS),
+    "gpu_memory": PanelColumn(
         "GPU memory", lambda _, row: gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=GPUS
     ),
-    "host_memory": Column("Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"),
+    "host_memory": PanelColumn("Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"),
 }  # fmt: skip
 """By the name that panels use."""
 

@@ -75,7 +75,7 @@ class ProposalPage:
 
 
 @dataclass(frozen=True)
-class Content:
+class PartContent:
     """What a function of a template puts on the page, and what that lacks."""
 
     blocks: Sequence[Block] = ()
@@ -106,7 +106,7 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Wor
     for title, parts in panel.sections():
         inner: list[Block] = []
         for asks, template in parts:
-            content = _rendered(template, names) if subject else Content(missing=(NO_RUN,))
+            content = _rendered(template, names) if subject else PartContent(missing=(NO_RUN,))
             inner += content.blocks
             gaps += [Gap(asks, tuple(content.missing))] if content.missing else []
         blocks += [Section(title, tuple(inner))] if inner else []
@@ -119,7 +119,7 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Wor
     return ProposalPage(document, tuple(gaps))
 
 
-def _rendered(template: str, names: dict[str, Any]) -> Content:
+def _rendered(template: str, names: dict[str, Any]) -> PartContent:
     """A part of the page, and what it lacks; a sentence is whole or not there."""
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
@@ -129,7 +129,7 @@ def _rendered(template: str, names: dict[str, Any]) -> Content:
 
     def collect(value: object) -> object:
         """Take what is no text out of the template's words."""
-        if isinstance(value, Content):
+        if isinstance(value, PartContent):
             blocks.extend(value.blocks)
             missing.extend(value.missing)
         elif isinstance(value, Missing) or value is None:
@@ -145,7 +145,7 @@ def _rendered(template: str, names: dict[str, Any]) -> Content:
         raise UserError("a panel whose names are known", str(error), "Correct the panel file.") from None
     if text and not missing:
         blocks.insert(0, Paragraph(text))
-    return Content(blocks, missing)
+    return PartContent(blocks, missing)
 
 
 def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
     }
 
 
-def _table(subject: ProposalSubject, *names: str, caption: str = "") -> Content:
+def _table(subject: ProposalSubject, *names: str, caption: str = "") -> PartContent:
     """The columns that have a value, and those that have none."""
     _check(names, COLUMNS, "column")
     details = f" ({subject.row.key.details})" if subject.row.key.details else ""
@@ -175,10 +175,10 @@ def _table(subject: ProposalSubject, *names: str, caption: str = "") -> Content:
     headings = tuple(Heading(COLUMNS[name].title, unit_of(COLUMNS[name], subject)) for name in filled)
     rows = tuple(zip(*(cells[name] for name in filled), strict=True))
     table = Table(headings, rows, caption or f"{subject.row.strategy}{details}, by number of workers.")
-    return Content((table,) if len(headings) > 1 else (), missing)
+    return PartContent((table,) if len(headings) > 1 else (), missing)
 
 
-def _figure(subject: ProposalSubject, name: str) -> Content:
+def _figure(subject: ProposalSubject, name: str) -> PartContent:
     """The report's figure of this name."""
     from altair.utils.schemapi import debug_mode
 
@@ -187,7 +187,7 @@ def _figure(subject: ProposalSubject, name: str) -> Content:
         figures = FIGURES[name](subject.findings) if len(subject.rows) > 1 else []
     drawn = next((Drawing(figure) for figure in figures if figure.name == name), None)
     why = f"there is nothing to draw in the figure `{name}`"
-    return Content((drawn,)) if drawn else Content(missing=(Missing(why, CURVE),))
+    return PartContent((drawn,)) if drawn else PartContent(missing=(Missing(why, CURVE),))
 
 
 def _check(names: Sequence[str], known: dict[str, Any], what: str) -> None:
@@ -204,11 +204,11 @@ def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
     return [(count, factor) for count, factor in factors if factor.value is not None]
 
 
-def _doublings(subject: ProposalSubject, least: float) -> Content:
+def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     """Up to which count each doubling makes the training at least so many times faster, and all of them."""
     measured = doublings(subject)
     if not measured:
-        return Content(missing=(DOUBLED,))
+        return PartContent(missing=(DOUBLED,))
 
     def verdict(factor: Estimate) -> str:
         certain = factor.low is not None and factor.high is not None
@@ -231,21 +231,25 @@ def _doublings(subject: ProposalSubject, least: float) -> Content:
         text += f"; the next, to {2 * rest[0][0]}, does not." if rest else "."
         if any("not certain" in row[2] for row in rows[: len(enough)]):
             text += " This is not certain: not all intervals lie above."
-    return Content(
+    return PartContent(
         (Paragraph(text), Table(headings, rows, "Each doubling on the same input.", name="doublings"))
     )
 
 
-def _request(subject: ProposalSubject, panel: Panel) -> Content:
+def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
     request = request_of(subject, panel)
-    return Content(missing=(request,)) if isinstance(request, Missing) else Content(request_blocks(request))
+    return (
+        PartContent(missing=(request,))
+        if isinstance(request, Missing)
+        else PartContent(request_blocks(request))
+    )
 
 
-def _gpus(subject: ProposalSubject) -> Content:
+def _gpus(subject: ProposalSubject) -> PartContent:
     """A row for each GPU of the first run on the workers that are requested, as CSCS's report of a job."""
     run = subject.runs(subject.row)[0]
     if not run.gpus:
-        return Content(missing=(Missing("no GPU was recorded", GPUS),))
+        return PartContent(missing=(Missing("no GPU was recorded", GPUS),))
     hosts = {rank.rank: rank.host for rank in subject.ranks(subject.row)}
     headings = (
         Heading("Host", numeric=False), Heading("Rank"), Heading("GPU"), Heading("SM use", "%"),
@@ -259,13 +263,13 @@ def _gpus(subject: ProposalSubject) -> Content:
         cells = ("" if value is None else significant(value, 3) for value in values)
         rows.append((hosts.get(use.rank, ""), str(use.rank), str(use.device), *cells))
     caption = f"Each GPU of {run.name}, over its training time."
-    return Content((Table(headings, tuple(rows), caption, name="gpus"),))
+    return PartContent((Table(headings, tuple(rows), caption, name="gpus"),))
 
 
-def _environment(subject: ProposalSubject) -> Content:
+def _environment(subject: ProposalSubject) -> PartContent:
     table = environment_table(subject.findings.runs, "Hardware and software.")
     nothing = Missing("no environment was recorded", "Run the study with Scalestudy itself.")
-    return Content((table,)) if table else Content(missing=(nothing,))
+    return PartContent((table,)) if table else PartContent(missing=(nothing,))
 
 
 def _left_out(subject: ProposalSubject) -> list[Gap]:
