@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from math import floor, log10
+from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.scaling.model import Model, Prediction, karp_flatt
@@ -170,23 +170,28 @@ def time_figure(findings: Findings) -> Figure:
     curves: series.Records = []
     for model in models:
         assert model.fit is not None
-        fields = labels.fields(model.series.key)
+        named = labels.fields(model.series.key)
         for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
-            line = fields | {"part": part, "line": f"{model.series.key.label} {part}"}
+            line = named | {"part": part, "line": f"{model.series.key.label} {part}"}
             curves += [line | {"workers": n, "value": model.fit.seconds(n) / length} for n in counts]
     points: series.Records = []
     for model, prediction in predictions:
         kind = "predicted" if prediction.kind == "extrapolated" else prediction.kind
         seconds = prediction.seconds.scaled(1 / length)
-        fields = labels.fields(model.series.key) | {"workers": int(prediction.workers), "kind": kind}
+        fields: dict[str, Any] = {"workers": int(prediction.workers), "kind": kind}
+        fields |= labels.fields(model.series.key)
         points += [fields | series.ends(seconds)] if seconds.value is not None else []
     ends = series.reach(points)
     of = TIMES[models[0].series.of]
+    low, high = min(ends) / 1.1, max(ends) * 1.1
+    ticks = [
+        value for ten in range(-9, 9) for digit in (1, 2, 5) if low < (value := digit * 10.0**ten) < high
+    ]
     y = alt.Y(
         "value:Q",
         title=f"{of} ({unit})",
-        scale=alt.Scale(type="log", domain=[min(ends) / 1.1, max(ends) * 1.1], nice=False),
-        axis=alt.Axis(values=_one_two_five(min(ends), max(ends)), format="~g"),
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(values=ticks, format="~g"),
     )
     colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
     x = workers(sorted({point["workers"] for point in points}))
@@ -205,12 +210,6 @@ def time_figure(findings: Findings) -> Figure:
     left_out = f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
     return figure("predicted-time", f"{of}, measured and predicted", chart, CAPTION + left_out)
-
-
-def _one_two_five(low: float, high: float) -> list[float]:
-    """Round numbers on a logarithmic axis."""
-    tens = range(floor(log10(low)), floor(log10(high)) + 1)
-    return [digit * 10.0**ten for ten in tens for digit in (1, 2, 5)]
 
 
 def _grid(model: Model, beyond: bool) -> list[int]:

@@ -121,7 +121,9 @@ COLUMNS: dict[str, PanelColumn] = {
     "speedup_training": PanelColumn(
         "Speed-up", lambda _, row: row.speed.training, "training time{against}", 2, BASELINE
     ),
-    "efficiency": PanelColumn("Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE),
+    "efficiency": PanelColumn(
+        "Efficiency", lambda _, row: row.efficiency, "throughput{against}", 2, BASELINE
+    ),
     "efficiency_training": PanelColumn(
         "Efficiency", lambda _, row: row.efficiency_training, "training time{against}", 2, BASELINE
     ),

@@ -9,13 +9,6 @@ from scalestudy.features.proposal.subject import ProposalSubject, counted
 from scalestudy.report.document import Block, Heading, Items, Paragraph, Table
 from scalestudy.report.format import significant
 
-NOT_ADVISED = {
-    "uncertain": "Run 5 seeds, where nothing else computes. ",
-    "no-timing": "Run it where each worker has cores or a GPU of its own. ",
-    "nothing-learned": "Train until a run is better than one answer for every sample. ",
-}
-"""What would let the study advise something, by the kind of its decision."""
-
 
 @dataclass(frozen=True)
 class ResourceRequest:
@@ -80,9 +73,8 @@ def _not_advised(subject: ProposalSubject) -> Missing:
     if choice is not None:
         why = f"the study advises {choice.label}, and {subject.row.strategy} is asked for"
         return Missing(why, "Name its workers, or no strategy: `--workers N`.")
-    why, remedy = advice.headline.rstrip("."), NOT_ADVISED.get(advice.decision.kind, "")
-    by_name = f"{remedy}To request it all the same, name it: `--workers N`."
-    return Missing(f"{why[0].lower()}{why[1:]}", by_name)
+    why = advice.headline.rstrip(".")
+    return Missing(f"{why[0].lower()}{why[1:]}", "To request it all the same, name it: `--workers N`.")
 
 
 def rounded_up(value: float) -> float:
