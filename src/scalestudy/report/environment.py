@@ -55,12 +55,12 @@ def _built(value: object) -> str:
     """Settings of a build: `gloo, controller gloo, no mpi`."""
     if not isinstance(value, Mapping):
         return str(value)
-    words = (
-        (name if each else f"no {name}") if isinstance(each, bool) else f"{name} {each}"
-        for name, each in (
-            (str(key).removeprefix("is_").replace("_", " "), each) for key, each in value.items()
+    words = []
+    for key, setting in value.items():
+        name = str(key).removeprefix("is_").replace("_", " ")
+        words.append(
+            (name if setting else f"no {name}") if isinstance(setting, bool) else f"{name} {setting}"
         )
-    )
     return ", ".join(words)
 
 

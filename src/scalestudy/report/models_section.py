@@ -83,13 +83,13 @@ def _words(model: Model, alike: bool) -> str:
 
 
 def _predicted(models: Sequence[Model]) -> Table:
-    found = [
+    predictions = [
         (model, prediction)
         for model in models
         for n in model.counts()
         if (prediction := model.predict(n)).kind == "extrapolated"
     ]
-    unit, length, digits = _unit([prediction for _, prediction in found])
+    unit, length, digits = _unit([prediction for _, prediction in predictions])
     rows = tuple(
         (
             series.series_name(model.series.key),
@@ -99,7 +99,7 @@ def _predicted(models: Sequence[Model]) -> Table:
             + (f", against {model.reference} workers" if model.reference > 1 else ""),
             with_interval(prediction.efficiency, 2),
         )
-        for model, prediction in found
+        for model, prediction in predictions
     )
     time = Heading(TIMES[models[0].series.of], unit, f"time {unit}")
     most = max(model.counts()[-1] for model in models)
@@ -135,10 +135,10 @@ def _by_node(models: Sequence[Model]) -> list[Block]:
 
 
 def _every_count(models: Sequence[Model]) -> Table:
-    found = [(model, model.predict(count)) for model in models for count in model.series.different]
-    unit, length, digits = _unit([prediction for _, prediction in found])
+    predictions = [(model, model.predict(count)) for model in models for count in model.series.different]
+    unit, length, digits = _unit([prediction for _, prediction in predictions])
     rows = []
-    for model, measured in found:
+    for model, measured in predictions:
         fit = model.fit
         assert fit is not None
         off = 100 * fit.residuals[int(measured.workers)]

@@ -57,8 +57,8 @@ class Labels:
 
     def shown(self, records: Records) -> list[str]:
         """Names of the series that records are of, in order."""
-        found = {record["series"] for record in records}
-        return [name for name in self.names if name in found]
+        drawn = {record["series"] for record in records}
+        return [name for name in self.names if name in drawn]
 
 
 def labels(findings: Findings) -> Labels:

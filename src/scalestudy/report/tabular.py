@@ -80,7 +80,7 @@ def _advice(findings: Findings) -> dict[str, Any]:
         "unit_hours": _ends(price.cost) if price else None,
         "cost_efficiency": _ends(price.efficiency) if price else None,
         "cost_efficiency_target": decision.target,
-        "passed_over": [_identity(each.key) | {"why": each.why} for each in decision.passed_over],
+        "passed_over": [_identity(row.key) | {"why": row.why} for row in decision.passed_over],
         "rivals": [_identity(key) for key in decision.rivals],
         "in_long_trainings": _identity(decision.lasting) if decision.lasting else None,
     }
@@ -101,10 +101,10 @@ def _scaling(model: Model) -> dict[str, Any]:
         "nodes_measured": model.nodes_measured,
         "against_workers": model.reference,
         "predicted": [
-            {"workers": each.workers, "seconds": _ends(each.seconds), "speedup": _ends(each.speedup)}
-            | {"efficiency": _ends(each.efficiency)}
-            for each in predicted
-            if each.kind == "extrapolated"
+            {"workers": value.workers, "seconds": _ends(value.seconds), "speedup": _ends(value.speedup)}
+            | {"efficiency": _ends(value.efficiency)}
+            for value in predicted
+            if value.kind == "extrapolated"
         ],
     }
 
