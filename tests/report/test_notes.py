@@ -53,25 +53,16 @@ def test_what_models_began_with_is_there_and_where_no_task_has_weights_nothing_i
     assert about(None, None) == []
 
 
-def arithmetic_of(*recorded):
-    """Notes on runs of which each recorded this precision and determinism."""
-    runs = [synthetic.run("horovod", 1, seed) for seed in range(len(recorded))]
-    updated = [
-        replace(run, result=run.result.model_copy(update={"precision": precision, "deterministic": known}))
-        for run, (precision, known) in zip(runs, recorded, strict=True)
-    ]
-    told = notes(analyse("made", updated))
-    return [note for note in told if note.startswith("Arithmetic") or "any order" in note]
-
-
-def test_the_arithmetic_is_told_and_that_it_repeats_only_where_it_need_not():
-    assert arithmetic_of(("float32", True), ("float32", True)) == [
-        "Arithmetic is float32 (IEEE's on every device)."
-    ]
-    assert arithmetic_of((None, None)) == []
-    precision, order = arithmetic_of(("tf32", False), ("tf32", False))
-    assert "rounded to 10 bits" in precision
-    assert order.startswith("In 2 of 2 runs operations could add up in any order")
+@pytest.mark.parametrize(
+    ("recorded", "arithmetic", "free"),
+    [((None, None), 0, 0), (("float32", True), 1, 0), (("tf32", False), 1, 1)],
+)
+def test_the_arithmetic_is_there_and_that_runs_need_not_repeat(recorded, arithmetic, free):
+    known = dict(zip(("precision", "deterministic"), recorded, strict=True))
+    runs = [replace(run, result=run.result.model_copy(update=known)) for run in synthetic.seeded((1,))]
+    lines = notes(analyse("made", runs))
+    assert sum(line.startswith(f"Arithmetic is {recorded[0]}") for line in lines) == arithmetic
+    assert sum(line.startswith(f"In {len(runs)} of {len(runs)} runs") for line in lines) == free
 
 
 def test_chance_is_not_spoken_of_where_no_run_recorded_it():
@@ -96,24 +87,22 @@ def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
     assert about(False) == about(None) == []
 
 
-def about_gpus(*devices, uuids=("GPU-a",)):
-    """Notes on runs of which each had these devices."""
-    runs = [
-        replace(run, ranks=(RankRecord(
-            rank=0, size=1, local_rank=0, host="n1", pid=1, placement_source="alone", cpus=[0], threads=1,
-            devices=names, device_uuids=list(uuids), versions={},
-        ),))
-        for run, names in zip(synthetic.seeded(), devices, strict=False)
-    ]  # fmt: skip
-    return [note for note in notes(analyse("made", runs)) if "unlike GPUs" in note]
+def on_gpus(run, devices, uuids=("GPU-a",)):
+    gpu = {"devices": devices, "device_uuids": list(uuids)}
+    return replace(run, ranks=tuple(rank.model_copy(update=gpu) for rank in run.ranks))
 
 
-def test_runs_on_gpus_of_several_kinds_are_told():
-    old, new = "NVIDIA GeForce GTX 1080", "NVIDIA GeForce RTX 4090"
-    (note,) = about_gpus([new], [new, old])
-    assert f"({old}, {new})" in note and "as long as on the slowest" in note
-    assert about_gpus([new], [new, new]) == []
-    assert about_gpus(["/device:CPU:0"], ["/device:CPU:0", "/device:CPU:1"], uuids=()) == []
+def test_runs_on_gpus_of_several_kinds_are_named():
+    old, new, cpu = "NVIDIA GeForce GTX 1080", "NVIDIA GeForce RTX 4090", "/device:CPU:"
+    first, second = synthetic.seeded()[:2]
+
+    def about(*runs):
+        return [note for note in notes(analyse("made", runs)) if "unlike GPUs" in note]
+
+    (note,) = about(on_gpus(first, [new]), on_gpus(second, [new, old]))
+    assert f"({old}, {new})" in note
+    assert about(on_gpus(first, [new]), on_gpus(second, [new, new])) == []
+    assert about(on_gpus(first, [cpu + "0"], ()), on_gpus(second, [cpu + "0", cpu + "1"], ())) == []
 
 
 def test_a_run_without_its_model_is_named_with_the_reason():
@@ -132,9 +121,6 @@ def test_a_run_without_its_model_is_named_with_the_reason():
     ],
 )  # fmt: skip
 def test_float32_on_gpus_with_tf32_is_noted_since_it_flatters_efficiency(precision, device, noted):
-    run = synthetic.run("horovod")
-    gpu = {"devices": [device], "device_uuids": ["GPU-0"]}
-    ranks = tuple(rank.model_copy(update=gpu) for rank in run.ranks)
-    result = run.result.model_copy(update={"precision": precision})
-    found = notes(analyse("made", [replace(run, result=result, ranks=ranks)]))
-    assert any("TensorFloat-32" in note for note in found) == noted
+    run = on_gpus(synthetic.run("horovod"), [device])
+    run = replace(run, result=run.result.model_copy(update={"precision": precision}))
+    assert any("TensorFloat-32" in note for note in notes(analyse("made", [run]))) == noted
