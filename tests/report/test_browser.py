@@ -177,13 +177,13 @@ def test_rows_are_found_by_words(open_page):
 def test_a_choice_draws_another_figure_with_its_words_and_its_picture(open_page):
     tab = open_page("report")
     place = "document.getElementById('efficiency')"
-    tab.run(f"(() => {{ const choice = {place}.querySelector('select'); choice.value = 'throughput';"
+    tab.run(f"(() => {{ const choice = {place}.querySelector('select'); choice.value = 'cost-efficiency';"
             " choice.dispatchEvent(new Event('change')); })()")  # fmt: skip
     tab.wait(f"{place}.querySelector('.still').src.includes('charset')")
-    assert tab.run(f"{place}.querySelector('h3').textContent") == "Throughput against workers"
-    assert "Throughput (samples/s)" in tab.run(f"{place}.querySelector('svg').textContent")
+    assert tab.run(f"{place}.querySelector('h3').textContent") == "Cost efficiency against workers"
+    assert "asked: 0.7" in tab.run(f"{place}.querySelector('svg').textContent")
     picture = tab.run(f"decodeURIComponent({place}.querySelector('.still').src)")
-    assert "Throughput (samples/s)" in picture and "#FFFFFF" in picture.upper()
+    assert "asked: 0.7" in picture and "#FFFFFF" in picture.upper()
 
 
 def test_paper_has_pictures_on_white_and_neither_buttons_nor_folded_runs(open_page):

@@ -7,10 +7,12 @@ from io import StringIO
 from itertools import chain
 from typing import Any
 
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.compare.comparison import QUANTITIES, Compared, Comparison, Quantity
 from scalestudy.report import series
 from scalestudy.report.document import (
     Block,
+    Cell,
     Document,
     Drawing,
     Heading,
@@ -52,7 +54,7 @@ def compare_document(comparison: Comparison) -> Document:
     recorded = [(name, tuple(side.get(name, "") for side in facts)) for name in dict.fromkeys(chain(*facts))]
     unlike = [*comparison.asked, *((name, values) for name, values in recorded if len(set(values)) > 1)]
     if unlike:
-        headings = (Heading("", numeric=False), *(Heading(name, numeric=False) for name in names))
+        headings = (Heading("What", numeric=False), *(Heading(name, numeric=False) for name in names))
         rows = tuple((name, *values) for name, values in unlike)
         blocks.append(Section("What else differs", (Table(headings, rows, "Settings, machines, versions"),)))
     alone = [
@@ -160,31 +162,42 @@ def _differences(comparison: Comparison) -> Table:
         digits = 3 if quantity == "quality" else decimals([value / length for value in known])
         for row in rows:
             marks = "".join(f" [{footnotes.index(note) + 1}]" for note in _footnotes(row))
-            values = [
-                with_interval(estimate.scaled(1 / length), digits) if estimate.value is not None else ""
-                for estimate in row.values
-            ]
-            change = with_interval(row.change, 3) if row.change.value is not None else ""
+            values = [_cell(estimate.scaled(1 / length), digits) for estimate in row.values]
             judged = ("not compared" if row.why_not else verdict(row, comparison)) + marks
-            cells.append((title, row.key.label, values[0], names[row.other], values[1], change, judged))
+            cells.append(
+                (
+                    title,
+                    series.bar(row.key),
+                    values[0],
+                    names[row.other],
+                    values[1],
+                    _cell(row.change, 3),
+                    judged,
+                )
+            )
     headings = (
         Heading("Quantity", numeric=False), Heading("Row", numeric=False), Heading(names[0]),
-        Heading("Other", numeric=False), Heading("Value"), Heading("Ratio", "quality: difference"),
+        Heading("Other", numeric=False), Heading("Value"), Heading("Change", "ratio, quality −"),
         Heading("Verdict", numeric=False),
     )  # fmt: skip
     return Table(headings, tuple(cells), footnotes=tuple(footnotes), name="differences")
 
 
+def _cell(estimate: Estimate, digits: int) -> Cell:
+    known = estimate.value is not None
+    return Cell(with_interval(estimate, digits), sort=repr(estimate.value)) if known else Cell("")
+
+
 def _title(comparison: Comparison, quantity: Quantity, known: Sequence[float]) -> tuple[str, float]:
     """A quantity with its unit, and the length of that."""
     if quantity == "quality":
-        return "Quality", 1.0
+        return "quality", 1.0
     if quantity == "training_seconds":
         unit, length = time_unit(known)
-        return f"Training time, {unit}", length
+        return f"training, {unit}", length
     # Epochs where no row knows its samples.
     bases = {comparison.sides[0].findings.measures.bases[row.key] for row in comparison.rows}
-    return ("Throughput, epochs/h", 1 / 3600) if bases == {"epoch"} else ("Throughput, samples/s", 1.0)
+    return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
 
 
 def _footnotes(row: Compared) -> tuple[str, ...]:
