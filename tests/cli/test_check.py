@@ -6,9 +6,8 @@ from collections import namedtuple
 
 import pytest
 
-from scalestudy.features.check.ahead import machine_lines
-from scalestudy.features.check.plan import REPORT_FILE, Plan, write_plan
-from scalestudy.features.check.report import TOPICS, Report
+from scalestudy.features.check.host import judge_folder
+from scalestudy.features.check.report import REPORT_FILE, TOPICS, Plan, Report, write_plan
 
 STUDY = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\n'
 SLOW = ("versions", "builds", "collectives")
@@ -52,15 +51,14 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, study, tm
     assert done.returncode == 0, done.stderr
     lines = by_topic(report_of(done))
     assert "2 ranks on 1 host" in lines["ranks"][0]["seen"]
-    assert lines["data"][0]["status"] == "pass" and "not prepared yet" in lines["data"][0]["seen"]
-    for topic in ("folders", "memory", "devices", "ports"):
+    for topic in ("folders", "devices", "cores"):
         assert lines[topic], topic
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
 def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monkeypatch):
     def judged_by_nobody_else(folder, plan):
-        return Report(lines=tuple(machine_lines(plan, None)))
+        return Report(lines=tuple(judge_folder("n1", folder) for folder in plan.folders))
 
     monkeypatch.setattr("scalestudy.features.check.check.check_here", judged_by_nobody_else)
     (tmp_path / "file").touch()
@@ -68,7 +66,7 @@ def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monke
     assert done.returncode == 1
     assert re.search(r"^fail +folders ", done.stdout, re.MULTILINE), done.stdout
     assert "→ Name another folder" in done.stdout
-    assert re.search(r"^\d+ passed, \d+ warnings, \d+ failed$", done.stdout, re.MULTILINE)
+    assert re.search(r"^Not ready: \d+ passed, \d+ warnings, \d+ failed.$", done.stdout, re.MULTILINE)
 
 
 def test_what_is_skipped_is_not_looked_at(check, study):
@@ -86,15 +84,14 @@ def test_a_study_for_a_queue_is_checked_without_its_nodes(check, study, tmp_path
     assert done.returncode == 1 and "--submit" in done.stderr
     assert [line["status"] for line in lines["site"]] == ["pass"]
     assert "no Slurm client" in lines["slurm"][0]["seen"]
-    assert lines["data"][0]["status"] == "fail" and "data prepare" in lines["data"][0]["action"]
-    assert lines["ports"] == []
+    assert lines["ranks"] == []
 
 
 def test_a_site_is_checked_without_a_study(check, study, tmp_path, monkeypatch):
     (tmp_path / "site.toml").write_text(SITE)
     monkeypatch.setenv("PATH", str(tmp_path))
     lines = by_topic(report_of(check("site.toml", *WITHOUT, "--format", "json")))
-    assert lines["site"][0]["status"] == "pass" and lines["data"] == []
+    assert lines["site"][0]["status"] == "pass" and lines["ranks"] == []
 
 
 def test_nothing_is_submitted_when_a_line_says_fail(check, study, tmp_path, monkeypatch):
@@ -111,7 +108,7 @@ def test_the_folder_of_an_earlier_check_prints_its_report(check, study, tmp_path
     done = check("earlier")
     assert done.returncode == 1 and "Expected" in done.stderr
     (folder / REPORT_FILE).write_text(
-        '{"schema_version": 2, "lines": [{"topic": "ports", "status": "warn", "where": "n1 → n2", '
+        '{"schema_version": 3, "lines": [{"topic": "ranks", "status": "warn", "where": "n1 → n2", '
         '"seen": "slow", "action": "Wait."}], "bandwidth": []}'
     )
     done = check("earlier")
@@ -122,14 +119,13 @@ def test_the_report_of_another_version_says_so(check, study, tmp_path):
     write_plan(tmp_path / "earlier", Plan(workers=2))
     (tmp_path / "earlier" / REPORT_FILE).write_text('{"schema_version": 1, "lines": [], "bandwidth": []}')
     done = check("earlier")
-    assert done.returncode == 1 and "schema version 2" in done.stderr and "check again" in done.stderr
+    assert done.returncode == 1 and "schema version 3" in done.stderr and "check again" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (["--skip", "colour"], "--skip with one of versions"),
-        (["--submit"], "a site"),
         (["--nodes", "2"], "--submit beside --nodes"),
         (["nowhere.toml"], "nowhere.toml"),
         (["--out", "full"], "an empty or a new folder"),

@@ -37,17 +37,17 @@ def test_a_site_is_held_against_slurm_before_the_queue(cluster):
     folder = cluster.folder("before")
     site = write_site(folder)
     done = cluster.scalestudy("check", site, "--skip", "versions", check=False)
-    assert done.returncode == 0 and "partition debug: up" in done.stdout and "account research" in done.stdout
-    write_site(folder, partition="gpus", account="nonsense")
-    done = cluster.scalestudy("check", site, "--skip", "versions", check=False)
-    assert done.returncode == 1
-    assert "no partition gpus" in done.stdout and "account nonsense is not yours" in done.stdout
+    assert done.returncode == 0 and "would be taken" in done.stdout, done.stdout
+    for wrong, said in (({"partition": "gpus"}, "partition"), ({"account": "nonsense"}, "account")):
+        write_site(folder, **wrong)
+        done = cluster.scalestudy("check", site, "--skip", "versions", check=False)
+        assert done.returncode == 1 and f"Invalid {said}" in done.stdout, done.stdout
 
 
 def test_more_gpus_than_nodes_have_are_refused_before_the_queue(cluster):
     site = write_site(cluster.folder("gpus"), gpus_per_node=8, tasks_per_node=8)
     done = cluster.scalestudy("check", site, "--skip", "versions", "--submit", check=False)
-    assert done.returncode == 1 and "8 GPUs a node asked for, 2 at most" in done.stdout
+    assert done.returncode == 1 and "configuration is not available" in done.stdout
     assert "Not submitted" in done.stdout
 
 
@@ -69,7 +69,6 @@ def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
     lines, shown = report_of(cluster, folder, site, "--nodes", 2, "--submit", "--skip", "builds", code=0)
     assert of(lines, "ranks")[0]["seen"] == "4 ranks on 2 hosts (from slurm)"
     assert {line["where"] for line in of(lines, "devices", "pass")} == {"node1", "node2"}
-    assert of(lines, "ports")[0]["seen"] == "all 12 ways between 4 ranks connect"
     assert {"ring over 4 ranks", "auto over 4 ranks"} <= {line["seen"] for line in of(lines, "collectives")}
     assert "All-reduce over 4 ranks" in shown and "1 MiB" in shown
 
@@ -78,7 +77,7 @@ def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
 def torn_network(cluster):
     """Between node2 and node3 nothing answers at a run's ports, as behind a firewall that drops."""
     lines = [line.split() for line in (cluster.root / "hosts").read_text().splitlines()]
-    address = {name: each[0] for each in lines for name in each[1:]}
+    address = {name: names[0] for names in lines for name in names[1:]}
     rules = [
         (here, f"to {address[there]} ipproto tcp sport {PORTS} blackhole".split())
         for here, there in (("node2", "node3"), ("node3", "node2"))
@@ -98,8 +97,6 @@ def test_a_torn_network_is_named_by_its_pair_of_nodes(cluster, torn_network):
     site = write_site(folder, tasks_per_node=1)
     arguments = ("--nodes", 3, "--submit", "--skip", "bandwidth", "--skip", "builds")
     lines, shown = report_of(cluster, folder, site, *arguments, code=1)
-    assert [line["where"] for line in of(lines, "ports", "fail")] == ["node2 → node3", "node3 → node2"]
-    assert "no answer within 5 s" in of(lines, "ports", "fail")[0]["seen"]
-    found = {line["seen"].split()[0]: line for line in of(lines, "collectives")}
-    assert (found["ring"]["status"], found["ring"]["where"]) == ("fail", "node2 and node3"), shown
-    assert found["horovod-gloo"]["status"] == "pass" and 'strategy = "horovod"' in found["ring"]["action"]
+    ways = {line["seen"].split()[0]: line for line in of(lines, "collectives")}
+    assert (ways["ring"]["status"], ways["ring"]["where"]) == ("fail", "node2 and node3"), shown
+    assert ways["horovod-gloo"]["status"] == "pass" and 'strategy = "horovod"' in ways["ring"]["action"]

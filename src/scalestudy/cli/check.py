@@ -116,7 +116,7 @@ def _print_report(report: "Report", form: Literal["table", "json"]) -> None:
     if form == "json":
         sys.stdout.write(report.model_dump_json(indent=1) + "\n")
         return
-    from scalestudy.features.check.topology_page import bandwidth_section
+    from scalestudy.features.check.topology import bandwidth_section
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.document import Document
 
@@ -125,8 +125,7 @@ def _print_report(report: "Report", form: Literal["table", "json"]) -> None:
     if report.bandwidth:
         section = bandwidth_section(report.bandwidth)
         print("\n" + terminal(Document(section.title, section.blocks), console.width, console.is_terminal))
-    count = {status: sum(line.status == status for line in report.lines) for status in STYLES}
-    console.print(f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed")
+    console.print(report.verdict)
 
 
 def _lines(report: "Report") -> "Table":
@@ -149,24 +148,22 @@ def _lines(report: "Report") -> "Table":
 def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> None:
     """This node's GPUs or cores, the links between them, and their measured bandwidth, or write them."""
     from scalestudy.cli.console import err, out
-    from scalestudy.features.check.topology import NodeBandwidth, read_node
-    from scalestudy.features.check.topology import measure as measure_bandwidth
-    from scalestudy.features.check.topology_page import topology_document, topology_json
+    from scalestudy.features.check import topology
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import form_by_ending, render_document, write_document
     from scalestudy.util.files import write_atomically
 
     console, chosen = out(), form_by_ending(form, file, TOPOLOGY_FORMATS, "table")
-    node, measured = read_node(), NodeBandwidth()
+    node, measured = topology.read_node(), topology.NodeBandwidth()
     if measure:
         with err().status("Measuring") as status:
-            measured = measure_bandwidth(node, status.update)
-    document = topology_document(node, measured)
+            measured = topology.measure(node, status.update)
+    document = topology.topology_document(node, measured)
     if file is not None and chosen in ("markdown", "html", "latex"):
         write_document(document, chosen, file)
     else:
         if chosen == "json":
-            text = topology_json(node, measured)
+            text = topology.topology_json(node, measured)
         elif chosen == "table":
             text = terminal(document, console.width, console.is_terminal and file is None)
         else:

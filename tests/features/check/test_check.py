@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.features.check.check import CheckOptions, check
+from scalestudy.features.check.check import CheckOptions, CheckSubject, check, needs_of, plan_of
+from scalestudy.features.check.job import check_point
 from scalestudy.features.check.report import Report, failed, passed
+from scalestudy.study import strategies
+from scalestudy.study.strategies import Traits
 from scalestudy.util.errors import UserError
 
 GOOD = Report(lines=(passed("ranks", "n1", "2 ranks"),))
-BAD = Report(lines=(failed("ports", "n1", "closed", "Open it."),))
+BAD = Report(lines=(failed("ranks", "n1", "closed", "Open it."),))
 SITE = "cpus_per_node = 4\npartition = 'gpu'\n"
 AHEAD = ("versions", "slurm")
 """Left out: they ask another Python, and Slurm."""
@@ -93,7 +96,7 @@ def test_a_job_and_its_states_are_told_and_its_report_comes_last(site, monkeypat
     report = check(site, options, **listeners)
     assert notes == [f"Job 17: 8 processes on 2 nodes, files in {tmp_path / 'job'}"]
     assert progress == ["job 17: running"]
-    assert report.failed and [line.topic for line in report.lines][-2:] == ["site", "ports"]
+    assert report.failed and [line.topic for line in report.lines][-2:] == ["site", "ranks"]
 
 
 def test_a_job_that_is_left_says_how_to_get_its_report(site, monkeypatch, tmp_path):
@@ -123,3 +126,21 @@ def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_pa
     }
     assert "site" in topics
     assert "slurm" not in topics
+
+
+def points(*names):
+    return [check_point(None, 2).on(implementation=name) for name in names]
+
+
+def test_needs_are_what_processes_meet_by_each_once():
+    assert needs_of(points("single", "multiworker", "horovod", "multiworker")) == ("auto", "horovod")
+    assert needs_of(points("single", "mirrored", "virtual")) == ()
+
+
+def test_a_strategy_of_another_package_brings_its_library(monkeypatch):
+    mine = Traits(
+        "mine", "a strategy of another package", "tensorflow", processes="per-worker", library="mpi4py"
+    )
+    monkeypatch.setitem(strategies.REGISTRY._loaded, "mine", mine)
+    about = CheckSubject(points=points("mine"))
+    assert plan_of(about, CheckOptions(workers=2)).libraries == ("mpi4py",) and needs_of(about.points) == ()

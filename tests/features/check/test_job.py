@@ -1,8 +1,18 @@
+"""What a queue says of a check's jobs."""
+
 import pytest
 
 from scalestudy.features.check import job
 from scalestudy.launch.queue.base import JobView, QueueUnreachable
+from scalestudy.launch.queue.site import find_site
 from scalestudy.launch.slurm import SLURM
+
+SBATCH = """#!/bin/sh
+test "$1" = --test-only || exit 9
+grep -q partition=gpu "$2" && echo "sbatch: Job 7 to start at 2030-01-01T12:00:00" >&2 && exit
+echo "allocation failure: Invalid partition name specified" >&2
+exit 1
+"""
 
 
 @pytest.mark.parametrize(
@@ -26,3 +36,38 @@ def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
 
     monkeypatch.setattr(SLURM.queue, "ask", silent)
     assert job._state("7") == ("Slurm does not answer (none within 1 s)", False)
+
+
+@pytest.fixture
+def lines(tmp_path, monkeypatch):
+    """What is said of the jobs of a site, by a Slurm whose sbatch is this script."""
+
+    def ask(script, partition="gpu"):
+        (tmp_path / "site.toml").write_text(f"cpus_per_node = 4\npartition = '{partition}'\n")
+        if script:
+            (tmp_path / "sbatch").write_text(script)
+            (tmp_path / "sbatch").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if script else str(tmp_path))
+        site, point = find_site(str(tmp_path / "site.toml"), tmp_path), job.check_point(None, 8)
+        shape = job.check_layout(point, site, 2)
+        return job.queue_lines(site, point, [shape, shape])
+
+    return ask
+
+
+def test_slurm_says_whether_it_would_take_a_job(lines):
+    (line,) = lines(SBATCH)
+    assert line.status == "pass"
+    (line,) = lines(SBATCH, "nonsense")
+    assert line.status == "fail" and "Invalid partition name" in line.seen and "sinfo" in line.action
+
+
+def test_a_machine_without_slurm_fails_with_what_to_do(lines):
+    (line,) = lines("")
+    assert line.status == "fail" and line.action
+
+
+def test_a_controller_that_does_not_answer_ends_with_the_limit(lines, monkeypatch):
+    monkeypatch.setenv("SCALESTUDY_SLURM_TIMEOUT", "0.3")
+    (line,) = lines("#!/bin/sh\nexec /bin/sleep 600\n")
+    assert line.status == "fail" and "0.3 s" in line.seen

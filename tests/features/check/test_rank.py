@@ -1,9 +1,12 @@
-"""Three ranks of which one stalls: processes that sum nothing stand in for those that start a framework.
+"""Checks with real processes on this machine, and one whose stand-ins for a framework stall.
 
 Real collectives that stall, for want of a way between two nodes, are those of slurm/test_check.py.
 """
 
+import contextlib
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
@@ -11,10 +14,101 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
-from scalestudy.features.check import rank
-from scalestudy.features.check.plan import Plan, read_report, write_plan
-from scalestudy.features.check.report import TOPICS
+from scalestudy.features.check.rank import check_here, run
+from scalestudy.features.check.report import TOPICS, Plan, WritableFolder, read_report, write_plan
 from scalestudy.launch.local import reserve
+from scalestudy.launch.local.workers import WorkerProcesses, worker_command
+from scalestudy.util.errors import RunError
+
+QUICK = tuple(topic for topic in TOPICS if topic in ("versions", "builds", "collectives", "bandwidth"))
+
+
+def statuses(report, topic):
+    return [line.status for line in report.lines if line.topic == topic]
+
+
+def left_behind(folder):
+    """Processes that have to do with a folder."""
+    processes = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if str(folder) in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(process)
+    return processes
+
+
+def test_two_processes_look_at_this_machine(tmp_path):
+    (tmp_path / "file").touch()
+    folders = (
+        WritableFolder(path=str(tmp_path), purpose="results"),
+        WritableFolder(path=str(tmp_path / "file" / "x"), purpose="cache"),
+    )
+    report = check_here(tmp_path / "check", Plan(workers=2, folders=folders, skip=QUICK))
+    for topic in ("ranks", "devices"):
+        assert statuses(report, topic) == ["pass"], report.lines
+    assert statuses(report, "folders") == ["pass", "fail", "pass"] and report.failed
+    assert read_report(tmp_path / "check") == report
+    assert left_behind(tmp_path) == []
+
+
+def test_a_rank_that_never_starts_is_named_within_the_limit(tmp_path):
+    plan = Plan(workers=2, skip=(*QUICK, "cores"), start_limit=0.2)
+    write_plan(tmp_path, plan)
+    with reserve.ports(4) as port:
+        command = worker_command(tmp_path, 0, 2, port, [], os.environ, tmp_path / "logs" / "rank-0.log")
+        with WorkerProcesses([command]) as workers:
+            deadline = time.monotonic() + 600
+            while workers.running() and time.monotonic() < deadline:
+                threading.Event().wait(0.1)
+    (line,) = [line for line in read_report(tmp_path).lines if line.topic == "ranks"]
+    assert line.status == "fail" and "rank 1 did not appear within 0.2 s" in line.seen
+
+
+def test_ranks_that_die_leave_an_error_with_their_last_words(tmp_path, monkeypatch):
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    (tmp_path / "ranks").write_text("a file in place of the folder that ranks write to")
+    with pytest.raises(RunError, match=r"rank-0\.log"):
+        check_here(tmp_path, Plan(workers=2, skip=QUICK))
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.engine
+def test_each_collective_works_and_is_timed(tmp_path):
+    sizes = (1024, 65536)
+    report = check_here(tmp_path / "check", Plan(workers=2, sizes=sizes, limit=120))
+    assert not report.failed, report.lines
+    names = {row.collective for row in report.bandwidth}
+    assert {"ring", "auto"} <= names
+    assert {row.bytes for row in report.bandwidth} == set(sizes)
+    for row in report.bandwidth:
+        assert row.bus_bandwidth == pytest.approx(row.bytes / row.seconds)  # n = 2: the factor is 1
+    assert len(statuses(report, "collectives")) == len(names)
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_rank_that_stops_answering_is_named(tmp_path):
+    """The rank itself is stopped, before rank 0 asks it anything."""
+    folder = tmp_path / "check"
+    write_plan(folder, Plan(workers=2, slack=0.5, start_limit=5, skip=("versions", "folders", "cores")))
+    with reserve.ports(4) as port:
+        first, second = (
+            worker_command(folder, rank, 2, port, [], os.environ, folder / "logs" / f"rank-{rank}.log")
+            for rank in range(2)
+        )
+        with WorkerProcesses([second]) as stopped:
+            while not (folder / "ranks" / "1.json").exists():
+                assert stopped.running()
+                time.sleep(0.02)
+            for process in left_behind(folder):
+                process.suspend()
+            with WorkerProcesses([first]) as workers:
+                while workers.running():
+                    time.sleep(0.02)
+    lines = read_report(folder).lines
+    assert any("rank 1 has stopped answering" in line.seen for line in lines), lines
+    assert left_behind(tmp_path) == []
+
 
 SIZE = 3
 STAND_IN = """
@@ -61,8 +155,8 @@ def report(tmp_path, monkeypatch):
     write_plan(folder, Plan(workers=SIZE, sizes=(1024,), limit=3, needs=("auto",), skip=skip))
     with reserve.ports(SIZE + 2) as port, ThreadPoolExecutor(SIZE) as pool:
         hosts = ("localhost",) * SIZE
-        ranks = [Placement(each, SIZE, each, SIZE, 0, hosts, "torchrun", port) for each in range(SIZE)]
-        assert list(pool.map(lambda placement: rank.run(folder, placement), ranks)) == [0] * SIZE
+        ranks = [Placement(rank, SIZE, rank, SIZE, 0, hosts, "torchrun", port) for rank in range(SIZE)]
+        assert list(pool.map(lambda placement: run(folder, placement), ranks)) == [0] * SIZE
     return read_report(folder)
 
 
@@ -78,5 +172,5 @@ def test_the_pair_is_found_by_trials_of_parts_and_what_works_is_named(report, tm
     assert {row.collective for row in report.bandwidth} == {"ring", "horovod-gloo"}
     stalls = list((tmp_path / "check" / "events").glob("stalled-*"))
     assert len(stalls) >= 2  # in the whole group, and again in the trials of parts
-    mine = psutil.Process(os.getpid()).children(recursive=True)
-    assert [each for each in mine if "stand_in" in each.cmdline()] == []
+    children = psutil.Process(os.getpid()).children(recursive=True)
+    assert [child for child in children if "stand_in" in child.cmdline()] == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fake_nvml import Card, cards
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
 from scalestudy.features.check import topology
-from scalestudy.features.check.plan import check_here
+from scalestudy.features.check.rank import check_here
 from scalestudy.features.check.report import TOPICS, AllReduce, Report, failed, passed, warned
 from scalestudy.features.check.topology import (
     Node,
@@ -20,8 +20,9 @@ from scalestudy.features.check.topology import (
     ranges,
     read_node,
     time_all_reduces,
+    topology_document,
+    topology_json,
 )
-from scalestudy.features.check.topology_page import topology_document, topology_json
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import SIZES

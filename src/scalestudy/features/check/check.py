@@ -1,22 +1,43 @@
 """A check from its subject to its report: before the queue, by processes here, or by a job on the nodes."""
 
 import shutil
+import socket
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from scalestudy.features.check.ahead import data_lines, machine_lines, site_lines
-from scalestudy.features.check.job import await_report, check_layout, check_point, submit_check
-from scalestudy.features.check.plan import PLAN_FILE, Plan, check_here, read_report
-from scalestudy.features.check.report import QUEUE_TOPIC, TOPICS, Line, Report, Topic
-from scalestudy.features.check.subject import CheckSubject, plan_of, subject
-from scalestudy.features.check.versions import python_of
-from scalestudy.launch.base import launcher
-from scalestudy.launch.queue.layout import layout
+from scalestudy.app.prepare import with_task_data
+from scalestudy.features.check import software
+from scalestudy.features.check.host import judge_folder
+from scalestudy.features.check.job import await_report, check_layout, check_point, queue_lines, submit_check
+from scalestudy.features.check.rank import check_here
+from scalestudy.features.check.report import (
+    PLAN_FILE,
+    QUEUE_TOPIC,
+    TOPICS,
+    Line,
+    Plan,
+    Report,
+    Topic,
+    WritableFolder,
+    failed,
+    passed,
+    read_report,
+)
+from scalestudy.hardware import cores, devices
+from scalestudy.launch.base import Launcher, launcher, launcher_of
+from scalestudy.launch.local.launcher import points_here
+from scalestudy.launch.queue.layout import expand_for, layout
+from scalestudy.launch.queue.site import Site, find_site
+from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.study.file import Study, read_text, toml_table
 from scalestudy.study.launchers import names
+from scalestudy.study.parse import load_study
+from scalestudy.study.point import Point
+from scalestudy.study.store import default_folder
 from scalestudy.util.errors import UserError
 
 OnText = Callable[[str], object]
@@ -39,6 +60,47 @@ class CheckOptions:
     submit: bool = False
     skip: tuple[str, ...] = ()
     folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class CheckSubject:
+    """What is checked: a study with its points, a site, or this machine."""
+
+    study: Study | None = None
+    points: Sequence[Point] = ()
+    site: Site | None = None
+    base: Path = Path()
+    results: Path | None = None
+
+    @property
+    def queued(self) -> bool:
+        """Whether it runs through a queue."""
+        return self.site is not None or (self.study is not None and launcher_of(self.study).detached)
+
+    @property
+    def launcher(self) -> Launcher:
+        """What starts it: the study's launcher, or for a site alone the first whose queue can be checked."""
+        if self.study is not None:
+            return launcher_of(self.study)
+        return next(candidate for name in names() if (candidate := launcher(name)).checked)
+
+    @property
+    def cpus_per_worker(self) -> int:
+        """The most that a point asks for."""
+        return max((point.launch.cpus_per_worker for point in self.points), default=1)
+
+    def workers(self, nodes: int | None) -> int:
+        """Ranks of the check, as the study's largest point has.
+
+        Without a study: a rank for each worker that fits the nodes of a site (two, where no number is given);
+        on this machine two, or as many as it has devices for.
+        """
+        largest = max((point.workers for point in self.points if point.traits.timed), default=1)
+        if self.site is not None:
+            per_node = self.site.machine().workers_per_node(self.cpus_per_worker)
+            return per_node * (nodes or 2) if nodes or not self.points else largest
+        fitting = max(devices.gpus() or len(cores.granted()) // self.cpus_per_worker, 2)
+        return min(largest, fitting) if self.points else fitting
 
 
 def check(
@@ -68,8 +130,8 @@ def check(
         return read_report(Path(what))
     about = subject(what)
     _refuse_contradictions(about, options)
-    plan, lines = _ahead(about, options)
-    report = Report(lines=tuple(lines))
+    plan = plan_of(about, options)
+    report = Report(lines=tuple(login_lines(about, plan, options.nodes)) if about.queued else ())
     if options.submit:
         if report.failed:
             note("Not submitted: what failed here would fail there.")
@@ -79,43 +141,99 @@ def check(
         note("The nodes were not looked at: --submit does that.")
         return report
     on_progress(f"Checking with {plan.workers} processes on this machine")
-    return report.joined(_here(plan, options.folder, note))
-
-
-def _ahead(about: CheckSubject, options: CheckOptions) -> tuple[Plan, list[Line]]:
-    """What every rank is to look at, and what can be said before any process is started."""
-    data, cache_bytes, folders = data_lines(about.points, about.base, about.kind, ahead=about.queued)
-    skip = options.skip if not about.queued or about.launcher.checked else (*options.skip, QUEUE_TOPIC)
-    plan = plan_of(
-        about,
-        workers=options.workers or about.workers(options.nodes),
-        cache_bytes=cache_bytes,
-        folders=folders,
-        skip=cast(tuple[Topic, ...], skip),
-    )
-    lines = data if plan.wants("data") else []
-    site = about.site
-    if about.queued:
-        container = site is not None and site.container is not None
-        environment = site.environment if site is not None else None
-        lines = lines + machine_lines(plan, None if container else python_of(environment))
-    if site is not None:
-        layouts = [layout(point, site) for point in about.points]
-        point = check_point(about.points[0] if about.points else None, plan.workers)
-        lines = lines + site_lines(plan, site, layouts or [check_layout(point, site, options.nodes)])
-    return plan, lines
-
-
-def _here(plan: Plan, folder: Path | None, note: OnText) -> Report:
-    """With several processes on this machine. Files of a check without failures are not kept."""
-    target = folder or Path(tempfile.mkdtemp(prefix="scalestudy-check-"))
+    target = options.folder or Path(tempfile.mkdtemp(prefix="scalestudy-check-"))
     _refuse_full(target)
     report = check_here(target.absolute(), plan)
-    if report.failed or folder is not None:
+    if report.failed or options.folder is not None:
         note(f"Logs: {target / 'logs'}")
     else:
         shutil.rmtree(target, ignore_errors=True)
     return report
+
+
+def subject(what: str | None) -> CheckSubject:
+    """Read a study file, or a site profile by its name or path.
+
+    Raises:
+        UserError: If it is neither, or is not right.
+    """
+    if what is None:
+        return CheckSubject()
+    path = Path(what)
+    if path.suffix != ".toml" or not toml_table(read_text(path), str(path)).keys() & {"task", "sweep"}:
+        return CheckSubject(site=find_site(what, Path.cwd()))
+    study, _ = with_task_data(load_study(path))
+    results, base = default_folder(path, study.name).absolute(), path.parent
+    if not launcher_of(study).detached:
+        return CheckSubject(study, points_here(study), None, base, results)
+    site = find_site(study.launch.site, base)
+    return CheckSubject(study, expand_for(study, site), site, base, results)
+
+
+def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
+    """What every rank is to look at."""
+    from scalestudy.data.sources.locate import cache_folder
+
+    points, site = about.points, about.site
+    written = {str(cache_folder(point.data.cache, about.base)): "cache" for point in points}
+    if about.results is not None:
+        written[str(about.results)] = "results"
+    if site is not None and site.scratch:
+        written[site.scratch] = "scratch"
+    unasked = [QUEUE_TOPIC] if about.queued and not about.launcher.checked else []
+    return Plan(
+        engine=points[0].engine if points else DEFAULT,
+        workers=options.workers or about.workers(options.nodes),
+        device=points[0].launch.device if points else "auto",
+        gpus_per_node=site.gpus_per_node if site is not None else 0,
+        cpus_per_worker=about.cpus_per_worker,
+        needs=needs_of(points) if points else None,
+        libraries=tuple(dict.fromkeys(point.traits.library for point in points if point.traits.library)),
+        folders=tuple(WritableFolder(path=path, purpose=purpose) for path, purpose in written.items()),
+        skip=cast(tuple[Topic, ...], (*options.skip, *unasked)),
+    )
+
+
+def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
+    """What the collectives of points must meet: each one's communication, or what its processes meet by."""
+    needs = dict.fromkeys(
+        point.launch.communication
+        if engine_traits(point.engine).communications(point.implementation)
+        else point.traits.rendezvous.name
+        for point in points
+        if point.traits.rendezvous
+    )
+    return tuple(needs)
+
+
+def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line]:
+    """What needs no node: the site's software and folders, its profile, and Slurm's word on the jobs."""
+    here, site = socket.gethostname(), about.site
+    lines: list[Line] = []
+    if plan.wants("versions"):
+        if site is not None and site.container is not None:
+            lines.append(passed("versions", here, "in the container, not looked at here"))
+        else:
+            engine = engine_traits(plan.engine)
+            python = software.python_of(site.environment if site is not None else None)
+            installed = software.read_versions(python, engine, plan.libraries)
+            lines += software.judge_versions(installed, here, engine, libraries=plan.libraries)
+    if plan.wants("folders"):
+        lines += [judge_folder(here, folder) for folder in plan.folders]
+    if site is None:
+        return lines
+    if plan.wants("site"):
+        image = getattr(site.container, "image", None)
+        if image and "$" not in image and "://" not in image and not Path(image).expanduser().exists():
+            action = "Build it (see environments/), or correct container in the site profile."
+            lines.append(failed("site", "here", f"{site.name}: no container image {image}", action))
+        else:
+            lines.append(passed("site", "here", f"profile {site.name}"))
+    if plan.wants(QUEUE_TOPIC):
+        point = check_point(about.points[0] if about.points else None, plan.workers)
+        layouts = [layout(point, site) for point in about.points]
+        lines += queue_lines(site, point, layouts or [check_layout(point, site, nodes)])
+    return lines
 
 
 def _by_job(

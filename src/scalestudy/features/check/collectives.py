@@ -1,36 +1,132 @@
-"""Each collective over all ranks; where one does not work, the two hosts between which it does not."""
+"""Rank 0's part in a check: it tells all ranks what to try, and judges what came of it.
 
-import re
+Each collective is tried over all ranks; where one does not work, the hosts between which it does not.
+"""
+
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from scalestudy.features.check.mailbox import AttemptOutcome, RankAnswer
-from scalestudy.features.check.report import AllReduce, Line, failed, passed, warned
+from scalestudy.cluster.placement import Placement
+from scalestudy.features.check import host, software
+from scalestudy.features.check.exchange import Assignment, Exchange, Facts, RankAnswer
+from scalestudy.features.check.report import AllReduce, Line, Plan, Report, failed, passed, warned
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
-from scalestudy.study.engines import Collective, collective
+from scalestudy.study.engines import Collective
 from scalestudy.util import units
 
 SLOW = 120e6
 """Bytes per second of gigabit Ethernet, on which gradients take longer than most steps."""
-MOST = 300
-"""Characters of a quoted line."""
-_CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )")
-"""How TensorFlow's and Python's last words begin, before what is said about their circumstances."""
+MOST_NAMED = 4
+"""Groups of hosts that are named."""
 Party = TypeVar("Party")
-Works = Callable[[list[list[Party]]], list[bool]]
-"""Tries groups that share no party, each on its own, and says which of them works."""
+Group = tuple[Party, ...]
 Ranks = tuple[int, ...]
-"""Ranks that are told from others together: those of one host, or a single one."""
+"""Ranks that are judged together: those of one host, or a single one."""
 
 
 class AskRanks(Protocol):
     """Asks groups of ranks to try something, and gives their answers by rank."""
 
     def __call__(
-        self, kind: str, groups: Sequence[Sequence[int]], limit: float, name: str, sizes: Sequence[int] = ()
+        self, groups: Sequence[Sequence[int]], limit: float, name: str = "", sizes: Sequence[int] = ()
     ) -> dict[int, RankAnswer]:
         """Answers by rank; a rank without one has stopped answering."""
         ...
+
+
+def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
+    """Lead all ranks through the check."""
+    number = 0
+
+    def ask(
+        kind: str, groups: Sequence[Sequence[int]], limit: float, name: str = "", sizes: Sequence[int] = ()
+    ) -> dict[int, RankAnswer]:
+        nonlocal number
+        record = {"number": number, "kind": kind, "groups": groups, "limit": limit, "collective": name,
+                  "sizes": sizes}  # fmt: skip
+        exchange.assign(Assignment.model_validate(record))
+        number += 1
+        ranks = [rank for group in groups for rank in group]
+        return exchange.answers(number - 1, ranks, limit + plan.slack)
+
+    facts = exchange.facts(placement.size, plan.start_limit)
+    hosts = [name or (facts[rank].host if rank in facts else "") for rank, name in enumerate(placement.hosts)]
+    lines = _judge_ranks(exchange, plan, placement, facts, hosts)
+    rows: list[AllReduce] = []
+    try:
+        if plan.wants("builds") or plan.wants("collectives"):
+            answers = ask("build", [[rank] for rank in sorted(facts)], plan.start_limit)
+            for rank in sorted(set(facts) - set(answers)):
+                facts.pop(rank)
+                lines.append(rank_gone(rank, hosts[rank]))
+            if plan.wants("builds"):
+                lines += software.judge_builds(plan, facts, answers)
+            if plan.wants("collectives"):
+                more, rows = _try_collectives(
+                    partial(ask, "collective"), plan, placement, facts, hosts, answers
+                )
+                lines += more
+    finally:
+        ask("end", [], 0.0)
+    return Report(lines=tuple(lines), bandwidth=tuple(rows))
+
+
+def _judge_ranks(
+    exchange: Exchange, plan: Plan, placement: Placement, facts: Mapping[int, Facts], hosts: Sequence[str]
+) -> list[Line]:
+    """Whether all ranks are there, and what they found on each host."""
+    lines = [line for fact in facts.values() for line in fact.lines]
+    missing = sorted(set(range(placement.size)) - set(facts))
+    lines += [
+        failed(
+            "ranks", hosts[rank] or f"rank {rank}",
+            f"rank {rank} did not appear within {plan.start_limit:g} s",
+            f"Look at logs/rank-{rank}.log; see that all nodes share {exchange.folder}.",
+        )
+        for rank in missing
+    ]  # fmt: skip
+    by_host: dict[str, list[Facts]] = {}
+    for fact in facts.values():
+        by_host.setdefault(fact.host, []).append(fact)
+    if not missing:
+        seen = f"{placement.size} ranks on {_hosts(len(by_host))} (from {placement.source})"
+        lines.append(passed("ranks", facts[0].host, seen))
+    for name, ranks in by_host.items():
+        if plan.wants("devices"):
+            line = host.judge_devices(
+                name, device=plan.device, promised=min(plan.gpus_per_node, len(ranks)),
+                gpus=host.gpus_of([(fact.gpus, fact.uuids) for fact in ranks]), workers=len(ranks),
+                why=ranks[0].no_gpus or (),
+            )  # fmt: skip
+            lines.append(line)
+        if plan.wants("cores"):
+            cpus = [fact.cpus for fact in ranks]
+            lines.append(host.judge_cores(name, ranks=cpus, cpus_per_worker=plan.cpus_per_worker))
+    return lines
+
+
+def _try_collectives(
+    ask: AskRanks,
+    plan: Plan,
+    placement: Placement,
+    facts: Mapping[int, Facts],
+    hosts: Sequence[str],
+    builds: Mapping[int, RankAnswer],
+) -> tuple[list[Line], list[AllReduce]]:
+    if len(facts) < 2:
+        return [passed("collectives", hosts[0], "one worker has none to combine with")], []
+    lines, source = [], placement.source
+    met = placement.port is not None and all(placement.hosts)
+    if not met:
+        action = "Start the workers with srun, or under mpirun in blocks of one size a node."
+        lines.append(warned("collectives", hosts[0], f"hosts or port unknown (from {source})", action))
+    ways = software.collectives_to_try(plan, facts, builds, source=source, met=met)
+    slowest = max((answer.build["seconds"] for answer in builds.values() if answer.build), default=0.0)
+    sizes = plan.sizes if plan.wants("bandwidth") else ()
+    trials = Trials(ask, hosts, sorted(facts), limit=plan.limit + 2 * slowest, sizes=sizes)
+    lines += trials.lines(ways, needed=software.used_by_study(plan, ways, source=source))
+    return lines, trials.bandwidth
 
 
 class Trials:
@@ -43,111 +139,154 @@ class Trials:
         self._limit, self._sizes = limit, sizes
         self.bandwidth: list[AllReduce] = []
 
-    def lines(self, names: Sequence[str], *, needed: Collection[str]) -> list[Line]:
+    def lines(self, ways: Sequence[Collective], *, needed: Collection[str]) -> list[Line]:
         """Try collectives one after another; those that the study does not need only warn."""
-        good: list[Line] = []
-        gone_lines: list[Line] = []
-        bad: dict[str, tuple[str, str]] = {}
-        for name in names:
-            answers = self._ask("collective", [self._ranks], self._limit, name, self._sizes)
-            breakdown = judge_collective(answers, self._ranks, self._places())
+        lines: list[Line] = []
+        worked: list[Collective] = []
+        broken: list[tuple[Collective, Breakdown]] = []
+        for way in ways:
+            answers = self._ask([self._ranks], self._limit, way.name, self._sizes)
+            breakdown = judge_collective(answers, self._ranks, self._hosts)
             if breakdown is None:
-                good += self._worked(name, answers)
+                worked.append(way)
+                lines += self._worked(way, answers)
                 continue
             gone = [rank for rank in self._ranks if rank not in answers]
-            pair = None if gone or collective(name).launcher else self._culprits(name, alike=breakdown.alike)
-            bad[name] = (pair or breakdown.where, breakdown.what)
-            gone_lines += [rank_gone(rank, self._hosts[rank]) for rank in gone]
+            where = "" if gone or way.launcher else self._culprits(way, alike=breakdown.alike)
+            broken.append((way, breakdown._replace(where=where or breakdown.where)))
+            lines += [rank_gone(rank, self._hosts[rank]) for rank in gone]
             self._ranks = [rank for rank in self._ranks if rank not in gone]
             if len(self._ranks) < 2:
                 break
-        worked = [name for name in names if name not in bad]
-        return [
-            *gone_lines,
-            *good,
-            *(
-                failure(name, where, what, needed=name in needed, worked=worked)
-                for name, (where, what) in bad.items()
-            ),
-        ]
-
-    def _worked(self, name: str, answers: Mapping[int, RankAnswer]) -> list[Line]:
-        hosts = self._host_count()
-        where = f"{hosts} host{'s' * (hosts > 1)}"
-        lines = [passed("collectives", where, f"{name} over {len(self._ranks)} ranks")]
-        timings = [answer.outcome.seconds for answer in answers.values() if answer.outcome]
-        rows = [
-            _row(name, size, [seconds[size] for seconds in timings], hosts)
-            for size in self._sizes
-            if all(size in seconds for seconds in timings)
-        ]
-        if rows:
-            self.bandwidth += rows
-            lines.append(bandwidth_line(rows, where, one_host=hosts == 1))
+        for way, breakdown in broken:
+            action = f"{way.mend} {_instead(way, worked)}".strip()
+            line = failed if way.name in needed else warned
+            lines.append(line("collectives", breakdown.where, f"{way.name} {breakdown.what}", action))
         return lines
 
-    def _culprits(self, name: str, *, alike: bool) -> str | None:
-        parties = self._parties()
-        pair = culprits(parties, lambda groups: self._work(name, groups))
-        if pair is None:
-            return None
-        third = next((party for party in parties if party not in pair), None)
-        # Where all ranks failed of themselves, it may be that it works nowhere: then no pair is to blame.
-        if alike and third and not any(self._work(name, [[party, third]])[0] for party in pair):
-            return None
-        one_host = self._host_count() == 1
-        return " and ".join(
-            f"{self._hosts[party[0]]} (rank {party[0]})" if one_host else self._hosts[party[0]]
-            for party in pair
-        )
-
-    def _host_count(self) -> int:
-        return len({self._hosts[rank] for rank in self._ranks})
+    def _worked(self, way: Collective, answers: Mapping[int, RankAnswer]) -> list[Line]:
+        count, ranks = len(self._parties()), len(self._ranks)
+        where = _hosts(count)
+        lines = [passed("collectives", where, f"{way.name} over {ranks} ranks")]
+        rows = []
+        for size in self._sizes:
+            seconds = [answer.seconds.get(size) for answer in answers.values()]
+            timed = [value for value in seconds if value is not None]
+            if len(timed) == len(seconds):
+                mean = sum(timed) / ranks
+                rows.append(
+                    AllReduce(
+                        collective=way.name, ranks=ranks, bytes=size, seconds=mean, hosts=count,
+                        algorithm_bandwidth=algorithm_bandwidth(size, mean),
+                        bus_bandwidth=bus_bandwidth(size, mean, ranks),
+                    )
+                )  # fmt: skip
+        if rows:
+            self.bandwidth += rows
+            lines.append(bandwidth_line(rows, where, one_host=count == 1))
+        return lines
 
     def _parties(self) -> list[Ranks]:
-        """What is told apart: hosts, or the ranks of a single host."""
+        """The ranks of each host."""
         by_host: dict[str, list[int]] = {}
         for rank in self._ranks:
             by_host.setdefault(self._hosts[rank], []).append(rank)
-        if len(by_host) > 1:
-            return [tuple(ranks) for ranks in by_host.values()]
-        return [(rank,) for rank in self._ranks]
+        return [tuple(ranks) for ranks in by_host.values()]
 
-    def _places(self) -> dict[int, str]:
-        return {rank: f"rank {rank} on {host}" for rank, host in enumerate(self._hosts)}
+    def _culprits(self, way: Collective, *, alike: bool) -> str:
+        """The hosts (of one host: its ranks) between which it does not work; "" where none is to blame."""
+        parties, one_host = self._parties(), False
+        if len(parties) == 1:
+            parties, one_host = [(rank,) for rank in parties[0]], True
+        works = partial(self._works, way)
+        groups: list[Group[Ranks]] = []
+        if any(len(ranks) > 1 for ranks in parties):
+            groups = culprits([[(party,) for party in parties]], works)
+        if not groups and len(parties) == 2:
+            groups = [] if alike else [(parties[0], parties[1])]
+        elif not groups:
+            groups = culprits(rounds(parties), works)
+        names = [
+            " and ".join(
+                self._hosts[party[0]] + (f" (rank {party[0]})" if one_host else "") for party in group
+            )
+            for group in groups
+        ]
+        return ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
 
-    def _work(self, name: str, groups: Sequence[Sequence[Ranks]]) -> list[bool]:
+    def _works(self, way: Collective, groups: Sequence[Group[Ranks]]) -> list[bool]:
+        """Which groups it works in: tried at once, but one after another on one host, with the same ports."""
         flat = [sorted(rank for party in group for rank in party) for group in groups]
-        real = [group for group in flat if len(group) > 1]
-        # On one host groups would meet at the same ports: one after another.
-        batches = [[group] for group in real] if self._host_count() == 1 else [real] if real else []
-        good: set[int] = set()
-        for batch in batches:
-            answers = self._ask("collective", batch, self._limit, name)
-            for group in batch:
-                members = {rank: answer for rank, answer in answers.items() if rank in group}
-                if judge_collective(members, group, self._places()) is None:
-                    good |= set(group)
-        return [len(group) == 1 or set(group) <= good for group in flat]
+        real = [ranks for ranks in flat if len(ranks) > 1]
+        answers: dict[int, RankAnswer] = {}
+        for batch in [[ranks] for ranks in real] if len(set(self._hosts)) == 1 else [real] if real else []:
+            answers |= self._ask(batch, self._limit, way.name)
+        return [len(ranks) == 1 or judge_collective(answers, ranks, self._hosts) is None for ranks in flat]
+
+
+def rounds(parties: Sequence[Party]) -> list[list[Group[Party]]]:
+    """Every pair once, in rounds in which nobody meets two others: the circle of round-robin tournaments."""
+    circle: list[Party | None] = [*parties, *([None] if len(parties) % 2 else [])]
+    half = len(circle) // 2
+    tournament: list[list[Group[Party]]] = []
+    for _ in range(len(circle) - 1):
+        pairs = zip(circle[:half], reversed(circle[half:]), strict=True)
+        tournament.append([(one, other) for one, other in pairs if one is not None and other is not None])
+        circle[1:] = [circle[-1], *circle[1:-1]]
+    return tournament
+
+
+def culprits(
+    tournament: Sequence[Sequence[Group[Party]]],
+    works: Callable[[Sequence[Group[Party]]], Sequence[bool]],
+) -> list[Group[Party]]:
+    """Groups of the first round with any that do not work; none where no group works at all."""
+    broken: list[Group[Party]] = []
+    some_work = False
+    for number, groups in enumerate(tournament):
+        for group, good in zip(groups, works(groups), strict=True):
+            some_work = some_work or good
+            if not good:
+                broken.append(group)
+        if broken and (some_work or number):
+            break
+    return broken if some_work else []
+
+
+class Breakdown(NamedTuple):
+    """A collective that did not work."""
+
+    where: str
+    what: str
+    alike: bool
+    """Whether all ranks failed of themselves: then no pair of them is to blame."""
+
+
+def judge_collective(
+    answers: Mapping[int, RankAnswer], ranks: Sequence[int], hosts: Sequence[str]
+) -> Breakdown | None:
+    """None if it worked on all ranks; else where it did not. A rank without an answer is gone."""
+    states = {rank: answers[rank].state if rank in answers else "gone" for rank in ranks}
+    for state in ("gone", "failed", "stalled"):
+        bad = [rank for rank in ranks if states[rank] == state]
+        if not bad:
+            continue
+        where = ", ".join(f"rank {rank} on {hosts[rank]}" for rank in bad[:2]) + ", …" * (len(bad) > 2)
+        if state == "gone":
+            what = "the rank stopped answering"
+        elif state == "failed":
+            first = answers[bad[0]]
+            what = f"failed at {first.step or 'start'}: {software.cause(first.tail)}"
+        else:
+            what = f"stalled at {answers[bad[0]].step}"
+        return Breakdown(where, what, alike=state == "failed" and len(bad) == len(ranks))
+    return None
 
 
 def rank_gone(rank: int, host: str) -> Line:
     """The line of a rank without an answer."""
     action = f"Look at logs/rank-{rank}.log and at the state of {host}."
     return failed("ranks", host, f"rank {rank} has stopped answering", action)
-
-
-def _row(name: str, size: int, seconds: Sequence[float], hosts: int) -> AllReduce:
-    mean, ranks = sum(seconds) / len(seconds), len(seconds)
-    return AllReduce(
-        collective=name,
-        ranks=ranks,
-        bytes=size,
-        seconds=mean,
-        algorithm_bandwidth=algorithm_bandwidth(size, mean),
-        bus_bandwidth=bus_bandwidth(size, mean, ranks),
-        hosts=hosts,
-    )
 
 
 def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> Line:
@@ -166,49 +305,6 @@ def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> 
     return passed("bandwidth", where, seen)
 
 
-class Breakdown(NamedTuple):
-    """A collective that did not work."""
-
-    where: str
-    what: str
-    alike: bool
-    """Whether all ranks failed of themselves: then no pair of them is to blame."""
-
-
-def judge_collective(
-    answers: Mapping[int, RankAnswer], ranks: Sequence[int], places: Mapping[int, str]
-) -> Breakdown | None:
-    """None if it worked on all ranks; else where it did not. A rank without an answer is gone."""
-    gone = AttemptOutcome(state="gone")
-    outcomes = {rank: (answers[rank].outcome if rank in answers else None) or gone for rank in ranks}
-    for state in ("gone", "failed", "stalled"):
-        bad = [rank for rank, outcome in outcomes.items() if outcome.state == state]
-        if not bad:
-            continue
-        where = ", ".join(places[rank] for rank in bad[:2]) + (", …" if len(bad) > 2 else "")
-        first = outcomes[bad[0]]
-        what = {
-            "gone": "the rank stopped answering",
-            "failed": f"failed at {first.step or 'start'}: {cause(first.tail)}",
-            "stalled": f"stalled at {first.step}",
-        }[state]
-        return Breakdown(where, what, alike=state == "failed" and len(bad) == len(ranks))
-    return None
-
-
-def cause(tail: Sequence[str]) -> str:
-    """The line of a log's tail that most likely says why: an exception's last words, or the last line."""
-    lines = [line.strip() for line in tail]
-    return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:MOST]
-
-
-def failure(name: str, where: str, what: str, *, needed: bool, worked: Sequence[str]) -> Line:
-    """The line of a collective that does not work, with what to do instead; it warns unless `needed`."""
-    broken = collective(name)
-    action = f"{broken.mend} {_instead(broken, [collective(other) for other in worked])}".strip()
-    return (failed if needed else warned)("collectives", where, f"{name} {what}", action)
-
-
 def _instead(broken: Collective, worked: Sequence[Collective]) -> str:
     """What to write in the study file to use a collective that works."""
     choices = [
@@ -223,40 +319,5 @@ def _instead(broken: Collective, worked: Sequence[Collective]) -> str:
     return f"Here {' or '.join(choices)} works." if choices else ""
 
 
-def culprits(parties: Sequence[Party], works: Works[Party]) -> tuple[Party, ...] | None:
-    """The one or two parties that do not work, of a group that does not work as a whole.
-
-    Found by halves, in a number of trials that grows like log n. It is taken that a group works exactly if
-    all pairs in it do and each party does on its own. None if every smaller group that was tried works.
-    """
-    for party, alone in zip(parties, works([[party] for party in parties]), strict=True):
-        if not alone:
-            return (party,)
-    group = list(parties)
-    while len(group) > 2:
-        left, right = group[: len(group) // 2], group[len(group) // 2 :]
-        left_works, right_works = works([left, right])
-        if left_works and right_works:
-            return _across(left, right, works)
-        group = right if left_works else left
-    return tuple(group) if len(group) == 2 else None
-
-
-def _across(left: list[Party], right: list[Party], works: Works[Party]) -> tuple[Party, ...] | None:
-    """Each side works on its own, both together do not: shrink one side, then the other."""
-    one = _shrunk(left, lambda part: works([part + right])[0])
-    other = _shrunk(right, lambda part: works([one + part])[0]) if one else None
-    return (one[0], other[0]) if one and other else None
-
-
-def _shrunk(side: list[Party], works: Callable[[list[Party]], bool]) -> list[Party] | None:
-    """One party of a side with which the rest still does not work; None if all smaller parts work."""
-    while len(side) > 1:
-        first, second = side[: len(side) // 2], side[len(side) // 2 :]
-        if not works(first):
-            side = first
-        elif not works(second):
-            side = second
-        else:
-            return None
-    return side
+def _hosts(count: int) -> str:
+    return f"{count} host{'s' * (count > 1)}"

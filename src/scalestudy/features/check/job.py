@@ -1,13 +1,23 @@
-"""A check as a short job on the nodes that the study will run on."""
+"""What Slurm says of the study's jobs before they are submitted, and a check as a short job on the nodes."""
 
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from scalestudy.features.check.plan import REPORT_FILE, Plan, read_report, write_plan
-from scalestudy.features.check.report import Report
-from scalestudy.launch.queue.base import QueueUnreachable
+from scalestudy.features.check.report import (
+    QUEUE_TOPIC,
+    REPORT_FILE,
+    Line,
+    Plan,
+    Report,
+    failed,
+    passed,
+    read_report,
+    write_plan,
+)
+from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.layout import JobLayout, layout
 from scalestudy.launch.queue.script import JobScript, render
 from scalestudy.launch.queue.site import Site
@@ -49,6 +59,30 @@ def check_layout(point: Point, site: Site, nodes: int | None) -> JobLayout:
     return replace(shape, seconds=min(shape.seconds or SECONDS, SECONDS))
 
 
+def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[Line]:
+    """Whether Slurm would take the study's jobs, by its own word: `sbatch --test-only` submits nothing."""
+    lines: list[Line] = []
+    with tempfile.TemporaryDirectory(prefix="scalestudy-check-") as folder:
+        for shape in dict.fromkeys(layouts):
+            script = _write_script(Path(folder), site, point, shape)
+            asked = f"{shape.nodes} nodes with {shape.tasks} tasks"
+            try:
+                code, printed, errors = SLURM.queue.run(SLURM.queue.submits, "--test-only", str(script))
+                if code:
+                    SLURM.queue.failed(SLURM.queue.submits, code, printed, errors)
+            except QueueAbsent as error:
+                return [failed(QUEUE_TOPIC, "here", f"no Slurm client ({error.received})", error.action)]
+            except QueueUnreachable as error:
+                seen = f"no answer: {error.received}"
+                return [failed(QUEUE_TOPIC, "Slurm", seen, "Try again later, or ask the site.")]
+            except QueueRefused as error:
+                action = SLURM.queue.advice(error.words) or error.action
+                lines.append(failed(QUEUE_TOPIC, "Slurm", f"{asked}: {error.words}", action))
+            else:
+                lines.append(passed(QUEUE_TOPIC, "Slurm", f"{asked}: would be taken"))
+    return lines
+
+
 def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobLayout) -> str:
     """Write plan and script into `folder`, and submit it; the id of the job.
 
@@ -56,10 +90,14 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobL
         QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
     """
     write_plan(folder, plan)
-    job = JobScript("scalestudy-check", folder.absolute(), point, shape, site)
+    return SLURM.queue.submit(_write_script(folder, site, point, shape))
+
+
+def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> Path:
     script = folder.absolute() / "job.sh"
+    job = JobScript("scalestudy-check", folder.absolute(), point, shape, site)
     write_atomically(script, render(job, SLURM.queue))
-    return SLURM.queue.submit(script)
+    return script
 
 
 def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -> Report:

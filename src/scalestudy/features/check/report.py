@@ -1,19 +1,28 @@
-"""What a check reports: lines, times of all-reduces, and both together."""
+"""What every rank of a check reads (`check.json`), and what comes of it: lines and times of all-reduces."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from pathlib import Path
+from typing import Annotated, Literal, get_args
 
+from pydantic import Field
+
+from scalestudy.launch.failures import TAIL_LINES
+from scalestudy.measure.bandwidth import SIZES
+from scalestudy.study.engines import DEFAULT
 from scalestudy.study.records import Record
+from scalestudy.study.settings import StrictModel
+from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.files import write_atomically
 
-REPORT_SCHEMA: Literal[2] = 2
+PLAN_FILE, REPORT_FILE = "check.json", "report.json"
+REPORT_SCHEMA: Literal[3] = 3
 Status = Literal["pass", "warn", "fail"]
 Topic = Literal[
-    "versions", "site", "slurm", "folders", "data", "memory", "devices", "cores", "ranks", "ports",
-    "builds", "collectives", "bandwidth",
-]  # fmt: skip
+    "versions", "site", "slurm", "folders", "devices", "cores", "ranks", "builds", "collectives", "bandwidth"
+]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 QUEUE_TOPIC: Topic = "slurm"
-"""What the queue itself says of the site."""
+"""What the queue itself says of the study's jobs."""
 
 
 class Line(Record):
@@ -41,13 +50,13 @@ class AllReduce(Record):
     bus_bandwidth: float
     """Bytes per second: (S / t) × 2(n − 1) / n."""
     hosts: int | None = None
-    """On how many hosts the ranks were; None in reports that did not record it."""
+    """On how many hosts the ranks were."""
 
 
 class Report(Record):
     """All lines of a check."""
 
-    schema_version: Literal[2] = REPORT_SCHEMA
+    schema_version: Literal[3] = REPORT_SCHEMA
     lines: tuple[Line, ...] = ()
     bandwidth: tuple[AllReduce, ...] = ()
 
@@ -55,6 +64,13 @@ class Report(Record):
     def failed(self) -> bool:
         """Whether a line says fail."""
         return any(line.status == "fail" for line in self.lines)
+
+    @property
+    def verdict(self) -> str:
+        """All of it in a sentence."""
+        count = {status: sum(line.status == status for line in self.lines) for status in get_args(Status)}
+        numbers = f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed"
+        return f"{'Not ready' if self.failed else 'Ready'}: {numbers}."
 
     def joined(self, other: "Report") -> "Report":
         """This report, then the other."""
@@ -81,10 +97,93 @@ def merged(lines: Iterable[Line]) -> list[Line]:
     places: dict[Line, list[str]] = {}
     for line in lines:
         places.setdefault(line.model_copy(update={"where": ""}), []).append(line.where)
-    together = [line.model_copy(update={"where": _several(where)}) for line, where in places.items()]
+    together = [line.model_copy(update={"where": _listed(where)}) for line, where in places.items()]
     return sorted(together, key=lambda line: TOPICS.index(line.topic))
 
 
-def _several(places: Sequence[str]) -> str:
+def _listed(places: Sequence[str]) -> str:
     names = list(dict.fromkeys(places))
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+class WritableFolder(StrictModel):
+    """A folder that the study will write to."""
+
+    path: str
+    """Absolute; may hold `~` and $VARIABLES of the node."""
+    purpose: str
+
+
+class Plan(StrictModel):
+    """What every rank is to look at. Seconds are limits: what takes longer counts as stalled."""
+
+    schema_version: Literal[3] = REPORT_SCHEMA
+    engine: str = DEFAULT
+    """The engine whose processes are tried."""
+    workers: Annotated[int, Field(gt=0)]
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    gpus_per_node: int = 0
+    """GPUs that the site promises on each node; 0 where it promises none."""
+    cpus_per_worker: Annotated[int, Field(gt=0)] = 1
+    needs: tuple[str, ...] | None = None
+    """What the study's collectives must meet, as `Collective.needs` names it; None without a study: then
+    each is a failure if it fails."""
+    libraries: tuple[str, ...] = ()
+    """Libraries that the study's strategies need beside the engine."""
+    folders: tuple[WritableFolder, ...] = ()
+    skip: tuple[Topic, ...] = ()
+    sizes: tuple[int, ...] = SIZES
+    """Message sizes in bytes."""
+    start_limit: float = 120.0
+    """For a rank to appear, and for a framework to be imported for the first time."""
+    limit: float = 60.0
+    """Between two signs of life of a collective."""
+    slack: float = 15.0
+    """For ranks to notice an assignment and to answer, beyond what it may take."""
+
+    def wants(self, topic: Topic) -> bool:
+        """Whether a topic is not left out."""
+        return topic not in self.skip
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    """Write the plan where the workers look for it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / PLAN_FILE, plan.model_dump_json(indent=1))
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan of a check's folder; raises UserError if there is none, or if it is not whole."""
+    try:
+        return Plan.model_validate_json((folder / PLAN_FILE).read_bytes())
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"a plan in {folder / PLAN_FILE}", str(error).splitlines()[0], "Start it with `scalestudy check`."
+        ) from error
+
+
+def read_report(folder: Path) -> Report:
+    """The report of a check that has ended; raises RunError if it left none."""
+    file = folder / REPORT_FILE
+    try:
+        return Report.model_validate_json(file.read_bytes())
+    except OSError:
+        action = f"Look at the logs in {folder / 'logs'}."
+        raise RunError(f"a report in {file}", _end_of_log(folder), action) from None
+    except ValueError as error:
+        raise RunError(
+            f"a report of schema version {REPORT_SCHEMA} in {file}",
+            str(error).splitlines()[0],
+            "Another version of Scalestudy wrote it: check again.",
+        ) from error
+
+
+def _end_of_log(folder: Path) -> str:
+    for name in ("rank-0.log", "job.log"):
+        try:
+            lines = (folder / "logs" / name).read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        if tail := [line for line in lines if line.strip()][-TAIL_LINES:]:
+            return f"none; the last of {name}: {tail[-1]}"
+    return "none, and no logs"

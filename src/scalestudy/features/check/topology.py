@@ -11,26 +11,32 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 
 from scalestudy.cluster.environment import process_environment
-from scalestudy.features.check.plan import Plan, check_here
-from scalestudy.features.check.report import TOPICS, AllReduce
+from scalestudy.features.check.rank import check_here
+from scalestudy.features.check.report import TOPICS, AllReduce, Plan
 from scalestudy.hardware import cores
 from scalestudy.hardware.cores import only_on
 from scalestudy.hardware.devices import Gpu, read_gpus, visible_gpus
-from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.report.document import Block, Code, Document, Folded, Heading, Items, Section, Table
+from scalestudy.report.format import decimals, number
+from scalestudy.study.engines import DEFAULT, collective, engine_traits
+from scalestudy.util import units
 from scalestudy.util.errors import RunError
 
+SCHEMA = 4
 MOST_PROCESSES = 16
 """Processes that sum together at most where there are no GPUs."""
 DESCRIBE_LIMIT, COPY_LIMIT = 30.0, 300.0
 """Seconds that a program may take to describe the node, and to copy between all GPUs."""
 SIZE = 32 * 2**20
 """Bytes of one copy: more than caches hold, as a model's gradients are."""
+GIGA = 1e9
 TIMED = ("collectives", "bandwidth")
 TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*m")
 Matrix = tuple[tuple[float | None, ...], ...]
@@ -93,13 +99,6 @@ def output_of(*command: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return TERMINAL_CODE.sub("", done.stdout)
-
-
-def ranges(numbers: Collection[int]) -> str:
-    """`0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes sets of CPUs."""
-    runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
-    ends = [[number for _, number in run] for _, run in runs]
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ends)
 
 
 def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None) -> NodeBandwidth:
@@ -168,3 +167,79 @@ def time_all_reduces(node: Node) -> tuple[tuple[AllReduce, ...], tuple[str, ...]
         if line.status != "pass" and line.topic in ("ranks", *TIMED)
     )
     return report.bandwidth, tuple(notes)
+
+
+def topology_json(node: Node, measured: NodeBandwidth) -> str:
+    """All of it, in bytes and seconds."""
+    record = {
+        "schema_version": SCHEMA,
+        **asdict(node),
+        "copies": measured.copies,
+        "all_reduce": [
+            row.model_dump() | {"collective": collective(row.collective).label}
+            for row in measured.all_reduces
+        ],
+        "notes": list(measured.notes),
+    }
+    return json.dumps(record, indent=1) + "\n"
+
+
+def topology_document(node: Node, measured: NodeBandwidth) -> Document:
+    """The page: units, links, and bandwidth where it was measured."""
+    return Document(f"Topology of {node.host}", tuple(_blocks(node, measured)))
+
+
+def _blocks(node: Node, measured: NodeBandwidth) -> Iterator[Block]:
+    headings = tuple(Heading(name, numeric=False) for name in ("Unit", "What it is", "CPUs", "NUMA"))
+    rows = [
+        (f"GPU{gpu.index}", f"{gpu.name}, {gpu.bus}", ranges(gpu.cpus), ranges(gpu.numa)) for gpu in node.gpus
+    ]
+    yield Table(headings, tuple(rows or [("CPU", "granted to this process", ranges(node.cores), "")]))
+    if measured.notes:
+        yield Items(measured.notes)
+    if node.links:
+        yield Section("Links, as `nvidia-smi topo -m` names them", (Code(node.links.rstrip()),))
+    if measured.copies is not None:
+        names = [f"GPU{gpu.index}" for gpu in node.gpus]
+        title = "Measured between two units, from row to column (GB/s)"
+        yield Section(title, (_copies(names, measured.copies),))
+    if measured.all_reduces:
+        yield bandwidth_section(measured.all_reduces)
+    for title, text in (("The processors, as lscpu tells", node.cpu), ("As hwloc draws it", node.drawing)):
+        if text:
+            yield Folded(title, (Code(text.rstrip()),))
+
+
+def ranges(numbers: Collection[int]) -> str:
+    """`0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes sets of CPUs."""
+    runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
+    ends = [[number for _, number in run] for _, run in runs]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ends)
+
+
+def _copies(names: Sequence[str], copies: Matrix) -> Table:
+    digits = decimals([value / GIGA for row in copies for value in row if value is not None])
+    cells = [["X" if value is None else number(value / GIGA, digits) for value in row] for row in copies]
+    footnote = f"Median of copies of {units.size(SIZE)}, over NVLink or PCIe as the driver allows"
+    headings = (Heading("", numeric=False), *map(Heading, names))
+    rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
+    return Table(headings, rows, footnotes=(footnote,))
+
+
+def bandwidth_section(all_reduces: Sequence[AllReduce]) -> Section:
+    """Bus bandwidth by size and collective."""
+    names = list(dict.fromkeys(row.collective for row in all_reduces))
+    cells = {(row.bytes, row.collective): _significant(row.bus_bandwidth / GIGA) for row in all_reduces}
+    rows = tuple(
+        (units.size(size), *(cells.get((size, name), "") for name in names))
+        for size in sorted({row.bytes for row in all_reduces})
+    )
+    footnote = "S/t × 2(n − 1)/n, as nccl-tests defines it: what each link carries"
+    headings = (Heading("Bytes"), *(Heading(collective(name).label) for name in names))
+    title = f"All-reduce over {all_reduces[0].ranks} ranks: bus bandwidth (GB/s)"
+    return Section(title, (Table(headings, rows, footnotes=(footnote,)),))
+
+
+def _significant(value: float) -> str:
+    """Three significant digits without an exponent: sums of few bytes are slow by orders of magnitude."""
+    return number(value, max(0, min(6, 2 - Decimal(f"{value:.2e}").adjusted()))) if value > 0 else "0"

@@ -1,4 +1,4 @@
-"""A collective's process: its place, its variables, and its end."""
+"""A trial of a collective: its place, its variables, and its end."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import ENGINE
-from scalestudy.features.check.attempt import Attempt, among, environment, errand
+from scalestudy.features.check.exchange import Trial, among, errand, trial_environment
 from scalestudy.hardware.devices import Gpu
 from scalestudy.study.engines import collective
 
@@ -29,7 +29,7 @@ def test_a_group_of_some_ranks_is_a_placement_of_its_own():
 def variables(name="ring", device="cpu", **changes):
     base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
     tried = None if name == "build" else collective(name)
-    return environment(tried, ENGINE, placement(3), base, device=device, local_rank=1)
+    return trial_environment(tried, ENGINE, placement(3), base, device=device, local_rank=1)
 
 
 def test_proxies_are_unset_and_tf_config_names_the_workers():
@@ -50,7 +50,7 @@ def test_each_rank_takes_its_own_gpu(visible, own):
 def test_each_rank_takes_its_own_gpu_by_uuid_where_it_is_known():
     gpus = [Gpu(4, "GPU-a", "H100", ""), Gpu(5, "GPU-b", "H100", "")]
     visible = {"CUDA_VISIBLE_DEVICES": "4,5"}
-    found = environment(
+    found = trial_environment(
         collective("nccl"), ENGINE, placement(3), visible, device="gpu", local_rank=1, gpus=gpus
     )
     assert found["CUDA_VISIBLE_DEVICES"] == "GPU-b"
@@ -73,8 +73,8 @@ def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
 
 
 @pytest.fixture
-def attempt(tmp_path, monkeypatch):
-    """An attempt at a module of the test's own, which is as real a process as a collective."""
+def trial_of(tmp_path):
+    """A trial of a module of the test's own, which is as real a process as a collective."""
 
     def start(program):
         (tmp_path / "acts.py").write_text(
@@ -83,34 +83,34 @@ def attempt(tmp_path, monkeypatch):
             "def tell(**event):\n"
             "    with open(events, 'a') as file: file.write(json.dumps(event) + '\\n')\n" + program
         )
-        found = Attempt(
+        trial = Trial(
             "acts",
             {"events": str(tmp_path / "events.jsonl")},
             os.environ | {"PYTHONPATH": str(tmp_path)},
             tmp_path / "logs" / "it.log",
         )
-        started.append(found)
-        return found
+        started.append(trial)
+        return trial
 
     started = []
     yield start
-    for each in started:
-        each.end()
+    for trial in started:
+        trial.end()
 
 
-def test_one_that_is_done_stays_until_it_is_ended(attempt):
-    it = attempt("tell(step='joined'); tell(step='timed', bytes=4, seconds=2.0); tell(step='done')\n"
+def test_one_that_is_done_stays_until_it_is_ended(trial_of):
+    it = trial_of("tell(step='joined'); tell(step='timed', bytes=4, seconds=2.0); tell(step='done')\n"
                  "sys.stdin.read()")  # fmt: skip
-    outcome = it.outcome(60)
-    assert (outcome.state, outcome.seconds) == ("done", {4: 2.0})
+    answer = it.answer(0, 60)
+    assert (answer.state, answer.seconds) == ("done", {4: 2.0})
     assert it._process.poll() is None
     it.end()
     assert it._process.poll() is not None
 
 
-def test_one_that_breaks_leaves_its_last_words(attempt):
-    outcome = attempt("tell(step='joined'); sys.exit('no route to host')").outcome(60)
-    assert (outcome.state, outcome.step, outcome.tail[-1]) == ("failed", "the first sum", "no route to host")
+def test_one_that_breaks_leaves_its_last_words(trial_of):
+    answer = trial_of("tell(step='joined'); sys.exit('no route to host')").answer(0, 60)
+    assert (answer.state, answer.step, answer.tail[-1]) == ("failed", "the first sum", "no route to host")
 
 
 class Clock:
@@ -134,18 +134,18 @@ def until_told(it, count):
         time.sleep(0.01)
 
 
-def test_one_that_says_nothing_is_ended(attempt, monkeypatch):
-    it = attempt("tell(step='joined'); time.sleep(600)")
+def test_one_that_says_nothing_is_ended(trial_of, monkeypatch):
+    it = trial_of("tell(step='joined'); time.sleep(600)")
     until_told(it, 1)
     clock = Clock(meanwhile=lambda: None)
-    monkeypatch.setattr("scalestudy.features.check.attempt.time", clock)
-    outcome = it.outcome(5)
-    assert (outcome.state, outcome.step) == ("stalled", "the first sum")
+    monkeypatch.setattr("scalestudy.features.check.exchange.time", clock)
+    answer = it.answer(0, 5)
+    assert (answer.state, answer.step) == ("stalled", "the first sum")
     assert clock.now == 8 and it._process.poll() is not None
 
 
-def test_one_that_goes_on_slowly_is_not(attempt, monkeypatch):
-    it = attempt(
+def test_one_that_goes_on_slowly_is_not(trial_of, monkeypatch):
+    it = trial_of(
         "for k in range(4):\n"
         "    sys.stdin.readline(); tell(step='timed', bytes=k, seconds=1.0)\n"
         "tell(step='done'); sys.stdin.read()"
@@ -158,13 +158,13 @@ def test_one_that_goes_on_slowly_is_not(attempt, monkeypatch):
         until_told(it, next(steps))
 
     clock = Clock(meanwhile=go_on)
-    monkeypatch.setattr("scalestudy.features.check.attempt.time", clock)
-    outcome = it.outcome(5)
-    assert outcome.state == "done" and len(outcome.seconds) == 4
+    monkeypatch.setattr("scalestudy.features.check.exchange.time", clock)
+    answer = it.answer(0, 5)
+    assert answer.state == "done" and len(answer.seconds) == 4
     assert clock.now == 16  # far more than it may be silent for
 
 
-def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(attempt):
-    it = attempt("time.sleep(600)")
+def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(trial_of):
+    it = trial_of("time.sleep(600)")
     assert os.getpgid(it._process.pid) == os.getpgid(0)
     assert sys.executable in it._process.args[0]

@@ -1,0 +1,288 @@
+"""How rank 0 tells the others what to try, and hears of it: by files, which need no open port.
+
+ranks/R.json          what rank R found on its own
+assignments/K.json    what to try next
+answers/K/R.json      what came of it at rank R
+events/K-R.jsonl      how far rank R's trial is: a collective in a process of its own
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from scalestudy.cluster.environment import own_gpus, process_environment
+from scalestudy.cluster.placement import Placement
+from scalestudy.features.check.report import Line
+from scalestudy.hardware.devices import Gpu
+from scalestudy.measure.bandwidth import largest, repeats
+from scalestudy.study.engines import Collective, EngineTraits
+from scalestudy.study.records import Record
+from scalestudy.util.files import write_atomically
+
+POLL = 0.1
+TAIL_LINES = 30
+STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing"}
+"""What a trial is at, by the last thing that it told."""
+Content = TypeVar("Content", bound=Record)
+
+
+class Facts(Record):
+    """What a rank found on its own."""
+
+    rank: int
+    host: str
+    """Its own name for itself."""
+    local_rank: int
+    cpus: tuple[int, ...]
+    gpus: int
+    """GPUs that it sees."""
+    uuids: tuple[str, ...] = ()
+    """Of these, where NVML says them."""
+    no_gpus: tuple[str, str] | None = None
+    """Why it sees none though it might be meant to, and what to do."""
+    lines: tuple[Line, ...] = ()
+
+
+class Assignment(Record):
+    """What ranks are to try; groups share no rank."""
+
+    number: int
+    kind: Literal["build", "collective", "end"]
+    groups: tuple[tuple[int, ...], ...] = ()
+    collective: str = ""
+    sizes: tuple[int, ...] = ()
+    limit: float = 0.0
+    """Seconds between two signs of life."""
+
+
+class RankAnswer(Record):
+    """What came of an assignment at one rank."""
+
+    rank: int
+    state: Literal["done", "stalled", "failed"]
+    step: str = ""
+    """What its trial was at."""
+    seconds: dict[int, float] = Field(default_factory=dict)
+    """By message size in bytes."""
+    tail: list[str] = Field(default_factory=list)
+    """Of its log, unless it is done."""
+    build: dict[str, Any] | None = None
+    """How the framework and its libraries were built."""
+
+
+class Exchange:
+    """The files of one check."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def facts_path(self, rank: int) -> Path:
+        """Where a rank says what it found."""
+        return self.folder / "ranks" / f"{rank}.json"
+
+    def write_facts(self, facts: Facts) -> None:
+        """Say what this rank found."""
+        self._write(self.facts_path(facts.rank), facts)
+
+    def facts(self, size: int, limit: float) -> dict[int, Facts]:
+        """What the ranks found, of those that say so within `limit` seconds."""
+        deadline = time.monotonic() + limit
+        records: dict[int, Facts] = {}
+        while True:
+            self._collect("ranks", range(size), records, Facts)
+            if len(records) == size or time.monotonic() > deadline:
+                return records
+            time.sleep(POLL)
+
+    def assign(self, assignment: Assignment) -> None:
+        """Hand out an assignment."""
+        self._write(self.folder / "assignments" / f"{assignment.number}.json", assignment)
+
+    def assignment(self, number: int) -> Assignment | None:
+        """The assignment of that number, if it is out."""
+        return self._read(f"assignments/{number}.json", Assignment)
+
+    def answer(self, number: int, answer: RankAnswer) -> None:
+        """Answer an assignment."""
+        self._write(self.folder / "answers" / str(number) / f"{answer.rank}.json", answer)
+
+    def answers(self, number: int, ranks: Sequence[int], silence: float) -> dict[int, RankAnswer]:
+        """All answers, or those that there are after `silence` seconds without a sign of life."""
+        records: dict[int, RankAnswer] = {}
+        state, since = (-1, -1), time.monotonic()
+        while len(records) < len(ranks):
+            self._collect(f"answers/{number}", ranks, records, RankAnswer)
+            now = len(records), sum(self._told(number, rank) for rank in ranks)
+            if now != state:
+                state, since = now, time.monotonic()
+            elif time.monotonic() - since > silence:
+                break
+            time.sleep(POLL)
+        return records
+
+    def events(self, number: int, rank: int) -> Path:
+        """File that a trial tells its steps to; its folder exists."""
+        path = self.folder / "events" / f"{number}-{rank}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _collect(
+        self, folder: str, ranks: Iterable[int], records: dict[int, Content], content: type[Content]
+    ) -> None:
+        for rank in ranks:
+            if rank not in records and (record := self._read(f"{folder}/{rank}.json", content)):
+                records[rank] = record
+
+    def _told(self, number: int, rank: int) -> int:
+        """Bytes that a rank's trial has told so far."""
+        try:
+            return self.events(number, rank).stat().st_size
+        except OSError:
+            return 0
+
+    @staticmethod
+    def _write(path: Path, content: Record) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content.model_dump_json(), durable=False)  # of use to this job alone
+
+    def _read(self, name: str, content: type[Content]) -> Content | None:
+        try:
+            return content.model_validate_json((self.folder / name).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+
+def among(placement: Placement, ranks: Sequence[int]) -> Placement:
+    """The placement of a rank in a group of some of the ranks."""
+    hosts = tuple(placement.hosts[rank] for rank in ranks)
+    rank = ranks.index(placement.rank)
+    local = [index for index, host in enumerate(hosts) if host == hosts[rank]]
+    nodes = list(dict.fromkeys(hosts))
+    return Placement(
+        rank, len(ranks), local.index(rank), len(local), nodes.index(hosts[rank]), hosts,
+        placement.source, placement.port,
+    )  # fmt: skip
+
+
+def trial_environment(
+    way: Collective | None,
+    engine: EngineTraits,
+    placement: Placement,
+    variables: Mapping[str, str],
+    *,
+    device: str,
+    local_rank: int,
+    gpus: Sequence[Gpu] = (),
+) -> dict[str, str]:
+    """Variables of a trial's process; without a collective it only tells how things were built.
+
+    `placement` is that in the group that takes part, `local_rank` the place of this rank's GPU among those
+    that it sees, `gpus` what NVML says that it may use.
+    """
+    shown: Sequence[str] | None = ()
+    if device != "cpu":
+        # Asked how it is built, the framework tells what it sees of all.
+        shown = None if way is None else own_gpus(variables, gpus, local_rank=local_rank)
+    rendezvous = None if way is None else way.rendezvous
+    changes = process_environment(variables, engine, gpus=shown, rendezvous=rendezvous, placement=placement)
+    return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
+
+
+def errand(
+    way: Collective | None,
+    placement: Placement,
+    *,
+    device: str,
+    sizes: Sequence[int],
+    events: Path,
+    memory: int | None = None,
+) -> dict[str, Any]:
+    """What a trial's process is to do (see the module that `EngineTraits.trial_module` names)."""
+    source = placement.source
+    if way is not None and way.rendezvous and way.rendezvous.launcher:
+        # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
+        source = way.launcher or "check"
+    return {
+        "collective": None if way is None else way.name,
+        "placement": asdict(replace(placement, source=source)),
+        "device": device,
+        "sizes": list(sizes),
+        "largest": largest(device, memory),
+        "repeats": [repeats(size, device) for size in sizes],
+        "events": str(events),
+    }
+
+
+class Trial:
+    """A collective in a process of its own, which can be ended when it stalls.
+
+    It stays after it is done, until all ranks are: then `end` it. It is in the caller's process group, so
+    that whoever ends the caller's group ends it too.
+    """
+
+    def __init__(
+        self, module: str, errand: Mapping[str, Any], variables: Mapping[str, str], log: Path
+    ) -> None:
+        self._events_file, self._log = Path(errand["events"]), log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", module, json.dumps(errand)],
+                env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+
+    def events(self) -> list[dict[str, Any]]:
+        """What it has told so far."""
+        try:
+            lines = self._events_file.read_text().splitlines(keepends=True)
+        except OSError:
+            return []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def answer(self, rank: int, limit: float) -> RankAnswer:
+        """Wait until it is done, has failed, or has told nothing for `limit` seconds: then it is ended."""
+        count, since = 0, time.monotonic()
+        while True:
+            code = self._process.poll()
+            events = self.events()
+            if events and events[-1]["step"] in ("done", "built"):
+                return self._answer(rank, "done", events)
+            if code is not None:
+                return self._answer(rank, "failed", events)
+            if len(events) > count:
+                count, since = len(events), time.monotonic()
+            elif time.monotonic() - since > limit:
+                self.end()
+                return self._answer(rank, "stalled", events)
+            time.sleep(POLL)
+
+    def end(self) -> None:
+        """Leave nothing of it behind."""
+        self._process.kill()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.communicate()
+
+    def _answer(
+        self, rank: int, state: Literal["done", "failed", "stalled"], events: list[dict[str, Any]]
+    ) -> RankAnswer:
+        step, tail = events[-1]["step"] if events else "", []
+        if state != "done":
+            with contextlib.suppress(OSError):
+                lines = self._log.read_text(errors="replace").splitlines()
+                tail = [line.rstrip() for line in lines if line.strip()][-TAIL_LINES:]
+        return RankAnswer(
+            rank=rank,
+            state=state,
+            step=STEPS.get(step, step),
+            seconds={event["bytes"]: event["seconds"] for event in events if event["step"] == "timed"},
+            tail=tail,
+            build=next((event for event in events if event["step"] == "built"), None),
+        )
