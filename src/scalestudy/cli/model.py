@@ -152,7 +152,7 @@ def samples(
     no network.
     """
     from scalestudy.cli.console import out
-    from scalestudy.features.predict.export import write_gallery
+    from scalestudy.features.predict.evaluate import write_gallery
 
     found, terminal = _found(model, point, weights)
     judged = write_gallery(found, out_file, terminal, samples=number, device=device)

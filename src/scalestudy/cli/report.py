@@ -147,7 +147,7 @@ def _findings(
 
     if source:
         from scalestudy.features.imported.gather import import_findings, refuse_as_target
-        from scalestudy.features.imported.records import options_of
+        from scalestudy.features.imported.columns import options_of
 
         if file is not None:
             refuse_as_target(file, source)

@@ -104,7 +104,14 @@ def test_a_bad_pair_is_named_and_no_good_one(count, data):
     pairs = list(combinations(range(count), 2))
     bad = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=count - 2, unique=True))
     named = culprits(rounds(range(count)), lambda groups: [tuple(sorted(pair)) not in bad for pair in groups])
-    assert named and {tuple(sorted(pair)) for pair in named} <= set(bad)
+    assert named and all(len(group) == 1 or tuple(sorted(group)) in bad for group in named)
+
+
+@given(st.integers(3, 40), st.data())
+def test_one_that_reaches_nobody_is_in_what_is_named(count, data):
+    lost = data.draw(st.integers(0, count - 1))
+    named = culprits(rounds(range(count)), lambda groups: [lost not in pair for pair in groups])
+    assert named and all(lost in group for group in named)
 
 
 HOSTS_OF_THREE = ["n1", "n2", "n3"]

@@ -7,9 +7,9 @@ from scalestudy.features.imported.columns import (
     ImportedColumn,
     find_columns,
     metric_name,
+    options_of,
     quality_column,
 )
-from scalestudy.features.imported.records import options_of
 from scalestudy.util.errors import UserError
 
 

@@ -8,7 +8,7 @@ import pytest
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import gather
-from scalestudy.features.imported.table import LogName, parse_name
+from scalestudy.features.imported.log_names import LogName, parse_name
 from scalestudy.report.tabular import to_csv, to_json
 from scalestudy.util.errors import UserError
 from synthetic import seeded

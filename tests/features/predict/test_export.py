@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.app.listener import Listener
-from scalestudy.features.predict.export import beside_of, export_model, write_gallery
+from scalestudy.features.predict.evaluate import write_gallery
+from scalestudy.features.predict.export import beside_of, export_model
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.util.errors import UserError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.features.predict.images import files_of
+from scalestudy.features.predict.inputs import files_of
 from scalestudy.util.errors import UserError
 
 

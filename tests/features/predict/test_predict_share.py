@@ -11,10 +11,10 @@ from PIL import Image
 
 from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
-from scalestudy.features.predict.images import files_of
+from scalestudy.features.predict.inputs import files_of
 from scalestudy.features.predict.job import ModelJob
 from scalestudy.features.predict.predict import as_csv
-from scalestudy.features.predict.predict_share import chunks, predict_share
+from scalestudy.features.predict.worker import chunks, predict_share
 
 
 def images(folder: Path, sizes) -> list[np.ndarray]:

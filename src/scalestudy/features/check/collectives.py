@@ -17,6 +17,8 @@ from scalestudy.util import units
 
 SLOW = 120e6
 """Bytes per second of gigabit Ethernet, on which gradients take longer than most steps."""
+TRIED_IN_VAIN = 3
+"""Rounds without a pair that works, after which nobody is to blame; of three hosts each is left out once."""
 MOST_NAMED = 4
 """Groups of hosts that are named."""
 Party = TypeVar("Party")
@@ -240,16 +242,19 @@ def culprits(
     tournament: Sequence[Sequence[Group[Party]]],
     works: Callable[[Sequence[Group[Party]]], Sequence[bool]],
 ) -> list[Group[Party]]:
-    """Groups of the first round with any that do not work; none where no group works at all."""
+    """Groups of the first rounds with any that do not work, or whom they share; none where no group works."""
     broken: list[Group[Party]] = []
     some_work = False
-    for number, groups in enumerate(tournament):
+    for number, groups in enumerate(tournament, start=1):
         for group, good in zip(groups, works(groups), strict=True):
             some_work = some_work or good
             if not good:
                 broken.append(group)
-        if broken and (some_work or number):
+        if broken and (some_work or number == TRIED_IN_VAIN):
             break
+    shared = [party for party in broken[0] if all(party in group for group in broken)] if broken else []
+    if len(broken) > 1 and len(shared) == 1:
+        broken = [(shared[0],)]
     return broken if some_work else []
 
 

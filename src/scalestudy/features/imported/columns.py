@@ -1,10 +1,11 @@
-"""The columns of an imported table, found by their names."""
+"""The columns of an imported table, found by their names, and what the user says of them."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
 
-from scalestudy.study.metrics import known
+from scalestudy.study.metrics import Better, known
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
 
@@ -36,8 +37,7 @@ _UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]")
 _SPLITS = ("val_", "validation_", "test_")
 
 
-@dataclass(frozen=True)
-class ImportedColumn:
+class ImportedColumn(NamedTuple):
     """A column: its name as the file writes it, and the seconds in its unit."""
 
     name: str
@@ -120,3 +120,47 @@ def _split_unit(name: str, role: str) -> tuple[str, str]:
 def listed(names: Sequence[str]) -> str:
     """Names of columns in a message."""
     return f"the columns {', '.join(shown(name) for name in names[:20])}"
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What the user says of the numbers.
+
+    Attributes:
+        columns: Column of a role, as {"workers": "NCORES"}; goes before what its name says.
+        strategy: Of runs whose file does not state it.
+        workers: Likewise.
+        metric: Column (or TensorBoard tag) that is the quality, or the name of the metric in `quality`.
+        better: Which way the quality is better, where it is not known by its name.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    strategy: str | None = None
+    workers: int | None = None
+    metric: str | None = None
+    better: Better | None = None
+
+
+def options_of(
+    columns: Sequence[str] = (),
+    strategy: str | None = None,
+    workers: int | None = None,
+    metric: str | None = None,
+    better: str | None = None,
+) -> ImportOptions:
+    """ImportOptions as written on the command line, `columns` as ["workers=NCORES"].
+
+    Raises:
+        UserError: A column's role or a direction is unknown.
+    """
+    pairs = {}
+    for text in columns:
+        role, _, name = text.partition("=")
+        if not name or role not in NAMES:
+            raise UserError(
+                f"--column ROLE=NAME, with a role out of {', '.join(NAMES)}", repr(text), "Correct --column."
+            )
+        pairs[role] = name
+    if better not in (None, "higher", "lower"):
+        raise UserError("higher or lower", repr(better), "Correct --better.")
+    return ImportOptions(pairs, strategy, workers, metric, cast(Better | None, better))

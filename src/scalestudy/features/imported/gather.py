@@ -11,11 +11,9 @@ from typing import Any
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Key, Run, key_of_run
-from scalestudy.features.imported.columns import shown
-from scalestudy.features.imported.formats import SUFFIXES
-from scalestudy.features.imported.records import ImportOptions, Reading
+from scalestudy.features.imported.columns import ImportOptions, shown
 from scalestudy.features.imported.section import about
-from scalestudy.features.imported.table import UNNAMED, read_table
+from scalestudy.features.imported.table import SUFFIXES, UNNAMED, Reading, read_table
 from scalestudy.features.imported.tensorboard import MARK, read_events, require_tensorboard, run_folder
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError

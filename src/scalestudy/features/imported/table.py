@@ -1,10 +1,9 @@
 """Tables with a row per run or per epoch (CSV, JSON, Parquet), and logs of one run, a row per epoch."""
 
+import csv
 import json
-import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.features.imported.columns import (
     TIMES,
     ImportedColumn,
+    ImportOptions,
     find_columns,
     listed,
     metric_name,
@@ -19,10 +19,9 @@ from scalestudy.features.imported.columns import (
     quality_column,
     shown,
 )
-from scalestudy.features.imported.formats import ImportedRow, rows_of
-from scalestudy.features.imported.records import ImportOptions, Reading
+from scalestudy.features.imported.log_names import run_of_log
 from scalestudy.study.records import EpochOutcome, Outcome
-from scalestudy.study.strategies import DEFAULT, REGISTRY, traits
+from scalestudy.study.strategies import DEFAULT
 from scalestudy.util.errors import UserError
 
 UNNAMED = "unnamed"
@@ -37,14 +36,94 @@ _OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "qua
 """Columns by which our own table is known; the swept keys stand between `workers` and `runs`."""
 
 
-@dataclass(frozen=True)
-class _Parsed:
+class ImportedRow(NamedTuple):
+    """A row of a table: its line, where the file has lines, and its cells by column."""
+
+    line: int | None
+    cells: Mapping[str, Any]
+
+
+class Reading(NamedTuple):
+    """What was read of a file: runs, how it was understood (sentences), and rows left out ("line 7: …")."""
+
+    runs: tuple[Run, ...]
+    remarks: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+class _Parsed(NamedTuple):
     """A row as its columns say: its place among all rows, its line, values by role and of swept keys."""
 
     number: int
     line: int | None
     values: dict[str, Any]
     swept: dict[str, Any]
+
+
+def rows_of(path: Path) -> tuple[list[ImportedRow], list[str]]:
+    """Rows of a file, and lines that are none: "line 7: …".
+
+    Raises:
+        UserError: It is broken or empty.
+    """
+    skipped: list[str] = []
+    rows = list(_FORMS[path.suffix.lower()](path, skipped))
+    if not rows:
+        raise UserError("a table with a row in it", f"none in {shown(path.name)}", "Name another file.")
+    return rows, skipped
+
+
+def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
+    """Lines as cells; those of another length than the header are skipped and named."""
+    name, header = shown(path.name), list[str]()
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            for number, line in enumerate(stream, start=1):
+                if not line.strip() or line.lstrip().startswith("#"):
+                    continue
+                cells = [cell.strip() for cell in next(csv.reader([line]))]
+                if not header:
+                    header = cells
+                    if len(set(header)) < len(header):
+                        seen = f"a name twice in {name}"
+                        raise UserError("columns of different names", seen, "Rename a column.")
+                elif len(cells) == len(header):
+                    yield ImportedRow(number, dict(zip(header, cells, strict=True)))
+                else:
+                    skipped.append(f"line {number}: {len(cells)} cells where the header has {len(header)}")
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError("a CSV file in UTF-8", f"{name}: {shown(str(error))}", "Save it as one.") from error
+
+
+def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
+    """A list of objects, or that of our own table.json."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        seen = f"{shown(path.name)}: {shown(str(error))}"
+        raise UserError("a JSON document", seen, "Correct the file.") from error
+    rows = document.get("rows") if isinstance(document, dict) else document
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        wanted = "a JSON list of objects, one for each row"
+        raise UserError(wanted, shown(path.name), "Write it so, or as CSV.")
+    for row in rows:
+        yield ImportedRow(None, row)
+
+
+def _parquet_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        seen = f"{shown(path.name)}: {shown(str(error))}"
+        raise UserError("a Parquet file", seen, "Write it again, or as CSV.") from error
+    for cells in frame.iter_rows(named=True):
+        yield ImportedRow(None, cells)
+
+
+_FORMS = {".csv": _csv_rows, ".json": _json_rows, ".parquet": _parquet_rows}
+SUFFIXES = tuple(_FORMS)
 
 
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
@@ -55,7 +134,7 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     """
     rows, skipped = rows_of(path)
     reading = read_rows(path, label, rows, options)
-    return replace(reading, skipped=(*skipped, *reading.skipped))
+    return reading._replace(skipped=(*skipped, *reading.skipped))
 
 
 def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: ImportOptions) -> Reading:
@@ -283,66 +362,3 @@ def _remarks(
     if by_epoch and not columns.keys() & set(TIMES):
         remarks.append("No column has times, so there is no speed-up.")
     return remarks
-
-
-OTHERS = ("ddp", "fsdp", "deepspeed")
-"""Strategies of other frameworks that names of files tell."""
-_COUNT = re.compile(
-    r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?)[_=-]?(\d{1,6})|(\d{1,6})[_-]?(?:x?gpus?|workers?|ranks?))"
-)
-_SEED = re.compile(r"(?:s|seed)[_=-]?(\d{1,15})")
-_SPLIT = re.compile(r"[_\-. ]+")
-
-
-class LogName(NamedTuple):
-    """What a name tells; None for what it does not."""
-
-    workers: int | None = None
-    strategy: str | None = None
-    seed: int | None = None
-
-
-def run_of_log(path: Path, options: ImportOptions) -> LogName:
-    """Workers, strategy and seed of a log's run: as the user says, else as its name and folders do.
-
-    Raises:
-        UserError: Nobody says how many workers it had.
-    """
-    parts = path.absolute().parts[-3:]
-    name = parse_name((*parts[:-1], parts[-1].removesuffix(path.suffix) if path.is_file() else parts[-1]))
-    workers = options.workers or name.workers
-    if workers is None:
-        raise UserError(
-            "a log whose name states its number of workers, as log_8.csv or run-w8/",
-            shown(path.name),
-            "Rename it, or say it for all: --workers N.",
-        )
-    return LogName(workers, options.strategy or name.strategy, name.seed)
-
-
-def parse_name(parts: tuple[str, ...]) -> LogName:
-    """What the parts of a path tell, the last ones first.
-
-    A lone number in the last part is the number of workers if no other number is marked as such
-    (`log_8`); of two lone numbers neither is.
-    """
-    known = {name: name for name in OTHERS}
-    known |= {word: name for name in REGISTRY.names() for word in (name, *traits(name).aliases)}
-    workers = strategy = seed = None
-    for part in reversed(parts):
-        words = [word for word in _SPLIT.split(part.lower()) if word]
-        joined = "_".join(words)
-        strategy = strategy or next((known[word] for word in words if word in known), None)
-        if workers is None:
-            counts = {int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)}
-            if part == parts[-1]:
-                counts = counts or {int(word) for word in words if re.fullmatch(r"[0-9]{1,6}", word)}
-            workers = counts.pop() if len(counts) == 1 and min(counts) > 0 else None
-        if seed is None:
-            seeds = {int(found[1]) for found in _whole_words(_SEED, joined)}
-            seed = seeds.pop() if len(seeds) == 1 else None
-    return LogName(workers, strategy, seed)
-
-
-def _whole_words(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    return list(re.finditer(rf"(?:(?<=_)|^)(?:{pattern.pattern})(?=_|$)", text))

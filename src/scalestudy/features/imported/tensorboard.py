@@ -2,15 +2,12 @@
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from scalestudy.features.imported.columns import normalised, shown
-from scalestudy.features.imported.formats import ImportedRow
-from scalestudy.features.imported.records import ImportOptions, Reading
-from scalestudy.features.imported.table import read_rows
+from scalestudy.features.imported.columns import ImportOptions, normalised, shown
+from scalestudy.features.imported.table import ImportedRow, Reading, read_rows
 from scalestudy.util.errors import UserError
 
 MARK = "tfevents"
@@ -63,7 +60,7 @@ def read_events(folder: Path, label: str, options: ImportOptions) -> Reading:
         row["epoch_seconds"] = marks[after][0] - marks[before][0] or None
     reading = read_rows(folder, label, [ImportedRow(None, row) for row in rows], options)
     remark = "Times of epochs are those between TensorBoard's events, with evaluation in them."
-    return replace(reading, remarks=(*reading.remarks, remark))
+    return reading._replace(remarks=(*reading.remarks, remark))
 
 
 def _scalars(folder: Path) -> Sequence[tuple[str, int, float, float]]:
@@ -73,12 +70,12 @@ def _scalars(folder: Path) -> Sequence[tuple[str, int, float, float]]:
 
     events = EventAccumulator(str(folder), size_guidance={SCALARS: 0, TENSORS: 0})
     events.Reload()
-    found = []
+    scalars: list[tuple[str, int, float, float]] = []
     for tag in events.Tags()["scalars"]:
-        found += [(tag, event.step, event.wall_time, event.value) for event in events.Scalars(tag)]
+        scalars += [(tag, event.step, event.wall_time, event.value) for event in events.Scalars(tag)]
     for tag in events.Tags()["tensors"]:
         if events.SummaryMetadata(tag).plugin_data.plugin_name == "scalars":
             for event in events.Tensors(tag):
                 value = make_ndarray(event.tensor_proto)
-                found += [(tag, event.step, event.wall_time, float(value))] * (value.size == 1)
-    return found
+                scalars += [(tag, event.step, event.wall_time, float(value))] * (value.size == 1)
+    return scalars

@@ -1,4 +1,4 @@
-"""Loss and metrics of a trained model over a data set."""
+"""A trained model judged: loss and metrics over a data set, or a page of its best and worst samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -162,6 +162,58 @@ def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Pr
     kind = record.kind if record.kind in ("masks", "classes") else None
     folder, _, _ = prepare_data(data, kind, Path(), listener)  # type: ignore[arg-type]
     return Prepared.open(folder)
+
+
+def write_gallery(
+    model: FoundModel, out: Path, listener: Listener, *, samples: int = 3, device: str = "auto"
+) -> int:
+    """Judge all validation samples of a run, and write a page of some of them.
+
+    Args:
+        model: A run's.
+        out: File of the page.
+        listener: Is told.
+        samples: Of each sort: best, median and worst, by loss and by quality.
+        device: "auto", "cpu" or "gpu".
+
+    Returns:
+        How many samples were judged.
+
+    Raises:
+        UserError: If the model is of no run, its data are gone, or the page cannot be written.
+        RunError: If the process failed.
+    """
+    from scalestudy.features.predict.job import ModelJob, computed, device_for
+    from scalestudy.report.details import gallery_document
+    from scalestudy.report.write_document import check_page_name, write_document
+    from scalestudy.study.gallery_record import GalleryRecord
+    from scalestudy.study.metrics import known
+
+    if not 1 <= samples <= 20:
+        raise UserError("1 to 20 samples of each sort", f"{samples}", "Correct --samples.")
+    check_page_name(out)
+    if out.is_dir() or not out.parent.is_dir():
+        raise UserError("a file for the page in a folder that is there", f"{out}", "Name another with --out.")
+    prepared, split, run = own_data(model)
+    rows, result = split.validation.tolist(), run.result()
+    metric = model.record.metric or (result.metric if result else "")
+    job = ModelJob(
+        action="gallery", model=str(model.path.absolute()), record=model.record,
+        device=device_for(device, 1), prepared=str(prepared.path), rows=rows, samples=samples,
+        better=(result.better if result else None) or known(metric).better,
+    )  # fmt: skip
+    with (
+        listener.computing("Judging", len(rows)) as on_progress,
+        computed(job, lambda folder: 0, on_progress) as (_, answer),
+    ):
+        record = GalleryRecord.model_validate(answer)
+    try:
+        write_document(gallery_document(record, model.label), "html", out)
+    except OSError as error:
+        raise UserError(
+            "a file that can be written", f"{out}: {error.strerror}", "Name another one with --out."
+        ) from error
+    return len(rows)
 
 
 def _data(

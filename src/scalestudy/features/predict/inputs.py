@@ -1,5 +1,9 @@
-"""From an image of any size to the inputs of a model, and from its outputs back to the image's size."""
+"""Image files that were named; each to the inputs of a model, and its outputs back to the image's size."""
 
+import glob
+import os
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,32 +12,121 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from scalestudy.data.images import suffixes
 from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.form import Form
 from scalestudy.data.images.resize import Way, covering, fitted, resize_image
 from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
+from scalestudy.data.sources.files import is_system
 from scalestudy.data.types import Size
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.study.records import Record
 from scalestudy.training.reading import in_channels
 from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 SCALES = {"uint8": 1 / 255, "uint16": 1 / 65535}
 """What takes whole numbers of an image file into [0, 1]."""
+MASKS = "masks"
+"""A folder of this name beside images/ holds masks, which are not predicted."""
+
+
+class ImageItem(Record):
+    """One image to predict."""
+
+    shown: str
+    """Its file as it was named, for tables and messages."""
+    name: str
+    """Path of what is written of it, below a folder and without suffix."""
+    file: str
+    """Its absolute path."""
+
+
+def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
+    """Image files that were named, or lie in folders that were, in their order; and folders left out.
+
+    Raises:
+        UserError: If one does not exist, a folder holds no images, or two would be written under one name.
+    """
+    files: dict[str, tuple[Path, Path, str]] = {}  # with their paths below what was named, and its name
+    left_out: list[Path] = []
+    for path in [path for argument in arguments for path in _globbed(argument)]:
+        if not path.exists():
+            raise UserError(
+                "images or folders of images",
+                f"{path}, which does not exist",
+                "Correct its name; a pattern such as 'images/*.png' is taken too.",
+            )
+        inside = [(path, Path(path.name), path.parent.name)]
+        if path.is_dir():
+            images, masks = _below(path)
+            left_out += masks
+            inside = [(file, file.relative_to(path), path.name) for file in images]
+        if not inside:
+            raise UserError(
+                "a folder with PNG, JPEG or TIFF images", f"{path}, without any", "Name another one."
+            )
+        files |= {os.path.realpath(entry[0]): entry for entry in inside}
+    return _named(list(files.values())), left_out
+
+
+def _globbed(argument: str) -> list[Path]:
+    """A path, or what a pattern stands for that the shell has left."""
+    if not glob.has_magic(argument) or Path(argument).exists():
+        return [Path(argument)]
+    paths = sorted(glob.glob(argument, recursive=True))
+    if not paths:
+        raise UserError("a pattern that fits some images", f"{argument}, which fits none", "Correct it.")
+    return [Path(path) for path in paths]
+
+
+def _below(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Image files anywhere below a folder, in order; and folders of masks, which are left out."""
+    files: list[Path] = []
+    left_out: list[Path] = []
+    for path, folders, names in os.walk(folder):
+        beside = {name.lower() for name in folders}
+        masks = [name for name in folders if name.lower() == MASKS and "images" in beside]
+        left_out += [Path(path, name) for name in masks]
+        folders[:] = sorted(name for name in folders if name not in masks and not is_system(Path(name)))
+        files += [
+            Path(path, name)
+            for name in sorted(names)
+            if Path(name).suffix.lower() in suffixes.READ and not is_system(Path(name))
+        ]
+    return files, left_out
+
+
+def _named(files: Sequence[tuple[Path, Path, str]]) -> list[ImageItem]:
+    """Names that differ: of files that only their suffix tells apart with it, then with their folder's."""
+    names = [below.with_suffix("") for _, below, _ in files]
+    longer = [below for _, below, _ in files], [Path(folder) / below for _, below, folder in files]
+    for others in longer:
+        taken = Counter(names)
+        names = [other if taken[name] > 1 else name for name, other in zip(names, others, strict=True)]
+    for name, count in Counter(names).items():
+        if count > 1:
+            same = [str(file) for (file, _, _), other in zip(files, names, strict=True) if other == name]
+            raise UserError(
+                "images of which each has a name of its own",
+                f"{' and '.join(same[:3])}, which would all be written as {name}",
+                "Predict them one folder after another, each with its own --out.",
+            )
+    return [
+        ImageItem(shown=str(file), name=name.as_posix(), file=str(file.absolute()))
+        for (file, _, _), name in zip(files, names, strict=True)
+    ]
 
 
 class Read(NamedTuple):
-    """An image.
-
-    Attributes:
-        pixels: As its file has them, shape [H, W, C].
-        scale: Multiplies them into what models see.
-        changes: What was done that is worth telling.
-    """
+    """An image."""
 
     pixels: Array
+    """As its file has them, shape [H, W, C]."""
     scale: float
+    """Multiplies them into what models see."""
     changes: tuple[str, ...]
+    """What was done that is worth telling."""
 
 
 def read_for(path: Path, record: ModelRecord) -> Read:
@@ -76,17 +169,12 @@ def read_for(path: Path, record: ModelRecord) -> Read:
 
 @dataclass(frozen=True)
 class Whole:
-    """An image brought to the input's size as a whole, as prepared images are.
-
-    Attributes:
-        size: Height and width of the image.
-        into: Those of the input.
-        way: As `fit` under [data]: "pad", "crop" or "stretch".
-    """
+    """An image of `size` (height, width) brought to the input's as a whole, as prepared images are."""
 
     size: Size
     into: Size
     way: Way = "pad"
+    """As `fit` under [data]: "pad", "crop" or "stretch"."""
 
     @property
     def change(self) -> str:
@@ -122,14 +210,9 @@ class Whole:
 
 @dataclass(frozen=True)
 class Tiled:
-    """An image at its own scale, in overlapping tiles of the input's size; zeros where a tile reaches beyond.
+    """An image at its own scale, in tiles of the input's size that share `overlap` pixels at least.
 
-    Each pixel is taken from the tile in whose core it lies: see `data.images.tiles`.
-
-    Attributes:
-        size: Height and width of the image.
-        into: Those of a tile.
-        overlap: Pixels that neighbouring tiles share at least.
+    Beyond the image are zeros. Each pixel is taken from the tile in whose core it lies.
     """
 
     size: Size

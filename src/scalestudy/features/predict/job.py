@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from scalestudy.cluster.environment import own_gpus, process_environment
-from scalestudy.features.predict.images import ImageItem
+from scalestudy.features.predict.inputs import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.launch.local.workers import Command, WorkerProcesses

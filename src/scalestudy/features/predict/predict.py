@@ -16,7 +16,7 @@ from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.features.predict.images import ImageItem
+    from scalestudy.features.predict.inputs import ImageItem
     from scalestudy.features.predict.job import ModelJob
     from scalestudy.study.model_record import ModelRecord
 
@@ -77,7 +77,7 @@ def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "ModelJob":
         UserError: If images, options or the folder to write to are not right.
     """
     from scalestudy.data.sources.files import several
-    from scalestudy.features.predict.images import files_of
+    from scalestudy.features.predict.inputs import files_of
     from scalestudy.features.predict.job import ModelJob, device_for
 
     _refuse_options(model.record, wanted)

@@ -3,26 +3,29 @@
 It writes what the job (`job.ModelJob`) asks for, then `done-RANK.json` beside it; or `error-RANK.json`.
 """
 
+import io
 import json
 import os
 import sys
 import traceback
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.data.images import pictures
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.loading.slices import Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.types import IGNORE
-from scalestudy.engines.base import Engine, Trainer, engine_of
+from scalestudy.engines.base import Engine, Inference, Trainer, engine_of
 from scalestudy.engines.group import join
+from scalestudy.features.predict.inputs import Array, ImageItem, Placing, Read, placing, read_for
 from scalestudy.features.predict.job import ENDS_WITH, ModelJob
-from scalestudy.features.predict.predict_share import predict_share
 from scalestudy.hardware import cores
 from scalestudy.hardware.process import end_with
 from scalestudy.study.engines import engine_traits
@@ -30,13 +33,18 @@ from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
 from scalestudy.study.strategies import references
 from scalestudy.training.gallery import gallery_of
+from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 from scalestudy.training.reading import in_channels, read_rows
-from scalestudy.util.errors import explained
+from scalestudy.util.errors import ScalestudyError, explained
 from scalestudy.util.files import write_atomically
 from scalestudy.util.imports import without_unused
 
-PIXELS_AT_ONCE = 2**20
-"""Most pixels of inputs that are evaluated together."""
+EVALUATED_PIXELS, PREDICTED_PIXELS = 2**20, 2**21
+"""Most pixels of inputs in one call of the model."""
+IMAGES_AT_ONCE = 16
+"""Most images whose inputs are computed together."""
+CHUNKS = 32
+"""Least chunks that many images are shared out in."""
 _ON_CPU = {"tf32": "float32"}
 """Arithmetic of GPUs, and what CPUs compute instead."""
 
@@ -87,7 +95,7 @@ def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
     reader = reader_of(prepared)
     trainer = _trainer(engine, job, prepared)
     rows = np.array(job.rows, np.int64)
-    size = max(1, min(64, PIXELS_AT_ONCE // int(np.prod(prepared.input_shape[:2]))))
+    size = max(1, min(64, EVALUATED_PIXELS // int(np.prod(prepared.input_shape[:2]))))
     sums: list[NDArray[np.float64]] = []
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
@@ -139,6 +147,116 @@ def _point(record: ModelRecord, device: str) -> Point:
         "train": train, "terms": {"implementation": alone, "launch": {"device": device}},
     })  # fmt: skip
     return point.with_files("", "", record.class_weights)
+
+
+class _Ready(NamedTuple):
+    place: int
+    item: ImageItem
+    read: Read
+    placing: Placing
+    inputs: Array
+
+
+def chunks(count: int) -> list[range]:
+    """Images that are computed together: the same for any number of processes, so that numbers are too."""
+    size = max(1, min(IMAGES_AT_ONCE, count // CHUNKS))
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def predict_share(model: Inference, job: ModelJob, rank: int, folder: Path) -> None:
+    """Predict every `size`-th chunk, and append a line for each image to `part-RANK.jsonl` in `folder`.
+
+    An image that cannot be read has a line that says why, and keeps no other from being predicted.
+    """
+    logits = _gives_logits(model, job)
+    with open(folder / f"part-{rank}.jsonl", "w") as part:
+
+        def tell(index: int, line: dict[str, Any]) -> None:
+            part.write(json.dumps({"index": index, **line}) + "\n")
+            part.flush()
+
+        for chunk in chunks(len(job.items))[rank :: job.size]:
+            ready = []
+            for index in chunk:
+                item = job.items[index]
+                try:
+                    ready.append(_read(index, item, job))
+                except (ScalestudyError, OSError) as error:
+                    why = error.received if isinstance(error, ScalestudyError) else str(error)
+                    tell(index, {"shown": item.shown, "skipped": why})
+            for image, values in _computed(model, job, ready, len(chunk), logits=logits):
+                tell(image.place, _written(image, values, job))
+
+
+def _gives_logits(model: Inference, job: ModelJob) -> bool:
+    """Whether outputs are scores: asked with the same made-up inputs by every process."""
+    inputs = np.random.default_rng(0).random((2, *job.record.input_shape), np.float32)
+    inputs[0] = 0
+    outputs = model.outputs(inputs, 1.0)
+    probabilities(outputs, job.record, logits=True)  # refuses what is none of classes
+    return are_logits(outputs)
+
+
+def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
+    read = read_for(Path(item.file), job.record)
+    way = placing((read.pixels.shape[0], read.pixels.shape[1]), job.record)
+    # Resized in the file's own depth, with its rounding, as images are prepared; scaled afterwards.
+    return _Ready(index, item, read, way, way.cut(read.pixels).astype(np.float32) * np.float32(read.scale))
+
+
+def _computed(
+    model: Inference, job: ModelJob, ready: Sequence[_Ready], most: int, *, logits: bool
+) -> Iterator[tuple[_Ready, Array]]:
+    """Each image with the probabilities of its inputs; batches are of one size, filled up with zeros."""
+    if not ready:
+        return
+    inputs = np.concatenate([image.inputs for image in ready])
+    height, width = job.record.size
+    size = max(
+        1, min(max(most, IMAGES_AT_ONCE if len(inputs) > most else 1), PREDICTED_PIXELS // (height * width))
+    )
+    outputs = []
+    for start in range(0, len(inputs), size):
+        part = inputs[start : start + size]
+        batch = np.zeros((size, *part.shape[1:]), part.dtype)
+        batch[: len(part)] = part
+        outputs.append(model.outputs(batch, 1.0)[: len(part)])
+    values = probabilities(np.concatenate(outputs), job.record, logits=logits)
+    ends = np.cumsum([len(image.inputs) for image in ready])
+    yield from zip(ready, np.split(values, ends[:-1]), strict=True)
+
+
+def _written(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
+    """Write what there is of one image, and give its line of the table."""
+    change = image.placing.change
+    line: dict[str, Any] = {
+        "shown": image.item.shown, "told": [*image.read.changes, *([change] if change else [])],
+    }  # fmt: skip
+    if job.record.kind == "classes":
+        (one,) = values
+        return line | {"class": int(np.argmax(one)), "probabilities": [float(value) for value in one]}
+    whole = image.placing.joined(values)
+    mask = classes_of(whole)
+    out, name = Path(job.out), image.item.name
+    _put(out / "masks" / f"{name}.png", pictures.mask_png(mask))
+    if job.overlay:
+        laid = pictures.overlay(pictures.shown(image.read.pixels), mask)
+        _put(out / "overlays" / f"{name}.png", pictures.png(laid))
+    if job.probabilities:
+        stream = io.BytesIO()
+        np.save(stream, whole)
+        _put(out / "probabilities" / f"{name}.npy", stream.getvalue())
+    counts = np.bincount(mask.ravel(), minlength=256)[: job.record.classes]
+    known = max(1, int(counts.sum()))
+    return line | {
+        "mask": f"masks/{name}.png", "height": mask.shape[0], "width": mask.shape[1],
+        "shares": [int(count) / known for count in counts],
+    }  # fmt: skip
+
+
+def _put(path: Path, content: bytes) -> None:
+    os.makedirs(path.parent, exist_ok=True)
+    write_atomically(path, content, durable=False)
 
 
 def _write(path: Path, answer: dict[str, Any]) -> None:
