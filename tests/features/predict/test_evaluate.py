@@ -29,9 +29,9 @@ def test_classes_are_matched_by_name_whatever_their_order():
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (a_set("a", "b", "d"), "other, d besides and without c"),
-        (a_set("a", "b"), "other, without c"),
-        (a_set("a", "b", "c", "d"), "other, d besides"),
+        (a_set("a", "b", "d"), "other with a, b, d"),
+        (a_set("a", "b"), "other with a, b"),
+        (a_set("a", "b", "c", "d"), "other with a, b, c, d"),
         (a_set("a", "b", "c", kind="masks"), "of the kind masks"),
         (a_set("a", "b", "c", scale=1.0), "other, multiplied by 1"),
     ],

@@ -20,16 +20,7 @@ SPLITS = ("train", "validation", "test", "all")
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What was found.
-
-    Attributes:
-        model: What was evaluated, for people.
-        data: Over what.
-        split: Which of its rows.
-        samples: Their number.
-        results: Loss and metrics.
-        matrices: Confusion matrices by the names of their metrics, a row for each true class.
-    """
+    """Loss and metrics of a model over the samples of a split."""
 
     model: str
     data: str
@@ -37,20 +28,16 @@ class Evaluated:
     samples: int
     results: dict[str, float]
     matrices: dict[str, list[list[int]]]
+    """Confusion matrices by the names of their metrics, a row for each true class."""
 
 
 def evaluate(
     model: FoundModel, source: str | None, split: str | None, listener: Listener, *, device: str = "auto"
 ) -> Evaluated:
-    """Evaluate a model over a data set, each sample once.
+    """Evaluate a model over a data set, each sample once: the run's own without a `source`.
 
-    Args:
-        model: What is evaluated.
-        source: Another data set; None for the run's own.
-        split: "train", "validation", "test" or "all"; when absent, all of another set, and of the run's own
-            that on which its quality was measured.
-        listener: Is told.
-        device: "auto", "cpu" or "gpu".
+    `split` is one of SPLITS; without it, all of another set, and of the run's own that on which its quality
+    was measured.
 
     Raises:
         UserError: If the classes differ, or there are no such samples.
@@ -75,10 +62,7 @@ def evaluate(
         device=device_for(device, 1), prepared=str(prepared.path), rows=np.asarray(rows).tolist(),
         classes=classes,
     )  # fmt: skip
-    with (
-        listener.computing("Evaluating", len(rows)) as on_progress,
-        computed(job, _count, on_progress) as (_, answer),
-    ):
+    with computed(job, "Evaluating", len(rows), listener, _count) as (_, answer):
         return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
 
 
@@ -96,13 +80,9 @@ def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]
         )
     ours, theirs = list(record.class_names), list(prepared.class_names)
     if set(ours) != set(theirs):
-        unknown = [label for label in theirs if label not in ours]
-        missing = [label for label in ours if label not in theirs]
-        parts = [f"{', '.join(unknown[:5])} besides"] * bool(unknown)
-        parts += [f"without {', '.join(missing[:5])}"] * bool(missing)
         raise UserError(
             f"the classes that the model was trained on ({', '.join(ours[:10])})",
-            f"{name}, {' and '.join(parts)}",
+            f"{name} with {', '.join(theirs[:10])}",
             "Rename its classes, or leave out what the model does not know.",
         )
     if (record.scale == 1) != (prepared.scale == 1):
@@ -142,12 +122,7 @@ def own_data(model: FoundModel) -> "tuple[Prepared, Split, RunFolder]":
 
 
 def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Prepared":
-    """Prepare a source as the images that a model was trained on.
-
-    Args:
-        record: What the model is of.
-        source: A folder, an .npz file, or a source with a name; paths are seen from the working folder.
-        listener: Is told.
+    """Prepare a source as the images that a model was trained on; paths are seen from the working folder.
 
     Raises:
         UserError: If there is none, or it is of another kind.
@@ -167,17 +142,9 @@ def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Pr
 def write_gallery(
     model: FoundModel, out: Path, listener: Listener, *, samples: int = 3, device: str = "auto"
 ) -> int:
-    """Judge all validation samples of a run, and write a page of some of them.
+    """Judge all validation samples of a run, and write a page of some of them; returns how many were judged.
 
-    Args:
-        model: A run's.
-        out: File of the page.
-        listener: Is told.
-        samples: Of each sort: best, median and worst, by loss and by quality.
-        device: "auto", "cpu" or "gpu".
-
-    Returns:
-        How many samples were judged.
+    The page shows `samples` of each sort: best, median and worst, by loss and by quality.
 
     Raises:
         UserError: If the model is of no run, its data are gone, or the page cannot be written.
@@ -202,10 +169,7 @@ def write_gallery(
         device=device_for(device, 1), prepared=str(prepared.path), rows=rows, samples=samples,
         better=(result.better if result else None) or known(metric).better,
     )  # fmt: skip
-    with (
-        listener.computing("Judging", len(rows)) as on_progress,
-        computed(job, lambda folder: 0, on_progress) as (_, answer),
-    ):
+    with computed(job, "Judging", len(rows), listener) as (_, answer):
         record = GalleryRecord.model_validate(answer)
     try:
         write_document(gallery_document(record, model.label), "html", out)

@@ -12,18 +12,10 @@ def export_model(
     model: FoundModel, out: Path, form: str, listener: Listener, *, raw_inputs: bool = False,
     force: bool = False,
 ) -> Path:  # fmt: skip
-    """Write a model, and a JSON of its classes and preprocessing beside it.
+    """Write a run's model, and beside it a JSON of its classes and preprocessing, whose file is returned.
 
-    Args:
-        model: A run's.
-        out: File, or folder of a SavedModel.
-        form: One of its engine's, as "keras", "savedmodel" or "onnx".
-        listener: Is told.
-        raw_inputs: Whether the model takes inputs from 0 to 1, without the scaling inside.
-        force: Whether what is there may be replaced.
-
-    Returns:
-        File of the JSON.
+    `form` is one of its engine's: "keras", "savedmodel" (whose `out` is a folder) or "onnx". With `raw_inputs`
+    it takes inputs from 0 to 1, without the scaling inside; `force` replaces what is there.
 
     Raises:
         UserError: If it cannot be written there, or in this form.
@@ -37,10 +29,7 @@ def export_model(
     job = ModelJob(
         action="export", model=str(model.path.absolute()), record=record, out=str(out.absolute()), form=form
     )
-    with (
-        listener.computing(f"Exporting as {form}", 1) as on_progress,
-        computed(job, lambda _: 0, on_progress),
-    ):
+    with computed(job, f"Exporting as {form}", 1, listener):
         pass
     beside = beside_of(out)
     write_atomically(beside, record.model_dump_json(indent=1) + "\n")

@@ -20,30 +20,22 @@ WEIGHTS = ("last", "best")
 
 @dataclass(frozen=True)
 class FoundModel:
-    """A model to use.
-
-    Attributes:
-        path: Its file.
-        record: What it is of.
-        label: What it is, for people.
-        run: Its run; None of an exported model.
-        notes: What is worth knowing of the choice.
-    """
+    """A model to use: its file, what it is of, and what it is, for people."""
 
     path: Path
     record: "ModelRecord"
     label: str
     run: "RunFolder | None" = None
+    """None of an exported model."""
     notes: tuple[str, ...] = ()
+    """What is worth knowing of the choice."""
 
 
 def find_model(path: Path, *, point: str | None = None, weights: str = "last") -> FoundModel:
     """The model that is meant.
 
-    Args:
-        path: A run's folder, a point's, a study's or its file; or a model's file.
-        point: Name of a point of the study; None takes the best of its runs.
-        weights: Of which epoch of a run: "last" or "best".
+    `path` is a run's folder, a point's, a study's or its file, or a model's file; of a study the best run is
+    taken, unless `point` names one. `weights` are those of the "last" or the "best" epoch.
 
     Raises:
         UserError: If there is none there.
@@ -129,9 +121,9 @@ def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, .
         return _newest(study.runs(names[0]), folder / "points" / names[0]), ()
     done: list[tuple[float, RunFolder]] = []
     for name in names:
-        runs = [run for run in study.runs(name) if run.model.exists()]
-        results = [(run, result) for run in reversed(runs) if (result := run.result()) is not None]
-        done += [(_gain(result), run) for run, result in results[:1]]
+        runs = [run for run in reversed(study.runs(name)) if run.model.exists()]
+        finished = [(_gain(result), run) for run in runs if (result := run.result()) is not None]
+        done += finished[:1]
     if not done:
         raise UserError(
             "a study with a finished run", f"{folder}, without any", "Run it first: `scalestudy run`."
@@ -144,8 +136,7 @@ def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, .
 def _gain(result: "Result") -> float:
     from scalestudy.study.metrics import gain, known
 
-    better = result.better or known(result.metric).better or "higher"
-    value = gain(result.quality, better)
+    value = gain(result.quality, result.better or known(result.metric).better or "higher")
     return value if math.isfinite(value) else -math.inf
 
 

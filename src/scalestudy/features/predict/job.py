@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from scalestudy.app.listener import Listener
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.features.predict.inputs import ImageItem
 from scalestudy.hardware import cores
@@ -28,9 +29,6 @@ ENDS_WITH = "SCALESTUDY_LAUNCHER"
 POLL = 0.1
 TAIL = 3
 """Lines of a log that a message shows."""
-
-OnProgress = Callable[[int], None]
-"""Is told how much is done: images, or samples."""
 
 
 class ModelJob(Record):
@@ -87,14 +85,11 @@ def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
 
 @contextlib.contextmanager
 def computed(
-    job: ModelJob, done: Callable[[Path], int], on_progress: OnProgress
+    job: ModelJob, title: str, total: int, listener: Listener, done: Callable[[Path], int] = lambda folder: 0
 ) -> Iterator[tuple[Path, Any]]:
     """Run a job to its end; within, the folder with what its processes left, and the first one's answer.
 
-    Args:
-        job: What to do.
-        done: How much is done, by that folder.
-        on_progress: Is told whenever that grows.
+    The listener is told the title and how many images or samples of `total` are `done`, by that folder.
 
     Raises:
         UserError: As a process has said; or without a framework.
@@ -107,7 +102,10 @@ def computed(
             f"none in this Python ({sys.executable})",
             f"Run this where training runs: in a job, a container, or the environment with {engine.label}.",
         )
-    with tempfile.TemporaryDirectory(prefix="scalestudy-") as name:
+    with (
+        listener.computing(title, total) as on_progress,
+        tempfile.TemporaryDirectory(prefix="scalestudy-") as name,
+    ):
         folder = Path(name)
         (folder / "job.json").write_text(job.model_dump_json())
         with WorkerProcesses(list(_commands(job, folder))) as workers:

@@ -30,17 +30,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be predicted, and how it is written.
-
-    Attributes:
-        images: Files and folders.
-        out: Folder to write to.
-        overlay: Also the masks laid over their images.
-        probabilities: Also the probability of each class, as .npy.
-        workers: Processes.
-        device: "auto", "cpu" or "gpu".
-        force: Whether `out` may hold other things.
-    """
+    """What is to be predicted, and how it is written: as the options of `model predict`."""
 
     images: tuple[str, ...]
     out: Path
@@ -49,25 +39,22 @@ class Wanted:
     workers: int = 1
     device: str = "auto"
     force: bool = False
+    """Whether `out` may hold other things."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """What was done.
-
-    Attributes:
-        table: The table's file.
-        images: Images that were predicted.
-        skipped: Images that were not, and why.
-        changes: What was done to images, and to how many.
-        classes: Of class tasks: how many images were taken for each class.
-    """
+    """What was done."""
 
     table: Path
     images: int
+    """Those that were predicted."""
     skipped: tuple[tuple[str, str], ...] = ()
+    """Those that were not, and why."""
     changes: dict[str, int] = field(default_factory=dict)
+    """What was done to images, and to how many."""
     classes: dict[str, int] = field(default_factory=dict)
+    """Of class tasks: how many images were taken for each class."""
 
 
 def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "ModelJob":
@@ -106,10 +93,7 @@ def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
 
     job = plan(model, wanted, listener)
     _begin(wanted.out, model)
-    with (
-        listener.computing("Predicting", len(job.items)) as on_progress,
-        computed(job, _count, on_progress) as (folder, _),
-    ):
+    with computed(job, "Predicting", len(job.items), listener, _count) as (folder, _):
         texts = [part.read_text() for part in folder.glob("part-*.jsonl")]
     lines = [json.loads(line) for text in texts for line in text.splitlines()]
     return _finish(model, wanted, sorted(lines, key=lambda line: int(line["index"])))

@@ -212,9 +212,8 @@ def _computed(
         return
     inputs = np.concatenate([image.inputs for image in ready])
     height, width = job.record.size
-    size = max(
-        1, min(max(most, IMAGES_AT_ONCE if len(inputs) > most else 1), PREDICTED_PIXELS // (height * width))
-    )
+    most = max(most, IMAGES_AT_ONCE if len(inputs) > most else 1)
+    size = max(1, min(most, PREDICTED_PIXELS // (height * width)))
     outputs = []
     for start in range(0, len(inputs), size):
         part = inputs[start : start + size]
