@@ -110,7 +110,6 @@ class StrategyLibrary(NamedTuple):
         name: Of its package.
         label: For people.
         versions: PEP 440's specifier of those that were tried.
-        built_for: Key of its `metadata.json` that holds the framework's version.
         mend: How to build it.
         mend_sums: How to build it so that it sums at all, by Gloo or MPI.
         mend_gpus: How to build it so that it sums between GPUs, by NCCL.
@@ -119,7 +118,6 @@ class StrategyLibrary(NamedTuple):
     name: str
     label: str
     versions: str
-    built_for: str
     mend: str
     mend_sums: str
     mend_gpus: str

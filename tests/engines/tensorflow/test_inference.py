@@ -103,7 +103,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
     from scalestudy.engines.tensorflow.engine import ENGINE
 
     path, record, made = model
-    monkeypatch.setattr(worker, "PIXELS_AT_ONCE", 64 * 5)
+    monkeypatch.setattr(worker, "EVALUATED_PIXELS", 64 * 5)
     rows = list(range(3, 40))
     swapped = [1, 0, *range(2, 10)]  # the set has its first two classes in another order
     job = ModelJob(

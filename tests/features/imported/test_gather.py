@@ -13,12 +13,12 @@ TABLE = "gpus,seconds\n1,100\n2,55\n"
 
 
 def test_a_folder_is_read_and_what_is_no_numbers_is_named(read):
-    found = read(
+    imported = read(
         {"a.csv": TABLE, "notes.md": "# Notes\n", "x/secret_8.csv": "nothing\n", ".hidden.csv": TABLE}
     )
-    assert len(found.runs) == 2
-    assert "notes.md" in found.readings[-1]
-    assert "secret_8.csv" in found.readings[-1]
+    assert len(imported.runs) == 2
+    assert "notes.md" in imported.readings[-1]
+    assert "secret_8.csv" in imported.readings[-1]
 
 
 def test_patterns_and_several_sources_are_read_each_file_once(tmp_path: Path):
@@ -26,32 +26,32 @@ def test_patterns_and_several_sources_are_read_each_file_once(tmp_path: Path):
         (tmp_path / f"log_{count}.csv").write_text(
             f"epoch,time_per_epoch,loss\n0,{9 / count},1\n1,{8 / count},.5\n"
         )
-    found = gather([str(tmp_path / "log_*.csv"), str(tmp_path / "log_8.csv")])
-    assert sorted(run.result.workers for run in found.runs) == [1, 2, 8]
+    imported = gather([str(tmp_path / "log_*.csv"), str(tmp_path / "log_8.csv")])
+    assert sorted(run.result.workers for run in imported.runs) == [1, 2, 8]
 
 
 def test_files_that_hold_the_same_points_are_studies_of_their_own(read):
-    found = read({"juwels.csv": TABLE, "lumi.csv": "gpus,seconds\n1,90\n2,60\n"})
-    assert {str(run.result.swept["source"]) for run in found.runs} == {"juwels.csv", "lumi.csv"}
-    rows = analyse("both", found.runs).rows
+    imported = read({"juwels.csv": TABLE, "lumi.csv": "gpus,seconds\n1,90\n2,60\n"})
+    assert {str(run.result.swept["source"]) for run in imported.runs} == {"juwels.csv", "lumi.csv"}
+    rows = analyse("both", imported.runs).rows
     assert [row.speed.steady.value for row in rows if row.workers == 2] == pytest.approx([100 / 55, 1.5])
 
 
 def test_one_point_in_several_files_is_repeated(read):
     log = "epoch,time_per_epoch,loss\n0,9,1\n1,{},.5\n"
-    found = read({"a/log_2.csv": log.format(8), "b/log_2.csv": log.format(8.2)})
-    rows = analyse("repeats", found.runs).rows
+    imported = read({"a/log_2.csv": log.format(8), "b/log_2.csv": log.format(8.2)})
+    rows = analyse("repeats", imported.runs).rows
     assert [row.runs for row in rows] == [2]
-    assert sorted(str(run.source) for run in found.runs) == [
+    assert sorted(str(run.source) for run in imported.runs) == [
         "a/log_2.csv, lines 2-3",
         "b/log_2.csv, lines 2-3",
     ]
 
 
 def test_a_seed_that_two_runs_of_a_point_state_pairs_with_none(read):
-    found = read({"t.csv": "gpus,seed,seconds\n1,0,10\n1,0,11\n2,0,6\n"})
-    assert [run.result.seed for run in found.runs] == [None, None, 0]
-    assert any("same seed" in said for said in found.readings)
+    imported = read({"t.csv": "gpus,seed,seconds\n1,0,10\n1,0,11\n2,0,6\n"})
+    assert [run.result.seed for run in imported.runs] == [None, None, 0]
+    assert any("same seed" in text for text in imported.readings)
 
 
 def test_what_is_no_file_of_numbers_is_refused_by_name(tmp_path: Path):
@@ -79,8 +79,8 @@ def test_a_pipe_in_a_folder_is_passed_over(tmp_path: Path):
 
 
 def test_terminals_are_shown_no_control_characters_of_others(read):
-    found = read({"t.csv": "gpus,seconds,strategy\n1,2,\x1b[31mred\x07\n"})
-    assert "\x1b" not in found.runs[0].result.strategy + " ".join(found.readings)
+    imported = read({"t.csv": "gpus,seconds,strategy\n1,2,\x1b[31mred\x07\n"})
+    assert "\x1b" not in imported.runs[0].result.strategy + " ".join(imported.readings)
 
 
 def test_of_many_runs_a_row_names_the_first(read):
@@ -91,8 +91,8 @@ def test_of_many_runs_a_row_names_the_first(read):
 
 
 def test_it_is_said_how_to_name_a_strategy_that_no_line_names(read):
-    def asks(found):
-        return any("--strategy NAME" in said for said in found.readings)
+    def asks(imported):
+        return any("--strategy NAME" in text for text in imported.readings)
 
     assert asks(read({"times.csv": TABLE}))
     assert not asks(read({"named.csv": "strategy,gpus,seconds\nhorovod,1,100\nhorovod,2,55\n"}))

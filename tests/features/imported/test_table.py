@@ -43,15 +43,15 @@ def test_a_table_says_the_same_in_each_of_its_forms(tmp_path: Path, ending: str)
 
 
 def test_runs_of_a_csv_file_name_their_line(read):
-    found = read({"t.csv": "# by hand\ngpus,seconds\n1,9\n\n4,3\n"})
-    assert [str(run.source) for run in found.runs] == ["t.csv, line 3", "t.csv, line 5"]
+    imported = read({"t.csv": "# by hand\ngpus,seconds\n1,9\n\n4,3\n"})
+    assert [str(run.source) for run in imported.runs] == ["t.csv, line 3", "t.csv, line 5"]
 
 
 def test_rows_that_cannot_be_read_are_left_out_and_named(read):
     text = "gpus,seconds\n1,100\n2\nfour,9\n2.5,9\n8,nan\n16,-3\n32,inf\n2,1e308\n2,1e-308\n2,66 176\n4,30\n"
-    found = read({"t.csv": text})
-    assert [run.result.workers for run in found.runs] == [1, 4]
-    (skipped,) = [said for said in found.readings if said.startswith("t.csv: left out")]
+    imported = read({"t.csv": text})
+    assert [run.result.workers for run in imported.runs] == [1, 4]
+    (skipped,) = [said for said in imported.readings if said.startswith("t.csv: left out")]
     assert skipped.count("line ") == 8
     assert "and 1 more" in skipped
 
@@ -93,22 +93,22 @@ def test_what_the_user_says_fills_what_the_file_does_not(read):
 
 
 def test_columns_with_a_dot_are_swept_and_no_others(read):
-    found = read({"t.csv": "gpus,train.xla,nodes,seconds\n1,true,1,10\n1,false,1,12\n"})
-    assert [run.result.swept for run in found.runs] == [{"train.xla": True}, {"train.xla": False}]
-    assert "Not used: nodes." in found.readings[0]
+    imported = read({"t.csv": "gpus,train.xla,nodes,seconds\n1,true,1,10\n1,false,1,12\n"})
+    assert [run.result.swept for run in imported.runs] == [{"train.xla": True}, {"train.xla": False}]
+    assert "Not used: nodes." in imported.readings[0]
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.json"])
 def test_our_own_tables_come_back_with_their_means_and_swept_keys(read, name: str):
     findings = analyse("ours", seeded((1, 2, 4), ("horovod",), swept={"train.xla": True, "fold": 1}))
-    found = read({name: to_csv(findings.rows) if name == "table.csv" else to_json(findings)})
-    back = analyse("theirs", found.runs).rows
+    imported = read({name: to_csv(findings.rows) if name == "table.csv" else to_json(findings)})
+    back = analyse("theirs", imported.runs).rows
     assert [row.key for row in back] == [row.key for row in findings.rows]
     for row, before in zip(back, findings.rows, strict=True):
         assert row.throughput.value == pytest.approx(before.throughput.value)
         assert row.quality.value == pytest.approx(before.quality.value)
         assert (row.metric, row.global_batch) == (before.metric, before.global_batch)
-    assert "3 rows are means" in found.readings[0]
+    assert "3 rows are means" in imported.readings[0]
 
 
 def test_a_table_may_have_a_row_for_each_epoch_of_several_runs(read):
@@ -164,13 +164,13 @@ def test_a_log_has_its_epochs_rates_and_losses(read):
 
 
 def test_keras_csv_logger_has_quality_and_losses_and_says_that_times_are_missing():
-    found = gather([str(Path(__file__).parent / "files" / "keras_4.csv")])
-    run = found.runs[0]
+    imported = gather([str(Path(__file__).parent / "files" / "keras_4.csv")])
+    run = imported.runs[0]
     assert (run.result.workers, run.result.strategy, run.result.epochs) == (4, "unnamed", 4)
     assert (run.result.quality, run.result.metric) == (0.8125, "accuracy")
     assert run.epochs[0].validation == {"loss": 0.5607874393463135, "accuracy": 0.8125}
     assert run.result.training_seconds is None
-    assert "no speed-up" in found.readings[0]
+    assert "no speed-up" in imported.readings[0]
 
 
 def test_a_log_is_of_as_many_workers_as_its_name_its_folder_or_the_user_says(read):

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from model_records import record
-from scalestudy.features.predict.inputs import Tiled, Whole, placing, read_for
+from scalestudy.features.predict.inputs import Tiled, Whole, files_of, placing, read_for
 from scalestudy.util.errors import UserError
 
 SIZES = [(8, 8), (8, 16), (24, 10), (33, 57), (5, 31), (3, 3)]
@@ -21,10 +21,10 @@ def smooth(size: tuple[int, int]) -> np.ndarray:
 @pytest.mark.parametrize("way", ["pad", "stretch"])
 def test_what_was_resized_comes_back_at_its_place_and_size(size, way):
     image = smooth(size)
-    each = Whole(size, (32, 32), way)
-    inputs = each.cut(image)
+    way_in = Whole(size, (32, 32), way)
+    inputs = way_in.cut(image)
     assert inputs.shape == (1, 32, 32, 2)
-    back = each.joined(inputs)
+    back = way_in.joined(inputs)
     assert back.shape == image.shape
     inner = back[1:-1, 1:-1] - image[1:-1, 1:-1]
     assert np.abs(inner).max(initial=0) < 2 / min(*size, 32)
@@ -33,8 +33,8 @@ def test_what_was_resized_comes_back_at_its_place_and_size(size, way):
 @pytest.mark.parametrize("size", SIZES)
 def test_what_was_cropped_is_unknown_around_what_was_seen(size):
     image = smooth(size)
-    each = Whole(size, (32, 32), "crop")
-    back = each.joined(each.cut(image))
+    way_in = Whole(size, (32, 32), "crop")
+    back = way_in.joined(way_in.cut(image))
     assert back.shape == image.shape
     seen = ~np.isnan(back).any(-1)
     assert seen.any()
@@ -47,17 +47,17 @@ def test_what_was_cropped_is_unknown_around_what_was_seen(size):
 @pytest.mark.parametrize("overlap", [0, 3])
 def test_tiles_keep_every_pixel_as_it_is(size, overlap):
     image = np.random.default_rng(0).random((*size, 3), np.float32)
-    each = Tiled(size, (8, 8), overlap)
-    inputs = each.cut(image)
+    way_in = Tiled(size, (8, 8), overlap)
+    inputs = way_in.cut(image)
     assert inputs.shape[1:] == (8, 8, 3)
-    assert np.array_equal(each.joined(inputs), image)
+    assert np.array_equal(way_in.joined(inputs), image)
 
 
 def test_an_image_of_the_models_size_is_not_touched():
     image = np.random.default_rng(0).random((8, 8, 1), np.float32)
-    each = placing((8, 8), record())
-    assert each.change == ""
-    assert np.array_equal(each.joined(each.cut(image)), image)
+    way_in = placing((8, 8), record())
+    assert way_in.change == ""
+    assert np.array_equal(way_in.joined(way_in.cut(image)), image)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +132,55 @@ def test_a_stack_is_refused(tmp_path):
     pytest.importorskip("tifffile")
     with pytest.raises(UserError, match="with 3"):
         read_for(tmp_path / "stack.tif", record(data={"stack": "samples"}))
+
+
+def image_at(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(path)
+    return path
+
+
+def names(*given):
+    return [item.name for item in files_of([str(path) for path in given])[0]]
+
+
+def test_a_folder_gives_its_images_wherever_they_lie_below_it(tmp_path):
+    for name in ("b.png", "a.tif", "more/c.jpg", ".hidden/d.png"):
+        image_at(tmp_path / name)
+    (tmp_path / "notes.txt").write_text("no image")
+    assert names(tmp_path) == ["a", "b", "more/c"]
+
+
+def test_masks_beside_images_are_left_out(tmp_path):
+    image_at(tmp_path / "images" / "a.png")
+    image_at(tmp_path / "masks" / "a.png")
+    items, left = files_of([str(tmp_path)])
+    assert [item.name for item in items] == ["images/a"]
+    assert left == [tmp_path / "masks"]
+    assert names(tmp_path / "masks") == ["a"]  # asked for by name, they are images
+
+
+def test_an_image_that_is_named_twice_is_predicted_once(tmp_path):
+    file = image_at(tmp_path / "a.png")
+    (tmp_path / "link.png").symlink_to(file)
+    assert len(names(file, tmp_path, file)) == 1
+
+
+def test_names_that_meet_are_told_apart(tmp_path):
+    one, other = image_at(tmp_path / "x" / "a.png"), image_at(tmp_path / "x" / "a.jpg")
+    assert names(one, other) == ["a.png", "a.jpg"]
+    third = image_at(tmp_path / "y" / "a.png")
+    assert names(one, third) == ["x/a.png", "y/a.png"]
+
+
+def test_names_that_cannot_be_told_apart_are_refused(tmp_path):
+    one, other = image_at(tmp_path / "p" / "x" / "a.png"), image_at(tmp_path / "q" / "x" / "a.png")
+    with pytest.raises(UserError, match=r"p/x/a.png and .*q/x/a.png, which would all be written as x/a.png"):
+        files_of([str(one), str(other)])
+
+
+def test_what_is_not_there_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"nothing\.png, which does not exist"):
+        files_of([str(tmp_path / "nothing.png")])
+    with pytest.raises(UserError, match="without any"):
+        files_of([str(tmp_path)])

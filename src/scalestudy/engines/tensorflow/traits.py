@@ -99,7 +99,7 @@ class TensorFlowTraits(EngineTraits):
     )
     libraries = (
         StrategyLibrary(
-            "horovod", "Horovod", "==0.28.*", "tensorflow",
+            "horovod", "Horovod", "==0.28.*",
             "Build it against this TensorFlow (environments/build-horovod.sh).",
             "Build it with HOROVOD_WITH_GLOO=1.",
             "Build it with HOROVOD_GPU_OPERATIONS=NCCL; without NCCL, sums pass through the CPUs.",

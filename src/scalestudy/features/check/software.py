@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 from scalestudy.features.check.exchange import Facts, RankAnswer
 from scalestudy.features.check.host import shown_at_once
 from scalestudy.features.check.report import Line, Plan, failed, passed, warned
+from scalestudy.launch.queue.script import own_source
 from scalestudy.study.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
 
 PYTHON = ">=3.11,<3.14"
@@ -25,29 +26,10 @@ _CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )
 """How TensorFlow's and Python's last words begin, before what is said about their circumstances."""
 _READ = """
 import json, platform, sys
-from importlib import metadata
-names, keys = json.loads(sys.argv[1])
-packages, built_for = {}, {}
-for name in names:
-    try:
-        packages[name] = metadata.version(name)
-        if name in keys:
-            text = metadata.distribution(name).locate_file(name + "/metadata.json").read_text()
-            built_for[name] = json.loads(text).get(keys[name])
-    except (metadata.PackageNotFoundError, OSError, ValueError):
-        pass
-print(json.dumps({"python": platform.python_version(), "packages": packages, "built_for": built_for}))
+from scalestudy.study.engines import engine_traits, installed_versions
+versions = engine_traits(sys.argv[1]).versions() | installed_versions(sys.argv[2:])
+print(json.dumps({"Python": platform.python_version(), **versions}))
 """
-
-
-class Installed(TypedDict):
-    """What a Python has of the packages that were asked for."""
-
-    python: str
-    packages: dict[str, str]
-    """Versions by name."""
-    built_for: dict[str, str | None]
-    """Version of the framework that each of its libraries was built for, where it says so."""
 
 
 def python_of(environment: str | None) -> str:
@@ -57,87 +39,63 @@ def python_of(environment: str | None) -> str:
     return str(Path(os.path.expandvars(environment)).expanduser() / "bin" / "python")
 
 
-def read_versions(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> Installed | str:
-    """Versions in a Python, an engine's and these libraries' among them, or why they cannot be read."""
-    keys = {library.name: library.built_for for library in engine.libraries}
-    names = ["scalestudy", *(name for wanted in engine.requirements for name in wanted.packages), *keys]
+def read_versions(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> dict[str, str] | str:
+    """Versions by package in a Python, those of an engine and of these libraries, or why there are none.
+
+    They are read from metadata, and by this Scalestudy: jobs bring it along where it is not installed.
+    """
+    path = [str(own_source() or ""), os.environ.get("PYTHONPATH", "")]
     try:
         done = subprocess.run(
-            [python, "-c", _READ, json.dumps([[*names, *libraries], keys])],
-            capture_output=True, text=True, timeout=LIMIT, check=False, stdin=subprocess.DEVNULL,
+            [python, "-c", _READ, engine.name, *libraries], capture_output=True, text=True, timeout=LIMIT,
+            check=False, stdin=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
         )  # fmt: skip
-        installed: Installed = json.loads(done.stdout)
+        versions: dict[str, str] = json.loads(done.stdout)
     except subprocess.TimeoutExpired:
         return f"{python} did not answer within {LIMIT:.0f} s"
     except OSError as error:
         return f"{python}: {error.strerror}"
     except json.JSONDecodeError:
         return f"{python}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}"
-    return installed
+    return versions
 
 
 def judge_versions(
-    installed: Installed | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
+    versions: dict[str, str] | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
 ) -> list[Line]:
     """Lines about what `read_versions` read; `libraries` are those that the study's strategies need."""
-    if isinstance(installed, str):
+    if isinstance(versions, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
-        return [failed("versions", where, f"no Python: {installed}", action)]
-    packages = installed["packages"]
-    lines = [
-        _within(
-            "Python", installed["python"], PYTHON, where, "Make the environment anew with another Python."
-        ),
-        _within("Scalestudy", packages.get("scalestudy"), "", where, "Install it there."),
-    ]
+        return [failed("versions", where, f"no Python for it: {versions}", action)]
+    good, problems = [], []
+
+    def judge(label: str, version: str | None, wanted: str, action: str, *, needed: bool = True) -> None:
+        if version is None and needed:
+            problems.append(failed("versions", where, f"{label} not installed", action))
+        elif version is None:
+            good.append(f"{label} not installed (not needed)")
+        elif _fits(version, wanted):
+            good.append(f"{label} {version}")
+        else:
+            line = failed if needed else warned
+            problems.append(line("versions", where, f"{label} {version}, but {wanted} is needed", action))
+
+    judge("Python", versions["Python"], PYTHON, "Make the environment anew with another Python.")
     for wanted in engine.requirements:
-        present = [name for name in wanted.packages if name in packages]
-        if len({packages[name] for name in present}) > 1:
-            both = " and ".join(f"{name} {packages[name]}" for name in present)
-            action = "Uninstall both; install one."
-            lines.append(failed("versions", where, f"{both} overwrite each other", action))
+        present = [name for name in wanted.packages if name in versions]
+        if len({versions[name] for name in present}) > 1:
+            both = " and ".join(f"{name} {versions[name]}" for name in present)
+            problems.append(failed("versions", where, f"{both} overwrite each other", "Keep one of them."))
             continue
-        version = packages[present[0]] if present else None
         action = f"Run `pip install '{wanted.packages[0]}{wanted.versions}'`."
-        lines.append(_within(wanted.label, version, wanted.versions, where, action))
-    lines += [
-        _built_for(installed, engine, library, where, needed=library.name in libraries)
-        for library in engine.libraries
-    ]
+        judge(wanted.label, versions[present[0]] if present else None, wanted.versions, action)
+    for library in engine.libraries:
+        needed = library.name in libraries
+        judge(library.label, versions.get(library.name), library.versions, library.mend, needed=needed)
     for name in sorted(set(libraries) - {library.name for library in engine.libraries}):
-        lines.append(_within(name, packages.get(name), "", where, f"Run `pip install {name}` there."))
-    good = [line.seen for line in lines if line.status == "pass"]
-    return [passed("versions", where, ", ".join(good)), *(line for line in lines if line.status != "pass")]
-
-
-def _built_for(
-    installed: Installed, engine: EngineTraits, library: StrategyLibrary, where: str, *, needed: bool
-) -> Line:
-    """A library that is built for one version of the framework."""
-    packages, worse = installed["packages"], failed if needed else warned
-    version, built_for = packages.get(library.name), installed["built_for"].get(library.name)
-    if version is None and not needed:
-        return passed("versions", where, f"{library.label} not installed (not needed)")
-    if version is None:
-        return failed("versions", where, f"{library.label} not installed", library.mend)
-    name, framework = f"{library.label} {version}", engine.requirements[0].packages
-    beside = next((packages[package] for package in framework if package in packages), None)
-    if built_for is None or built_for == "none":
-        return worse("versions", where, f"{name} built without {engine.label}", library.mend)
-    if built_for != beside:
-        seen = f"{name} built for {engine.label} {built_for}, beside {beside or 'none'}"
-        return worse("versions", where, seen, library.mend)
-    if not _fits(version, library.versions):
-        return warned("versions", where, f"{name}; tried with {library.versions}", "Look at the collectives.")
-    return passed("versions", where, f"{name}, built for {engine.label} {built_for}")
-
-
-def _within(name: str, version: str | None, wanted: str, where: str, action: str) -> Line:
-    if version is None:
-        return failed("versions", where, f"{name} not installed", action)
-    if not _fits(version, wanted):
-        return failed("versions", where, f"{name} {version}, but {wanted} is needed", action)
-    return passed("versions", where, f"{name} {version}")
+        judge(name, versions.get(name), "", f"Run `pip install {name}` there.")
+    return [passed("versions", where, ", ".join(good)), *problems]
 
 
 def _fits(version: str, wanted: str) -> bool:

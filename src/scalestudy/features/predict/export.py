@@ -14,7 +14,7 @@ def export_model(
 ) -> Path:  # fmt: skip
     """Write a run's model, and beside it a JSON of its classes and preprocessing, whose file is returned.
 
-    `form` is one of its engine's: "keras", "savedmodel" (whose `out` is a folder) or "onnx". With `raw_inputs`
+    `form` is one of its engine's: "keras", "savedmodel" (`out` is a folder) or "onnx". With `raw_inputs`
     it takes inputs from 0 to 1, without the scaling inside; `force` replaces what is there.
 
     Raises:

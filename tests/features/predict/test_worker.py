@@ -14,7 +14,8 @@ from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.inputs import files_of
 from scalestudy.features.predict.job import ModelJob
 from scalestudy.features.predict.predict import as_csv
-from scalestudy.features.predict.worker import chunks, predict_share
+from scalestudy.features.predict.worker import chunks, predict_share, renumbered
+from scalestudy.training.reading import in_channels
 
 
 def images(folder: Path, sizes) -> list[np.ndarray]:
@@ -127,3 +128,25 @@ def test_a_table_of_masks_has_their_files_and_the_share_of_each_class(tmp_path):
     (row,) = csv.DictReader(io.StringIO(as_csv(lines, record())))
     assert (row["mask"], row["height"], row["width"]) == ("masks/000.png", "8", "10")
     assert float(row["share_ground"]) + float(row["share_thing"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_classes_of_another_order_are_renumbered():
+    targets = np.array([0, 1, 2, 1], np.int32)
+    numbers = renumbered(targets, [2, 0, 1], masks=False)
+    assert numbers.tolist() == [2, 0, 1, 0]
+    assert numbers.dtype == np.int32
+    assert renumbered(targets, [0, 1, 2], masks=False) is targets
+
+
+def test_what_is_ignored_in_masks_stays_so():
+    masks = np.array([[[0, 1, 255]]], np.uint8)
+    assert renumbered(masks, [1, 0], masks=True).tolist() == [[[1, 0, 255]]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_grey_is_repeated_and_colours_become_their_luma(dtype):
+    grey = np.full((2, 4, 4, 1), 100, dtype)
+    assert np.array_equal(in_channels(grey, 3), np.full((2, 4, 4, 3), 100))
+    assert in_channels(grey, 3).dtype == dtype
+    assert np.allclose(in_channels(in_channels(grey, 3), 1), grey)
+    assert in_channels(grey, 1) is grey
