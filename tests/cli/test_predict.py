@@ -95,14 +95,6 @@ def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path)
     assert [each["file"] for each in summary["skipped"]] == ["images/torn.png"]
 
 
-def test_a_dry_run_writes_nothing(model, images, tmp_path):
-    done = scalestudy("model", "predict", model, "images", "--out", "out", "--dry-run", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "3 images: images/0.png, images/1.png, images/2.png" in done.stdout
-    assert "Would write to out: masks, predictions.csv" in done.stdout
-    assert not (tmp_path / "out").exists()
-
-
 def test_without_a_framework_it_says_where_to_run(model, images, tmp_path):
     hidden = tmp_path / "hidden"
     hidden.mkdir()

@@ -13,7 +13,6 @@ from scalestudy.cli.study_argument import newest_study
 if TYPE_CHECKING:
     from scalestudy.cli.terminal import Terminal
     from scalestudy.features.predict.find_model import FoundModel
-    from scalestudy.features.predict.job import ModelJob
     from scalestudy.features.predict.predict import Predicted, Wanted
 
 SHOWN = 20
@@ -71,9 +70,6 @@ def predict(
     force: Annotated[
         bool, typer.Option("--force", help="Write into a folder that holds other things.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")
-    ] = False,
 ) -> None:
     """Predict masks or classes of images with a trained model.
 
@@ -87,9 +83,6 @@ def predict(
 
     found, terminal = _found(model, point, weights)
     wanted = prediction.Wanted(tuple(images), out_folder, overlay, probabilities, workers, device, force)
-    if dry_run:
-        _print_plan(prediction.plan(found, wanted, terminal), wanted, found.label)
-        return
     done = prediction.predict(found, wanted, terminal)
     _print_predicted(done, wanted, found.label)
     raise typer.Exit(1 if done.skipped else 0)
@@ -197,22 +190,6 @@ def _found(path: Path | None, point: str | None, weights: str) -> "tuple[FoundMo
     for note in model.notes:
         terminal.note(note)
     return model, terminal
-
-
-def _print_plan(job: "ModelJob", wanted: "Wanted", label: str) -> None:
-    from scalestudy.cli.console import out
-    from scalestudy.data.sources.files import several
-
-    kinds = ["masks"] * (job.record.kind == "masks") + ["overlays"] * job.overlay
-    kinds += ["probabilities"] * (job.probabilities)
-    where = "GPUs" if job.device == "gpu" else "CPUs"
-    for line in (
-        f"Model: {label}, inputs of {' x '.join(map(str, job.record.input_shape))}",
-        f"{len(job.items)} images: {several([item.shown for item in job.items], 3)}",
-        f"{job.size} worker{'s' * (job.size != 1)} on {where}",
-        f"Would write to {wanted.out}: {', '.join([*kinds, 'predictions.csv'])}",
-    ):
-        out().print(line, markup=False)
 
 
 def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:

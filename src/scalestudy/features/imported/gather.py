@@ -100,11 +100,11 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
     if not read:
         raise UserError(
             f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
-            f"none among {len(paths)} files{_named(left)}",
+            f"none among {len(paths)} files: {_named(left)}",
             "docs/imported.md says what is read.",
         )
     runs, remarks = _told_apart([run for _, reading in read for run in reading.runs])
-    left_out = [f"Files left out{_named(left)}."] if left else []
+    left_out = [f"Files left out: {_named(left)}."] if left else []
     return Imported(tuple(runs), (*_sentences(read), *remarks, *left_out))
 
 
@@ -213,15 +213,12 @@ def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
     alike: dict[tuple[str, ...], list[str]] = {}
     for label, reading in read:
         alike.setdefault(reading.remarks, []).append(label)
-    sentences = []
-    for remarks, labels in alike.items():
-        rest = f" and {len(labels) - MOST_NAMED} more" if len(labels) > MOST_NAMED else ""
-        sentences.append(f"{', '.join(labels[:MOST_NAMED])}{rest}: {' '.join(remarks)}")
+    sentences = [f"{_named(labels)}: {' '.join(remarks)}" for remarks, labels in alike.items()]
     return sentences + [
-        f"{label}: left out{_named(reading.skipped)}." for label, reading in read if reading.skipped
+        f"{label}: left out: {_named(reading.skipped)}." for label, reading in read if reading.skipped
     ]
 
 
-def _named(lines: Sequence[str]) -> str:
-    rest = f"; and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
-    return f": {'; '.join(lines[:MOST_NAMED])}{rest}" if lines else ""
+def _named(items: Sequence[str]) -> str:
+    rest = f"; and {len(items) - MOST_NAMED} more" if len(items) > MOST_NAMED else ""
+    return "; ".join(items[:MOST_NAMED]) + rest
