@@ -5,6 +5,7 @@ import pytest
 
 from scalestudy.engines.tensorflow.strategies import collectives
 from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup
+from scalestudy.util.errors import RunError
 
 pytestmark = pytest.mark.engine
 
@@ -38,6 +39,27 @@ def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number
     assert collectives.timed(group, 1024, 3, 20) == 1.0
     assert group.sums == 4 * 20, "a call to connect, and three that are timed"
     assert looks == [0, 20, 20, 40, 40, 60, 60, 80], "nobody waits for a sum but the last one of a call"
+
+
+def test_the_known_sum_is_taken_by_a_compiled_function_on_the_device(framework):
+    from scalestudy.cluster.placement import Placement
+
+    placement = Placement(1, 2, 1, 2, 0, ("n1", "n1"), "test")
+
+    class Other(TensorGroup):
+        def tensor_sum(self, tensor):
+            compiled.append(not framework.executing_eagerly())
+            return tensor + framework.constant([self.count, 0.0])
+
+    for device, count in (("CPU:0", 1.0), ("CPU:1", 1.0), ("CPU:1", 2.0)):
+        compiled, group = [], Other()
+        group.count = count
+        if count == 1.0:
+            assert collectives.prove(group, placement, device).endswith(device)
+        else:
+            with pytest.raises(RunError, match="rank 0 counted 2 times"):
+                collectives.prove(group, placement, device)
+        assert compiled == [True]
 
 
 @pytest.mark.parametrize(("others", "mine", "said"), [(0, False, False), (0, True, True), (1, False, True)])

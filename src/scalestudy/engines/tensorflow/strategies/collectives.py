@@ -53,15 +53,15 @@ def main(arguments: Sequence[str]) -> int:
     placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
     group = join_group(errand["collective"], placement, errand["device"])
     tell(step="joined")
-    prove(group, placement)
-    tell(step="summed")
+    device = "GPU:0" if errand["device"] == "gpu" else "CPU:0"
+    tell(step="summed", device=prove(group, placement, device))
     seconds = 0.0
     for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
         if any_rank(group, size > errand["largest"] or too_slow(seconds, *repeats)):
             break
         seconds = timed(group, size, *repeats)
         tell(step="timed", bytes=size, seconds=seconds)
-    prove(group, placement)
+    prove(group, placement, device)
     tell(step="done")
     sys.stdin.read()  # another rank's last sum may still read from this one
     return 0
@@ -78,8 +78,13 @@ def join_group(name: str, placement: Placement, device: str) -> TensorGroup:
     return tensors(joined)[0]
 
 
-def prove(group: TensorGroup, placement: Placement) -> None:
-    """Sum what each rank alone can bring: rank r gives 1 at position r.
+def prove(group: TensorGroup, placement: Placement, device: str) -> str:
+    """Sum on a device what each rank alone can bring: rank r gives 1 at position r.
+
+    As in training the sum is compiled: of eager calls Horovod's takes place on the CPU, whatever is asked.
+
+    Returns:
+        The device that has the sum.
 
     Raises:
         RunError: If a rank's part is missing or counted twice.
@@ -88,14 +93,16 @@ def prove(group: TensorGroup, placement: Placement) -> None:
 
     own = np.zeros(placement.size, np.float32)
     own[placement.rank] = 1
-    total = np.asarray(group.tensor_sum(tf.constant(own)).numpy())
-    wrong = np.flatnonzero(total != 1)
+    with tf.device(device):
+        total = tf.function(group.tensor_sum, autograph=False)(tf.constant(own))
+    wrong = np.flatnonzero(total.numpy() != 1)
     if wrong.size:
         raise RunError(
             "every rank to count once in a sum",
-            f"rank {wrong[0]} counted {total[wrong[0]]:g} times",
+            f"rank {wrong[0]} counted {total.numpy()[wrong[0]]:g} times",
             "Train with another strategy here.",
         )
+    return str(total.device)
 
 
 def any_rank(group: TensorGroup, yes: bool) -> bool:
