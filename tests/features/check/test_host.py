@@ -104,3 +104,11 @@ def test_gpus_that_processes_share_count_once():
     assert host.gpus_of([(1, []), (1, [])]) == 2
     assert host.gpus_of([(2, []), (2, [])]) == 2
     assert host.gpus_of([(0, [])]) == 0
+
+
+def test_infiniband_without_its_library_fails(tmp_path):
+    assert host.judge_infiniband("n1", tmp_path) is None
+    (tmp_path / "sys" / "class" / "infiniband" / "mlx5_0").mkdir(parents=True)
+    line = host.judge_infiniband("n1", tmp_path, "libno-such.so.1")
+    assert line.status == "fail" and "mlx5_0" in line.seen and "libno-such.so.1" in line.seen and line.action
+    assert host.judge_infiniband("n1", tmp_path, "libc.so.6").status == "pass"

@@ -1,5 +1,6 @@
 """What one host offers to the workers on it."""
 
+import ctypes
 import os
 import shutil
 import tempfile
@@ -59,6 +60,22 @@ def judge_devices(
         "Ask for more GPUs a node (gpu_request in the site profile) or fewer workers; see nvidia-smi there."
     )
     return failed("devices", where, seen, action)
+
+
+def judge_infiniband(where: str, root: Path = Path("/"), library: str = "libibverbs.so.1") -> Line | None:
+    """Whether NCCL can use this host's InfiniBand: without libibverbs it takes sockets, and says nothing."""
+    adapters = sorted(path.name for path in (root / "sys/class/infiniband").glob("*"))
+    if not adapters:
+        return None
+    seen = f"InfiniBand ({', '.join(adapters)})"
+    try:
+        ctypes.CDLL(library)
+    except OSError as error:
+        action = (
+            "Install it where workers run, in the container too (Debian: libibverbs1, ibverbs-providers)."
+        )
+        return failed("network", where, f"{seen}, but {error}", action)
+    return passed("network", where, f"{seen}, and {library} loads")
 
 
 def judge_folder(where: str, folder: WritableFolder) -> Line:

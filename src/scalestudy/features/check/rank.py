@@ -126,6 +126,8 @@ class _Rank:
         if plan.wants("folders"):
             temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
             lines += [host.judge_folder(here, folder) for folder in (*plan.folders, temporary)]
+        if plan.wants("network") and (line := host.judge_infiniband(here)):
+            lines.append(line)
         return lines
 
     def follow(self) -> None:

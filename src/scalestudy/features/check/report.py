@@ -18,7 +18,17 @@ PLAN_FILE, REPORT_FILE = "check.json", "report.json"
 REPORT_SCHEMA: Literal[3] = 3
 Status = Literal["pass", "warn", "fail"]
 Topic = Literal[
-    "versions", "site", "slurm", "folders", "devices", "cores", "ranks", "builds", "collectives", "bandwidth"
+    "versions",
+    "site",
+    "slurm",
+    "folders",
+    "devices",
+    "cores",
+    "network",
+    "ranks",
+    "builds",
+    "collectives",
+    "bandwidth",
 ]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 QUEUE_TOPIC: Topic = "slurm"

@@ -32,7 +32,7 @@ from scalestudy.util.imports import without_unused
 
 def main(arguments: Sequence[str]) -> int:
     """Do one errand."""
-    errand = json.loads(arguments[0])
+    errand, started = json.loads(arguments[0]), time.monotonic()
     with without_unused(ENGINE.unused):
         import tensorflow as tf  # here, before all that imports it too
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
             file.write(json.dumps(event) + "\n")
 
     if errand["collective"] is None:
-        tell(step="built", **build())
+        tell(step="built", **build(), seconds=time.monotonic() - started)
         return 0
     placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
     group = join_group(errand["collective"], placement, errand["device"])
@@ -167,7 +167,6 @@ def _copy_seconds(source: str, target: str, size: int) -> float:
 
 def build() -> dict[str, Any]:
     """What TensorFlow and Horovod were built with, and the GPUs that TensorFlow can use."""
-    started = time.monotonic()
     import tensorflow as tf
 
     found = tf.sysconfig.get_build_info()
@@ -188,7 +187,7 @@ def build() -> dict[str, Any]:
         pass
     except Exception as error:  # a library that does not load says so in many ways
         answer["horovod_error"] = f"{type(error).__name__}: {error}"
-    return answer | {"seconds": time.monotonic() - started}
+    return answer
 
 
 def _run(work: Callable[[], int]) -> int:
