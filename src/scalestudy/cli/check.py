@@ -99,7 +99,7 @@ def check(
 
             nonlocal shown
             status.update(escape(text))
-            if not console.is_terminal and text != shown and submit:
+            if not console.is_terminal and text != shown:
                 console.print(text, markup=False)
             shown = text
 

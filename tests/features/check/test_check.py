@@ -29,7 +29,8 @@ def here(monkeypatch):
     """What processes on this machine are said to report."""
 
     def say(report):
-        def check_here(folder, plan):
+        def check_here(folder, plan, on_progress):
+            on_progress("ring, 1 of 3")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
             if isinstance(report, Exception):
                 raise report
@@ -69,7 +70,7 @@ def test_waiting_for_processes_is_told_and_files_of_a_good_check_go(here, tmp_pa
     here(GOOD)
     notes, progress, listeners = telling()
     check(None, CheckOptions(workers=2), **listeners)
-    assert (notes, progress) == ([], ["Checking with 2 processes on this machine"])
+    assert (notes, progress) == ([], ["Checking with 2 processes on this machine", "ring, 1 of 3"])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.features.check.collectives import Trials, bandwidth_line, culprits, judge_collective, rounds
+from scalestudy.features.check.collectives import (
+    Trials,
+    bandwidth_line,
+    culprits,
+    judge_collective,
+    remaining,
+    rounds,
+)
 from scalestudy.features.check.exchange import RankAnswer
 from scalestudy.features.check.report import AllReduce
 from scalestudy.study.engines import collective
@@ -87,6 +94,29 @@ def test_bandwidth_is_the_mean_of_the_ranks():
     ]  # fmt: skip
     assert trials.bandwidth[0].bus_bandwidth == pytest.approx(1024 * 2 * 15 / 16)
     assert all(line.status == "pass" for line in lines if line.topic == "collectives")
+
+
+@pytest.mark.parametrize(("second", "status"), [(1e-6, "pass"), (1.0, "warn")])
+def test_a_slow_round_is_repeated_before_anything_is_advised(second, status):
+    seconds = [1.0, second]
+
+    def ask(groups, limit, name, sizes=()):
+        timing = dict.fromkeys(sizes, seconds.pop(0))
+        return {rank: RankAnswer(rank=rank, state="done", seconds=timing) for rank in groups[0]}
+
+    trials = Trials(ask, ["n1", "n2"], range(2), limit=1, sizes=(1024,))
+    (line,) = [line for line in trials.lines([collective("ring")], needed=()) if line.topic == "bandwidth"]
+    assert line.status == status and seconds == [] and len(trials.bandwidth) == 1
+
+
+def test_what_is_tried_and_how_long_it_will_take_is_told():
+    texts = []
+    trials = Trials(Fabric(["n1", "n2"], broken=("auto",)), ["n1", "n2"], range(2), limit=1, sizes=())
+    trials.tell, trials.least = texts.append, 20.0
+    trials.lines([collective(name) for name in ("ring", "auto", "horovod-gloo")], needed=())
+    assert len(texts) == 4 and "1 of 3" in texts[0] and "at least 1:00 min" in texts[0]
+    assert "3 of 3" in texts[-1]
+    assert "40 s" in remaining(40.0, 2, 4, 20.0) and "20 s" in remaining(40.0, 2, 3, 20.0)
 
 
 @given(st.integers(2, 40))

@@ -96,11 +96,11 @@ def test_gpus_that_the_framework_does_not_list_are_counted(monkeypatch, printed)
 def test_all_reduces_are_measured_where_there_is_a_framework(monkeypatch, has_tensorflow):
     shown, row = [], timing("ring", 1024)
     monkeypatch.setattr(topology, "between_gpus", lambda gpus: ((None, 1e9), (1e9, None)))
-    monkeypatch.setattr(topology, "time_all_reduces", lambda node: ((row,), ("a note",)))
+    monkeypatch.setattr(topology, "time_all_reduces", lambda node, tell: ((row,), ("a note",)))
     missing = None if has_tensorflow else UserError("it", "none", "Install it.")
     monkeypatch.setattr(TensorFlowTraits, "missing_software", lambda self: missing)
     found = measure(gpu_node(2), shown.append)
-    assert found.copies is not None and len(shown) == 1 + has_tensorflow
+    assert found.copies is not None and len(shown) == 1
     assert found.all_reduces == ((row,) if has_tensorflow else ())
     assert len(found.notes) == 1
 
@@ -115,7 +115,7 @@ def checked(monkeypatch):
     """A check with real processes that only look at their cores, and timings that it is said to have made."""
     seen = {}
 
-    def check(folder, plan):
+    def check(folder, plan, on_progress):
         only_cores = tuple(topic for topic in TOPICS if topic != "cores")
         seen["plan"], seen["report"] = plan, check_here(folder, plan.model_copy(update={"skip": only_cores}))
         lines = (

@@ -143,7 +143,7 @@ def check(
     on_progress(f"Checking with {plan.workers} processes on this machine")
     target = options.folder or Path(tempfile.mkdtemp(prefix="scalestudy-check-"))
     _refuse_full(target)
-    report = check_here(target.absolute(), plan)
+    report = check_here(target.absolute(), plan, on_progress)
     if report.failed or options.folder is not None:
         note(f"Logs: {target / 'logs'}")
     else:

@@ -4,6 +4,7 @@ ranks/R.json          what rank R found on its own
 assignments/K.json    what to try next
 answers/K/R.json      what came of it at rank R
 events/K-R.jsonl      how far rank R's trial is: a collective in a process of its own
+progress              what is done now, for people
 """
 
 import contextlib
@@ -101,6 +102,17 @@ class Exchange:
             if len(records) == size or time.monotonic() > deadline:
                 return records
             time.sleep(POLL)
+
+    def tell(self, text: str) -> None:
+        """Say what is done now, for people."""
+        write_atomically(self.folder / "progress", text, durable=False)
+
+    def progress(self) -> str:
+        """What is done now."""
+        try:
+            return (self.folder / "progress").read_text()
+        except OSError:
+            return "starting"
 
     def assign(self, assignment: Assignment) -> None:
         """Hand out an assignment."""

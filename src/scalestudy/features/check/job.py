@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from scalestudy.features.check.exchange import Exchange
 from scalestudy.features.check.report import (
     QUEUE_TOPIC,
     REPORT_FILE,
@@ -112,7 +113,8 @@ def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -
         if now - asked >= ASK:
             asked = now
             state, over = _state(job)
-            on_progress(f"job {job}: {state}")
+            doing = "" if state.startswith("pending") else f", {Exchange(folder).progress()}"
+            on_progress(f"job {job}: {state}{doing}")
             ended = min(ended, now) if over else float("inf")
         if now - ended > LAG:
             break

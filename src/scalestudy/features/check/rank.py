@@ -5,6 +5,7 @@ import socket
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
@@ -44,8 +45,10 @@ PATIENCE = 1800.0
 """Seconds without an assignment after which a rank takes rank 0 for gone."""
 
 
-def check_here(folder: Path, plan: Plan) -> Report:
+def check_here(folder: Path, plan: Plan, on_progress: Callable[[str], object] = lambda text: None) -> Report:
     """Start the plan's ranks on this machine, with files in an empty folder, and wait for their report.
+
+    `on_progress` is given what is done now, for people.
 
     Raises:
         RunError: If they end without a report.
@@ -60,6 +63,7 @@ def check_here(folder: Path, plan: Plan) -> Report:
         commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
         with WorkerProcesses(commands) as workers:
             while not workers.ended(0) and not (folder / REPORT_FILE).exists():
+                on_progress(Exchange(folder).progress())
                 time.sleep(POLL)
     return read_report(folder)
 

@@ -116,8 +116,7 @@ def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None
     engine = engine_traits(DEFAULT)
     if engine.missing_software():
         return NodeBandwidth(copies, notes=(f"no {engine.label} here: no all-reduce was measured",))
-    on_progress(f"Measuring all-reduces (starts {engine.label} in each process)")
-    return NodeBandwidth(copies, *time_all_reduces(node))
+    return NodeBandwidth(copies, *time_all_reduces(node, on_progress))
 
 
 def between_gpus(gpus: Sequence[str]) -> Matrix:
@@ -147,7 +146,9 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
     return tuple(tuple(row) for row in rows)
 
 
-def time_all_reduces(node: Node) -> tuple[tuple[AllReduce, ...], tuple[str, ...]]:
+def time_all_reduces(
+    node: Node, on_progress: Callable[[str], object] = lambda text: None
+) -> tuple[tuple[AllReduce, ...], tuple[str, ...]]:
     """Timings of every all-reduce that works here, and what kept others from working.
 
     There is a process for each GPU, or without any for each core.
@@ -159,7 +160,7 @@ def time_all_reduces(node: Node) -> tuple[tuple[AllReduce, ...], tuple[str, ...]
     cpus = [] if node.gpus else node.cores[:MOST_PROCESSES]
     plan = Plan(workers=len(node.gpus or cpus), device="gpu" if node.gpus else "cpu", skip=skip)
     with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder, only_on(cpus):
-        report = check_here(Path(folder) / "check", plan)
+        report = check_here(Path(folder) / "check", plan, on_progress)
     notes = (
         f"{line.topic}, {line.where}: {line.seen}. {line.action}"
         for line in report.lines
