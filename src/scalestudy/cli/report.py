@@ -146,8 +146,8 @@ def _findings(
     from scalestudy.util.errors import UserError
 
     if source:
-        from scalestudy.features.imported.gather import import_findings, refuse_as_target
         from scalestudy.features.imported.columns import options_of
+        from scalestudy.features.imported.gather import import_findings, refuse_as_target
 
         if file is not None:
             refuse_as_target(file, source)

@@ -336,7 +336,8 @@ def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> 
         f"latency {rows[0].seconds * 1e3:.2f} ms at {units.size(rows[0].bytes)}"
     )
     if top.bus_bandwidth < SLOW and not one_host:
-        action = "As slow as gigabit Ethernet in both of two rounds: choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
+        faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
+        action = f"As slow as gigabit Ethernet in both of two rounds: {faster}"
         return warned("bandwidth", where, seen, action)
     return passed("bandwidth", where, seen)
 

@@ -68,9 +68,7 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
             script = _write_script(Path(folder), site, point, shape)
             asked = f"{shape.nodes} nodes with {shape.tasks} tasks"
             try:
-                code, printed, errors = SLURM.queue.run(SLURM.queue.submits, "--test-only", str(script))
-                if code:
-                    SLURM.queue.failed(SLURM.queue.submits, code, printed, errors)
+                SLURM.queue.call(SLURM.queue.submits[0], "--test-only", str(script))
             except QueueAbsent as error:
                 return [failed(QUEUE_TOPIC, "here", f"no Slurm client ({error.received})", error.action)]
             except QueueUnreachable as error:
