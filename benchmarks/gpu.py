@@ -193,7 +193,7 @@ def errand_of(
 
 def ours(store: StudyFolder, point: Point) -> tuple[float, dict[str, float]]:
     """Steady throughput of a real run, and its phases in seconds."""
-    outcome = run_point(store, point, watch=lambda run, progress: None)
+    outcome = run_point(store, point)
     result = store.runs(point.name)[-1].result()
     if not outcome.ok or result is None or result.throughput is None:
         sys.exit(f"{point.name} failed: {outcome.failure}")

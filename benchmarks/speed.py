@@ -96,7 +96,7 @@ def measure(task: str, folder: Path, rounds: int) -> None:
             found.setdefault(f"keras {workers}", []).append(max(both))
             found.setdefault(f"keras by default {workers}", []).append(both[0])
         for name, point in ours.items():
-            outcome = run_point(store, point, watch=lambda run, progress: None)
+            outcome = run_point(store, point)
             result = store.runs(point.name)[-1].result()
             if not outcome.ok or result is None or result.throughput is None:
                 sys.exit(f"{name} failed: {outcome.failure}")

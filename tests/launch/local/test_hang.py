@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from one_run import run_point
 from paths import SUPPORT
+from scalestudy.launch.local.run import run_point
 from scalestudy.measure import hang_detection
 from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.study.expand import expand

@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from scalestudy.hardware.memory import oom_kills
@@ -16,7 +16,7 @@ from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, worker_commands
 from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.study.point import Point
-from scalestudy.study.records import Cause, Failure
+from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError
@@ -225,3 +225,28 @@ def terminable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def run_point(
+    folder: StudyFolder, point: Point, *, watch: Callable[[RunFolder, Progress | None], None] | None = None
+) -> RunOutcome:
+    """Run one point, prepared data set and split included, to its end.
+
+    Args:
+        folder: Where its run is kept.
+        point: What to run.
+        watch: Called with the run and its progress while it is alive; may raise KeyboardInterrupt.
+    """
+    steps = run_steps(folder, point)
+    while True:
+        try:
+            run = next(steps)
+        except StopIteration as end:
+            outcome: RunOutcome = end.value
+            return outcome
+        if watch is None or isinstance(run, Note):
+            continue
+        try:
+            watch(run, run.progress())
+        except KeyboardInterrupt as interrupt:
+            steps.throw(interrupt)
