@@ -84,7 +84,7 @@ def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[
         return None, lambda gradients: gradients
     import horovod.tensorflow as hvd
 
-    from scalestudy.engines.tensorflow.strategies import rendezvous
+    from scalestudy.engines.tensorflow.strategies import horovod_rendezvous as rendezvous
 
     rendezvous.join(placement, device=errand["device"])
     hvd.init()

@@ -48,7 +48,7 @@ def test_the_machine_is_named():
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_the_bare_loop_of_horovod_is_tuned_as_ours_is_on_that_device(monkeypatch, device):
-    from scalestudy.engines.tensorflow.strategies import rendezvous
+    from scalestudy.engines.tensorflow.strategies import horovod_rendezvous as rendezvous
 
     asked = []
     monkeypatch.setattr(rendezvous, "join", lambda placement, **how: asked.append((placement, how)))

@@ -16,8 +16,6 @@ pytestmark = pytest.mark.slow
 ENTRY_POINTS = """
 [scalestudy.engines]
 linear = linear:TRAITS
-[scalestudy.strategies]
-rows = linear:ROWS
 """
 NO_FRAMEWORK = """
 import sys

@@ -195,6 +195,9 @@ class LinearTraits(EngineTraits):
     """What there is to know of it beforehand."""
 
     name, label, implementation = "linear", "NumPy", "linear:ENGINE"
+    strategies = (
+        Traits("rows", "NumPy: any number of workers at once", "linear", plain=True, join="linear:join"),
+    )
     default_strategy, model_suffix = "rows", ".weights"
     requirements = (Requirement("NumPy", ("numpy",), ""),)
 
@@ -208,7 +211,6 @@ def join(placement, *, workers, device, communication):
 
 
 ENGINE, TRAITS = Linear(), LinearTraits()
-ROWS = Traits("rows", "NumPy: any number of workers at once", "linear", plain=True, join="linear:join")
 
 
 def _softmax(logits):

@@ -41,7 +41,7 @@ def fetch_weights(
     if stamp is None or (stamp.exists() and not again) or _cannot_build(task, engine, listener):
         return
     with listener.building(task):
-        asked = {"prepared": prepared, "train": train.model_dump(mode="json")}
+        asked = {"prepared": prepared, "train": train.model_dump(mode="json"), "engine": engine}
         built = build_task(task if has_name(task) else task_file(task), asked)
     for note in built.notes:
         listener.note(note)

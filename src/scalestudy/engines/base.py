@@ -1,15 +1,12 @@
-"""What an engine offers to a run: all that the loop over epochs asks of a framework.
+"""The interface of an engine: all that a run asks of a framework. Arrays are NumPy's, everywhere."""
 
-Arrays are NumPy's, everywhere. Tensors and variables stay within an engine, and within the strategies that
-work with it.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.cluster.placement import Placement
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
@@ -42,13 +39,7 @@ class Engine(Protocol):
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
     ) -> "Trainer":
-        """Build a point's task, alike on every rank.
-
-        Args:
-            point: What is run.
-            prepared: The data set.
-            rates: Learning rate of each step of the run, shape [steps].
-            joined: The workers, and this process's part among them.
+        """Build a point's task, alike on every rank; `rates` are those of each step, shape [steps].
 
         Raises:
             UserError: If the task cannot be built so.
@@ -68,10 +59,10 @@ class Engine(Protocol):
         """
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
-        """Write a trained model so that it loads without this package.
+        """Write the model that `Trainer.save` wrote to `path` so that it loads without this package.
 
         Args:
-            path: What `Trainer.save` wrote.
+            path: The model's file.
             record: What it is of; `record.inputs` says whether it is to take inputs as stored or scaled.
             out: File or folder to write.
             form: One of `EngineTraits.export_forms`.
@@ -80,9 +71,45 @@ class Engine(Protocol):
             UserError: If it cannot be loaded, or not be written in this form.
         """
 
+    def try_step(
+        self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
+        change: Callable[[list[Any]], None],
+    ) -> "StepTrial":  # fmt: skip
+        """Compute a step as training would, before there is any.
+
+        Args:
+            compute: Gives the objective, whose gradients are taken, and losses of shape [B].
+            variables: Of the model and its loss, by which gradients are taken.
+            change: Is given the gradients, zeros where there are none.
+        """
+
+    def script_session(
+        self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
+    ) -> Any:
+        """Join the other workers of a user's script, which share `group` and the methods of `Workers`.
+
+        Raises:
+            UserError: If the framework has computed before.
+            RunError: If the others are not found.
+        """
+
+
+class StepTrial(NamedTuple):
+    """What a step that was tried has shown.
+
+    Attributes:
+        losses: Shape [B].
+        reached: Whether each variable has a gradient.
+        stray: A variable that the step reads and does not train; None without one.
+    """
+
+    losses: NDArray[Any]
+    reached: list[bool]
+    stray: str | None
+
 
 class Judged(NamedTuple):
-    """What a model makes of samples with a target, each by itself.
+    """What a model makes of B samples with a target, each by itself.
 
     Attributes:
         outputs: Shape [B, ...].
@@ -118,13 +145,7 @@ class Flops(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable but for its value.
-
-    Attributes:
-        dtype: Name of its type, as "float32".
-        shape: Its shape.
-        own: Whether every worker keeps a value of its own (moving statistics) until they are averaged.
-    """
+    """A variable but for its value; `own` is one of which every worker keeps a value (moving statistics)."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -176,20 +197,23 @@ class Callbacks(Protocol):
 
 
 class Trainer(Protocol):
-    """One process's part of a run: the model and its optimizer, and what is computed with them."""
+    """One process's part of a run: the model and its optimizer, and what is computed with them.
+
+    Attributes:
+        metrics: Names of the task's metrics, the quality first.
+        sense: What the quality means: which way is better, and whether it lies in [0, 1].
+        senses: The same of each metric, as far as anything says so.
+        parameters: Of the model.
+        variables: All that changes while training: the model's, the optimizer's, the loss scale.
+        buckets: In which gradients are summed over workers, in that order, once all layers learn that will.
+    """
 
     metrics: Sequence[str]
-    """Names of the task's metrics, the quality first."""
     sense: Sense
-    """What the quality means: which way is better, and whether it lies in [0, 1]."""
     senses: Mapping[str, Sense]
-    """The same of each metric, as far as anything says so."""
     parameters: int
-    """Of the model."""
     variables: Sequence[Variable]
-    """All that changes while training: the model's, the optimizer's, the loss scale."""
     buckets: Sequence[Bucket]
-    """In which gradients are summed over workers, in that order, once all layers learn that will."""
 
     @property
     def phases(self) -> Sequence[int]:
@@ -238,11 +262,8 @@ class Trainer(Protocol):
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Quality of a model that answers the same everywhere; None where its outputs are not of classes.
 
-        One rank may ask alone.
-
-        Args:
-            targets: Targets in parts, each of shape [B, ...].
-            answer: Probability of each class, for every sample or pixel; shape [classes].
+        One rank may ask alone. `targets` come in parts of shape [B, ...]; `answer` is the probability of each
+        class for every sample or pixel, shape [classes].
         """
 
     def values(self) -> Values:

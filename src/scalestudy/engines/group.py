@@ -61,7 +61,7 @@ class Group:
         words = [_words(array) for array in arrays]
         table = np.zeros((self.size, sum(map(len, words))), np.int64)
         table[self.rank] = np.concatenate(words)
-        parts = np.split(self.host_sum(table), np.cumsum([len(each) for each in words])[:-1], axis=1)
+        parts = np.split(self.host_sum(table), np.cumsum([len(row) for row in words])[:-1], axis=1)
         return [
             np.frombuffer(b"".join(row.tobytes()[: array.nbytes] for row in part), array.dtype).reshape(
                 self.size * len(array), *array.shape[1:]
@@ -103,16 +103,10 @@ class Joined(NamedTuple):
 def join(
     name: str, placement: Placement, *, workers: int, device: str, communication: str = "auto"
 ) -> Joined:
-    """Join the other workers. Imports only what that strategy needs; its `Traits.join` says where it is.
+    """Join the other workers of a strategy that does the work itself; its `Traits.join` says where that is.
 
-    The engine must be set up before: devices and threads are fixed once a process computes.
-
-    Args:
-        name: Of a strategy that does the work itself.
-        placement: This process among the others.
-        workers: Workers of the run.
-        device: "cpu" or "gpu".
-        communication: "auto", "ring" or "nccl", where the strategy has a choice.
+    The engine must be set up before: devices and threads are fixed once a process computes. `device` is "cpu"
+    or "gpu", `communication` "auto", "ring" or "nccl", where the strategy has a choice.
     """
     joined: Joined = loaded(traits(name).join)(
         placement, workers=workers, device=device, communication=communication

@@ -1,7 +1,7 @@
 """The engines: what there is to know of each before its framework is imported, as on a login node.
 
 An engine of another package adds a row by an entry point in the group "scalestudy.engines" that names an
-`EngineTraits`; its strategies name it in `Traits.engine`.
+`EngineTraits`.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,7 +11,7 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
-from scalestudy.study.strategies import Rendezvous, Role, traits
+from scalestudy.study.strategies import Rendezvous, Role, Traits, traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 
@@ -132,6 +132,7 @@ class EngineTraits:
         name: As written in a study file.
         label: For people.
         implementation: "module:attribute" of its `engines.base.Engine`.
+        strategies: Those that belong to it, in the order in which they are shown.
         default_strategy: What a study sweeps that names no strategy.
         across: The strategy that starts a process for each worker, by which checks are made; "" without one.
         model_suffix: Of the files that hold a trained model; records beside them end in ".json".
@@ -151,6 +152,7 @@ class EngineTraits:
     implementation: str
     default_strategy: str
     model_suffix: str
+    strategies: tuple[Traits, ...] = ()
     export_forms: Mapping[str, str] = MappingProxyType({})
     across: str = ""
     requirements: tuple[Requirement, ...] = ()

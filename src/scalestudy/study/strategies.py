@@ -1,6 +1,6 @@
-"""What each strategy is, without a framework; rows stand with the engine that they belong to.
+"""What each strategy is, without a framework: the rows of every engine (`EngineTraits.strategies`).
 
-A strategy of another package adds a row by an entry point in the group "scalestudy.strategies".
+Another package adds a strategy to an engine by an entry point in the group "scalestudy.strategies".
 """
 
 from dataclasses import dataclass
@@ -105,13 +105,13 @@ class Traits:
         return one if workers == 1 else on_one_node if nodes == 1 else across
 
 
-REGISTRY: Registry[Traits] = Registry(
-    "scalestudy.strategies",
-    {
-        name: f"scalestudy.engines.tensorflow.traits:{name.upper()}"
-        for name in ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
-    },
-)
+def _of_engines() -> dict[str, Traits]:
+    from scalestudy.study.engines import REGISTRY as ENGINES  # which know strategies
+
+    return {row.name: row for name in ENGINES.names() for row in ENGINES.get(name).strategies}
+
+
+REGISTRY: Registry[Traits] = Registry("scalestudy.strategies", _of_engines)
 DEFAULT = "native"
 
 

@@ -2,8 +2,8 @@
 
 Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them. A model
 that could not be saved, or does not fit its data, is refused here, before a job waits in a queue for it.
-INFO is JSON: {"prepared": FOLDER} of the data set, and `train`, how it is trained. Prints {"parameters": N,
-"notes": […]}, or what is wrong.
+INFO is JSON: `prepared`, the folder of the data set, `train`, how it is trained, and `engine`. Prints
+{"parameters": N, "notes": […]}, or what is wrong.
 """
 
 import contextlib
@@ -15,17 +15,16 @@ from typing import Any
 
 from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.engines import engine_traits
+from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.tasks.file import answer, limit_time
 from scalestudy.util.imports import without_unused
-
-KERAS = "tensorflow"
-"""The engine whose tasks are built here."""
+from scalestudy.util.registry import loaded
 
 
 def build(path: str, info: str) -> dict[str, Any]:
     """Build it, try it, and count its parameters; raises what the file raises."""
-    engine = engine_traits(KERAS)
+    settings = json.loads(info)
+    engine = engine_traits(settings.get("engine", DEFAULT))
     os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
     with without_unused(engine.unused):
         from scalestudy.study.catalog import is_ours, resolved_train
@@ -35,7 +34,6 @@ def build(path: str, info: str) -> dict[str, Any]:
         from scalestudy.tasks.saving import prove_savable
         from scalestudy.tasks.trial import forward, notes_on, try_task
 
-    settings = json.loads(info)
     prepared, train = Prepared.open(settings["prepared"]), settings.get("train")
     resolved = resolved_train(path, TrainSettings()) if train is None else ResolvedTrain.model_validate(train)
     limit_time()
@@ -48,7 +46,7 @@ def build(path: str, info: str) -> dict[str, Any]:
         return {"parameters": task.model.count_params(), "notes": []}
     outputs = forward(task, prepared, path)
     notes = notes_on(module, task, prepared, outputs)
-    try_task(task, prepared, outputs, path)
+    try_task(loaded(engine.implementation), task, prepared, outputs, path)
     return {"parameters": task.model.count_params(), "notes": notes}
 
 

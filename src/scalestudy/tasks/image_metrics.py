@@ -141,7 +141,6 @@ class ObjectAP(OverImages):
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
         """Score of each image and class, computed on the host."""
-        import tensorflow as tf
 
         def scores(true: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             if self.ignore is not None:
@@ -154,7 +153,12 @@ class ObjectAP(OverImages):
             array = np.array(values, np.float64).reshape(len(true), -1)
             return np.nan_to_num(array), np.isfinite(array).astype(np.float64)
 
-        values, weights = tf.numpy_function(scores, [true, likeliest(outputs)], [tf.float64, tf.float64])
+        predicted = likeliest(outputs)
+        if keras.backend.backend() != "tensorflow":  # which alone computes symbols
+            return scores(*map(keras.ops.convert_to_numpy, (true, predicted)))
+        import tensorflow as tf
+
+        values, weights = tf.numpy_function(scores, [true, predicted], [tf.float64, tf.float64])
         for tensor in (values, weights):
             tensor.set_shape((None, self.classes - self.first))
         return values, weights

@@ -8,14 +8,19 @@ Cross-entropies are computed from the logits, where the last layer is a softmax 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 
+from scalestudy.data.loading.augment.mixing import two_targets
+from scalestudy.data.loading.augment.reader import FIRST, SECOND, SHARE
+from scalestudy.study.augmentation import parsed
 from scalestudy.study.formula import FormulaTerm
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.labels import is_of, mean_over_rest, split_ignored, widened
+from scalestudy.util.errors import UserError
 
 Loss = Callable[[Any, Any], Any]
 """(targets, outputs) -> losses of shape [B]."""
@@ -109,6 +114,32 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
         return sum(values[1:], values[0])
 
     return losses
+
+
+def with_mixed_loss(task: Task, augment: str, *, masks: bool) -> Task:
+    """The task, with the loss of mixed samples where `augment` (as the study file says it) mixes any.
+
+    Of two targets it is the sum of their losses by their shares: for losses that are linear in the target
+    (cross-entropy) that of mixed targets (Zhang 2018, section 2), and defined for all.
+
+    Raises:
+        UserError: The task computes its training losses itself.
+    """
+    if not two_targets(parsed(augment), masks=masks):
+        return task
+    if task.training_losses is not None:
+        raise UserError(
+            "a task without training_losses for samples that are mixed (mixup, cutmix)",
+            "one that computes its losses itself",
+            "Mix the samples there, or remove it from train.augment.",
+        )
+
+    def of_both(targets: Any, outputs: Any) -> Any:
+        first, second = task.loss(targets[FIRST], outputs), task.loss(targets[SECOND], outputs)
+        share = keras.ops.cast(targets[SHARE], first.dtype)
+        return share * first + (1 - share) * second
+
+    return replace(task, loss=of_both)
 
 
 def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> Any:

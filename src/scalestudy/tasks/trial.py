@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
+from numpy.typing import NDArray
 
 from scalestudy.data.columns import Column, leaves, like, map_columns
 from scalestudy.data.loading.reader import reader_of
@@ -37,7 +37,7 @@ def forward(task: Task, prepared: Prepared, file: str) -> Any:
         return task.model(inputs, training=False)
 
 
-def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
+def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
     """Compute losses, gradients and metrics of two samples, as a step does; `outputs` are those of `forward`.
 
     Raises:
@@ -45,11 +45,11 @@ def try_task(task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
             one a sample or not finite, weights without a gradient, sums that do not add up.
     """
     inputs, targets = two_samples(prepared)
-    _backward(task, inputs, targets, file)
+    _try_gradients(engine, task, inputs, targets, file)
     with _explained(f"the loss of {file} to fit targets and outputs", targets, outputs):
         # As slices: Keras lets the outputs of a softmax remember their logits, slices of them do not.
         losses, first, last = (
-            np.asarray(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
+            _array(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
         )
     if not _close(losses, np.concatenate([first, last])):  # workers see only their slice
         raise UserError(
@@ -77,7 +77,7 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         if (near := difflib.get_close_matches(name, absent, 1, 0.88))
     ]
     for given, tensor, column in _losses(module, task, prepared, outputs):
-        values = np.asarray(tensor)
+        values = _array(tensor)
         low, high, units = values.min(), values.max(), values.shape[-1]
         kind, logits = _crossentropy(given)
         if kind is None:
@@ -168,65 +168,58 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
         for form in reader.forms(rows)
     ]
     reader.read(rows, None, *sides)
-    inputs, targets = (map_columns(tf.constant, side) for side in sides)
-    floatx = keras.config.floatx()
-    if prepared.scale is not None:
-        return map_columns(lambda array: tf.cast(array, floatx) * prepared.scale, inputs), targets
-    return tuple(
-        map_columns(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, side)
-        for side in (inputs, targets)
-    )  # type: ignore[return-value]
+    ops, floatx, scale = keras.ops, keras.config.floatx(), prepared.scale
+
+    def typed(array: Any) -> Any:
+        return ops.convert_to_tensor(array, floatx if array.dtype.kind == "f" else array.dtype.name)
+
+    if scale is None:
+        return map_columns(typed, sides[0]), map_columns(typed, sides[1])
+    inputs = map_columns(lambda array: ops.convert_to_tensor(array, floatx) * scale, sides[0])
+    return inputs, map_columns(ops.convert_to_tensor, sides[1])
 
 
-def _backward(task: Task, inputs: Any, targets: Any, file: str) -> None:
-    """One step's gradients, traced as in a run."""
-    variables = [variable.value for variable in task.trained]
-    traced: dict[str, Any] = {}
+def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str) -> None:
+    """One step's gradients, computed as in a run."""
 
-    def step() -> Any:
-        with tf.GradientTape() as tape:
-            losses = _training_losses(task, inputs, targets, file)
-            _refuse_shape(losses, file)
-            penalties = [tf.reduce_sum(penalty) for penalty in task.model.losses]
-            objective = tf.add_n([tf.reduce_sum(losses), *penalties])
-        traced["watched"] = tape.watched_variables()
-        traced["gradients"] = gradients = tape.gradient(objective, variables)
-        if task.gradients is not None:
-            given = [
-                tf.zeros_like(variable) if gradient is None else tf.convert_to_tensor(gradient)
-                for gradient, variable in zip(gradients, variables, strict=True)
-            ]
-            with _explained(f"gradients(gradients, variables) of {file} to work"):
-                changed = list(task.gradients(given, task.trained) or ())
-            if [tuple(one.shape) for one in given] != [tuple(one.shape) for one in changed]:
-                raise UserError(
-                    f"as many gradients from gradients(gradients, variables) of {file}, of the same shapes",
-                    f"{len(changed)} for {len(given)}" if len(changed) != len(given) else "other shapes",
-                    "Return one for each variable, in their order.",
-                )
-        return losses
+    def compute() -> tuple[Any, Any]:
+        losses = _training_losses(task, inputs, targets, file)
+        _refuse_shape(losses, file)
+        penalties = [keras.ops.sum(penalty) for penalty in task.model.losses]
+        return sum(penalties, keras.ops.sum(losses)), losses
+
+    def change(gradients: list[Any]) -> None:
+        if task.gradients is None:
+            return
+        with _explained(f"gradients(gradients, variables) of {file} to work"):
+            changed = list(task.gradients(gradients, task.trained) or ())
+        if [tuple(one.shape) for one in gradients] != [tuple(one.shape) for one in changed]:
+            other = len(changed) != len(gradients)
+            raise UserError(
+                f"as many gradients from gradients(gradients, variables) of {file}, of the same shapes",
+                f"{len(changed)} for {len(gradients)}" if other else "other shapes",
+                "Return one for each variable, in their order.",
+            )
 
     with _explained(f"a step of {file} to be computed", inputs, targets):
-        losses = np.asarray(tf.function(step, autograph=False)())
-    known = {id(variable) for variable in variables}
-    other = next((variable.name for variable in traced["watched"] if id(variable) not in known), None)
-    if other is not None:
+        trial = engine.try_step(compute, task.trained, change)
+    if trial.stray is not None:
         raise UserError(
             f"all variables of {file} in the model, or in a loss that is a keras.Layer or a keras.Loss",
-            f"{other} outside of them, which would not be trained",
+            f"{trial.stray} outside of them, which would not be trained",
             "Make it a weight of a layer of the model, or an attribute of the loss.",
         )
-    missing = [v.path for v, g in zip(task.trained, traced["gradients"], strict=True) if g is None]
+    missing = [v.path for v, reached in zip(task.trained, trial.reached, strict=True) if not reached]
     if missing:
         raise UserError(
             f"a gradient for every weight that {file} trains",
             f"none for {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}, on which no loss depends",
             "Use the layer's output, compute with keras.ops throughout, or set trainable = False there.",
         )
-    if not np.isfinite(losses).all():
+    if not np.isfinite(trial.losses).all():
         raise UserError(
             f"finite losses from {file} before any training",
-            f"{', '.join(f'{loss:g}' for loss in losses.ravel())} for the first and the last sample",
+            f"{', '.join(f'{loss:g}' for loss in trial.losses.ravel())} for the first and the last sample",
             "Look for log(0), a division by 0, or inputs of a scale that the model does not expect.",
         )
 
@@ -253,11 +246,11 @@ def _refuse_shape(losses: Any, file: str) -> None:
 
 def _refuse_other_sums(name: str, metric: keras.Metric, batch: tuple[Any, Any], file: str) -> None:
     """Refuse a metric whose variables are no sums over samples: workers' shares could not be added up."""
-    start = [tf.convert_to_tensor(variable) for variable in metric.variables]
+    start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]
 
     def added(pair: tuple[Any, Any]) -> list[Any]:
         state = metric.stateless_update_state(start, *pair)
-        return [np.asarray(after) - np.asarray(before) for after, before in zip(state, start, strict=True)]
+        return [_array(after) - _array(before) for after, before in zip(state, start, strict=True)]
 
     both, first, last = added(batch), added(_rows(batch, 0, 1)), added(_rows(batch, 1, 2))
     if not all(_close(total, one + other) for total, one, other in zip(both, first, last, strict=True)):
@@ -266,6 +259,10 @@ def _refuse_other_sums(name: str, metric: keras.Metric, batch: tuple[Any, Any], 
             "one that two samples together change otherwise than one after the other",
             "Add up numerators and denominators, divide in result(); of a function, one value a sample.",
         )
+
+
+def _array(tensor: Any) -> NDArray[Any]:
+    return np.asarray(keras.ops.convert_to_numpy(tensor))
 
 
 def _close(one: Any, other: Any) -> bool:

@@ -6,7 +6,7 @@ Nothing is imported before it is asked for.
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
@@ -21,12 +21,17 @@ class Registry(Generic[Item]):
 
     Args:
         group: Name of the group of entry points, as "scalestudy.tasks".
-        built_in: Ours, in the order in which they are shown: each as "module:attribute", or as a module.
+        built_in: Ours, in the order in which they are shown: each as "module:attribute", or as a module; or a
+            function that gives the things themselves.
     """
 
-    def __init__(self, group: str, built_in: Mapping[str, str]) -> None:
-        self.group, self._built_in = group, dict(built_in)
+    def __init__(self, group: str, built_in: Mapping[str, str] | Callable[[], Mapping[str, Item]]) -> None:
+        self.group, self._given = group, built_in
         self._loaded: dict[str, Item] = {}
+
+    @cached_property
+    def _built_in(self) -> Mapping[str, Any]:
+        return self._given() if callable(self._given) else self._given
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
@@ -74,7 +79,8 @@ class Registry(Generic[Item]):
 
     def _load(self, name: str) -> Item:
         if name in self._built_in:
-            item: Item = loaded(self._built_in[name])
+            given = self._built_in[name]
+            item: Item = loaded(given) if isinstance(given, str) else given
             return item
         entry = self._added[name]
         try:

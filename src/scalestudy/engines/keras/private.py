@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import keras
 import numpy as np
@@ -14,6 +14,8 @@ from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import file_utils
+
+from scalestudy.util.errors import UserError
 
 
 def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
@@ -47,9 +49,21 @@ def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
     optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
 
-def replace_downloads(download: Callable[..., Any]) -> None:
-    """Let `keras.utils.get_file` fetch by `download(url, ...)`."""
-    file_utils.urlretrieve = download
+def forbid_downloads() -> None:
+    """Refuse downloads through `keras.utils.get_file`, by which `keras.applications` gets its weights.
+
+    A compute node often has no network, where a download would hang until the job's end; and many
+    workers would fetch the same file at once.
+    """
+
+    def refuse(url: str, *_: Any, **__: Any) -> NoReturn:
+        raise UserError(
+            "weights and other files of the task to be there before the run",
+            f"a download of {url} in a worker",
+            "Run `scalestudy data prepare STUDY` where there is a network, with the same KERAS_HOME.",
+        )
+
+    file_utils.urlretrieve = refuse
 
 
 class CompiledParts(NamedTuple):

@@ -1,23 +1,26 @@
 """TensorFlow, as an engine: how a worker's process is set up, and what it is made of."""
 
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from scalestudy.cluster.placement import Placement
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine
-from scalestudy.engines.group import Joined
+from scalestudy.engines.base import Engine, StepTrial
+from scalestudy.engines.group import Joined, join
 from scalestudy.engines.keras.model_files import export_model, load_model
+from scalestudy.engines.keras.private import forbid_downloads
+from scalestudy.engines.tensorflow.fit.session import FitSession
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.engines.tensorflow.setup import (
     OVERRIDE,
     begin,
     capability_of_gpus,
-    forbid_downloads,
     op_determinism,
     refuse_other_arithmetic,
     set_up,
@@ -27,6 +30,7 @@ from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
 
 
 class TensorFlow:
@@ -51,11 +55,11 @@ class TensorFlow:
         forbid_downloads()
 
     def devices(self, device: str) -> list[str]:
-        found = tf.config.list_physical_devices(device.upper())
+        listed = tf.config.list_physical_devices(device.upper())
         if device == "cpu":
-            return [cpu.name for cpu in found]
+            return [cpu.name for cpu in listed]
         details = tf.config.experimental.get_device_details
-        return [str(details(gpu).get("device_name", gpu.name)) for gpu in found]
+        return [str(details(gpu).get("device_name", gpu.name)) for gpu in listed]
 
     def why_missing(self) -> Reason:
         """By how TensorFlow was built, by the driver, or in its own words."""
@@ -88,6 +92,47 @@ class TensorFlow:
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
         export_model(load_model(path, record.task), record, out, form)
+
+    def try_step(
+        self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
+        change: Callable[[list[Any]], None],
+    ) -> StepTrial:  # fmt: skip
+        """Traced, as in a run."""
+        values = [variable.value for variable in variables]
+        reached: list[bool] = []
+        stray: list[str] = []
+
+        def step() -> Any:
+            with tf.GradientTape() as tape:
+                objective, losses = compute()
+            known = {id(value) for value in values}
+            stray[:] = [variable.name for variable in tape.watched_variables() if id(variable) not in known]
+            gradients = tape.gradient(objective, values)
+            reached[:] = [gradient is not None for gradient in gradients]
+            change([
+                tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
+                for gradient, value in zip(gradients, values, strict=True)
+            ])  # fmt: skip
+            return losses
+
+        losses = np.asarray(tf.function(step, autograph=False)())
+        return StepTrial(losses, reached, stray[0] if stray else None)
+
+    def script_session(
+        self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
+    ) -> FitSession:
+        try:
+            set_up(threads=threads, at_once=2, deterministic=False)
+            return FitSession(join(strategy, placement, workers=workers, device=device))
+        except RuntimeError as error:
+            words = str(error)
+            if "initializ" not in words and "program startup" not in words:
+                raise
+            raise UserError(
+                "`scalestudy.workers()` before TensorFlow computes anything",
+                f"a process that has computed: {words.splitlines()[0].rstrip('.')}",
+                "Call it right after the imports, before data and models are made.",
+            ) from error
 
 
 def _peak(device: str) -> int | None:

@@ -3,17 +3,14 @@
 import hashlib
 import itertools
 import math
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import keras
 import tensorflow as tf
 from keras import layers
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.engines.context import Working, current
 from scalestudy.engines.keras.layers import in_order
 from scalestudy.engines.keras.private import exchange_variables
 from scalestudy.util.errors import UserError
@@ -21,41 +18,6 @@ from scalestudy.util.errors import UserError
 SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
 PHILOX = 1
 GROUP = 4  # float32 values that one Philox counter gives
-
-
-class Working(NamedTuple):
-    """A worker at its slice.
-
-    Attributes:
-        slice: Of one step; its numbers are scalar tensors.
-        share: workers · count / total: weight of its statistics in the mean over workers (float).
-        sync_sum: Sums a tensor over all workers, differentiably; None for statistics per worker.
-        calls: How often each layer that draws has been called so far, by its number.
-    """
-
-    slice: Slice
-    share: Any
-    sync_sum: Callable[[Any], Any] | None = None
-    calls: Counter[int] | None = None
-
-
-_local = threading.local()  # a thread each: TensorFlow traces the replicas of a node in threads
-
-
-@contextmanager
-def working(worker: Working) -> Iterator[None]:
-    """Let layers see `worker` for the duration of the block."""
-    before = current()
-    _local.worker = worker
-    try:
-        yield
-    finally:
-        _local.worker = before
-
-
-def current() -> Working | None:
-    """The worker being traced, or None outside a training step."""
-    return getattr(_local, "worker", None)
 
 
 class BatchNorm(keras.layers.BatchNormalization):

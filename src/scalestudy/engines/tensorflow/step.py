@@ -11,8 +11,8 @@ import tensorflow as tf
 from scalestudy.data.columns import Described, leaves, map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept
-from scalestudy.engines.tensorflow.layers import Working, working
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, scaled_inputs, typed
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
 from scalestudy.tasks.base import Task

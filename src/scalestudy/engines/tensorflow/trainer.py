@@ -19,18 +19,18 @@ from scalestudy.engines.keras.layers import flops_of, kept, multiply_adds
 from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
-from scalestudy.engines.tensorflow.augment import with_mixed_loss
 from scalestudy.engines.tensorflow.evaluation import Evaluation
 from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.layers import BatchNorm, adapt
 from scalestudy.engines.tensorflow.setup import explained
 from scalestudy.engines.tensorflow.staging import stage
 from scalestudy.engines.tensorflow.step import LossScale, make_train_call
-from scalestudy.engines.tensorflow.strategies.replicas import tensors
+from scalestudy.engines.tensorflow.strategies.replicas import share_values, tensors
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.losses import with_mixed_loss
 from scalestudy.tasks.saving import prove_savable
 from scalestudy.util.errors import UserError
 
@@ -95,7 +95,7 @@ class TensorFlowTrainer:
         self.sense = task.sense
         self.senses: Mapping[str, Sense] = task.senses
         self.parameters: int = task.model.count_params()
-        self._group.broadcast(self._all)
+        self.share()
         self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, limit)
         columns = prepared.columns if prepared.has_sequences else None
         of_training = with_mixed_loss(task, train.augment, masks=prepared.kind == "masks")
@@ -172,8 +172,7 @@ class TensorFlowTrainer:
         self._replicas.average(self.own)
 
     def share(self) -> None:
-        for variable in self._all:
-            variable.assign(self._group.share(variable.numpy()))
+        share_values(self._group, self._all)
 
     def weights(self) -> list[list[NDArray[Any]]]:
         """The weights of the model, then of the loss, for each copy of it in this process."""

@@ -51,8 +51,8 @@ BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
 at one interface, and ask for nothing."""
 
 SINGLE = Traits(
-    "single", "one worker, alone", NAME, most_workers=1, plain=True, join=f"{STRATEGIES}.replicas:join",
-    colour="#6E7781", shape="diamond",
+    "single", "one worker, alone", NAME, most_workers=1, plain=True,
+    join=f"{STRATEGIES}.replicas:join_single", colour="#6E7781", shape="diamond",
 )  # fmt: skip
 NATIVE = Traits(
     "native", "TensorFlow's own: single, mirrored or multiworker, as the workers ask for", NAME,
@@ -61,7 +61,7 @@ NATIVE = Traits(
 )  # fmt: skip
 MIRRORED = Traits(
     "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process", NAME,
-    devices="per-worker", join=f"{STRATEGIES}.distributed:join", aliases=("mirroredstrategy",),
+    devices="per-worker", join=f"{STRATEGIES}.mirrored:join", aliases=("mirroredstrategy",),
     colour="#009E73", shape="square",
 )  # fmt: skip
 MULTIWORKER = Traits(
@@ -76,7 +76,7 @@ HOROVOD = Traits(
 )  # fmt: skip
 VIRTUAL = Traits(
     "virtual", "any number of workers, computed one after another on one device", NAME, timed=False,
-    join=f"{STRATEGIES}.virtual:join", colour="#E69F00", shape="cross",
+    join=f"{STRATEGIES}.replicas:join_virtual", colour="#E69F00", shape="cross",
 )  # fmt: skip
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
@@ -89,6 +89,7 @@ class TensorFlowTraits(EngineTraits):
     name = NAME
     label = "TensorFlow"
     implementation = "scalestudy.engines.tensorflow.engine:ENGINE"
+    strategies = (SINGLE, NATIVE, MIRRORED, MULTIWORKER, HOROVOD, VIRTUAL)
     default_strategy = NATIVE.name
     across = MULTIWORKER.name
     model_suffix = ".keras"

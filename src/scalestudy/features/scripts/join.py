@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.resolve import resolve
@@ -13,9 +13,6 @@ from scalestudy.hardware import cores
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    from scalestudy.engines.group import Joined
 
 STRATEGY, WORKERS, DEVICE = (f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE"))
 """Variables by which `scalestudy launch` says what its processes are to be."""
@@ -74,50 +71,33 @@ def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mappin
     workers = int(variables.get(WORKERS) or placement.size)
     if workers == 1:
         return Start(placement, 1, traits(DEFAULT).implementation(1, 1), "auto")
-    if "keras" in modules and modules["keras"].config.backend() != "tensorflow":
+    backend = modules["keras"].config.backend() if "keras" in modules else kind.engine
+    if backend != kind.engine:
         raise UserError(
-            "Keras on TensorFlow, for several workers",
-            f"on {modules['keras'].config.backend()}",
-            "Set KERAS_BACKEND=tensorflow, or train on one worker.",
+            f"Keras on {kind.engine}, for several workers of {kind.name}",
+            f"on {backend}",
+            f"Set KERAS_BACKEND={kind.engine}, or train on one worker.",
         )
-    device: Any = variables.get(DEVICE) or "auto"
-    return Start(placement, workers, kind.name, device)
+    return Start(placement, workers, kind.name, variables.get(DEVICE) or "auto")  # type: ignore[arg-type]
 
 
-def joined(start: Start) -> "Joined":
-    """Set TensorFlow up as the only framework of this process, and join the other workers.
+def session_of(start: Start) -> Any:
+    """Set up the framework of this process, and join the other workers.
 
     Raises:
-        UserError: If TensorFlow has computed before, or the placement contradicts the strategy.
+        UserError: If it has computed before, or the placement contradicts the strategy.
         RunError: If the others are not found, or a GPU is missing.
     """
     from scalestudy.worker import take_part
 
     placement, kind = start.placement, traits(start.strategy)
     device, _ = take_part(placement, kind, start.workers, start.device)
-    from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.setup import set_up
-    from scalestudy.engines.tensorflow.strategies.multiworker import outside_scope
+    from scalestudy.engines.base import engine_of
 
-    with _before_it_computes():
-        set_up(threads=len(cores.granted()), at_once=2, deterministic=False)
-        with _secret(placement) if kind.rendezvous and kind.rendezvous.secret else contextlib.nullcontext():
-            return outside_scope(join(start.strategy, placement, workers=start.workers, device=device))
-
-
-@contextlib.contextmanager
-def _before_it_computes() -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        words = str(error)
-        if "initializ" not in words and "program startup" not in words:
-            raise
-        raise UserError(
-            "`scalestudy.workers()` before TensorFlow computes anything",
-            f"a process that has computed: {words.splitlines()[0].rstrip('.')}",
-            "Call it right after the imports, before data and models are made.",
-        ) from error
+    with _secret(placement) if kind.rendezvous and kind.rendezvous.secret else contextlib.nullcontext():
+        return engine_of(kind.engine).script_session(
+            kind.name, placement, workers=start.workers, device=device, threads=len(cores.granted())
+        )
 
 
 @contextlib.contextmanager

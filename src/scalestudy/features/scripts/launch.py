@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.app.one_point import one_point_study
-from scalestudy.cluster.environment import library_changes
+from scalestudy.cluster.environment import process_environment
 from scalestudy.features.scripts import process
 from scalestudy.features.scripts.join import DEVICE, STRATEGY, WORKERS, strategy_of
 from scalestudy.hardware import devices
@@ -20,6 +20,7 @@ from scalestudy.launch.local.launcher import points_here, refuse_missing_softwar
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.util.errors import RunError, UserError
@@ -158,11 +159,10 @@ def commands(
     script: Script, run: RunFolder, port: int, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> list[Command]:
     """The command of each process: a worker's, but in this folder, and rank 0 with this process's output."""
-    own = []
+    processes = []
     for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
-        variables = library_changes(worker.environment).applied(worker.environment) | script.variables()
-        variables |= {"KERAS_BACKEND": "tensorflow"}
-        variables.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+        changes = process_environment(worker.environment, engine_traits(script.point.engine), gpus=None)
+        variables = changes.applied(worker.environment) | script.variables()
         if rank == 0:
             variables.pop("PYTHONUNBUFFERED", None)
         arguments = [
@@ -170,5 +170,5 @@ def commands(
             str(run.path.absolute()), script.file, *script.arguments,
         ]  # fmt: skip
         log = None if rank == 0 else worker.log
-        own.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))
-    return own
+        processes.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))
+    return processes

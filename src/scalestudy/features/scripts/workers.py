@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scalestudy.features.scripts.join import Start, joined, start_of
+from scalestudy.features.scripts.join import Start, session_of, start_of
 from scalestudy.util.errors import UserError
 
 Batch = Literal["global", "per-worker"]
@@ -36,14 +36,7 @@ class Workers:
         placement = start.placement
         self.rank, self.local_rank, self.size = placement.rank, placement.local_rank, start.workers
         self.is_chief, self.strategy = placement.rank == 0, start.strategy
-        self._session: Any = None
-        self._group: Any = None
-        if self.size > 1:
-            joint = joined(start)
-            from scalestudy.engines.tensorflow.fit.session import FitSession
-
-            self._session, self._group = FitSession(joint), joint.group
-            self._session.share_seed()
+        self._session = session_of(start) if self.size > 1 else None
 
     def __repr__(self) -> str:
         return f"<worker {self.rank} of {self.size} ({self.strategy})>"
@@ -111,12 +104,12 @@ class Workers:
 
     def broadcast(self, value: Any) -> Any:
         """What rank 0 has, on every process: anything that can be pickled. All must ask."""
-        return value if self._group is None else self._group.share_object(value)
+        return value if self._session is None else self._session.group.share_object(value)
 
     def barrier(self) -> None:
         """Wait until all processes have come so far. All must ask."""
-        if self._group is not None:
-            self._group.host_sum(np.zeros(1))
+        if self._session is not None:
+            self._session.group.host_sum(np.zeros(1))
 
 
 _made: list[Workers] = []

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.tensorflow.strategies import rendezvous
+from scalestudy.engines import rendezvous as meeting
+from scalestudy.engines.tensorflow.strategies import horovod_rendezvous as rendezvous
 from scalestudy.util.errors import RunError, UserError
 
 SECRET = "0123abcd" * 8
@@ -208,12 +209,29 @@ def test_on_one_node_it_listens_at_the_loopback_alone(served):
     assert listening == ["127.0.0.1"]
 
 
+def serving(monkeypatch) -> list[str]:
+    """The addresses at which servers were to listen; none does."""
+    from scalestudy.engines.tensorflow.strategies import horovod_private
+
+    class Server:
+        def serve_forever(self) -> None:
+            pass
+
+    served: list[str] = []
+
+    def server(hosts, address, port, secret):
+        served.append(address)
+        return Server()
+
+    monkeypatch.setattr(horovod_private, "rendezvous_server", server)
+    return served
+
+
 @pytest.mark.usefixtures("_names")
 def test_across_nodes_it_listens_at_the_address_that_the_others_know(monkeypatch):
     pytest.importorskip("horovod.runner")
-    served = []
-    monkeypatch.setattr(rendezvous, "_serve", lambda hosts, address, port, secret: served.append(address))
-    monkeypatch.setattr(rendezvous, "_await", lambda host, port: served.append(host))
+    served = serving(monkeypatch)
+    monkeypatch.setattr(rendezvous, "await_listener", lambda host, port: served.append(host))
     monkeypatch.setattr(socket, "gethostname", lambda: "n1")
     for rank in range(2):
         monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
@@ -223,10 +241,9 @@ def test_across_nodes_it_listens_at_the_address_that_the_others_know(monkeypatch
 
 def test_a_node_that_knows_itself_by_the_loopback_alone_listens_on_the_way_to_the_others(monkeypatch):
     pytest.importorskip("horovod.runner")
-    served = []
+    served = serving(monkeypatch)
     monkeypatch.setattr(socket, "gethostbyname", lambda _: "127.0.1.1")
-    monkeypatch.setattr(rendezvous, "_outward", lambda _: "10.0.0.7")
-    monkeypatch.setattr(rendezvous, "_serve", lambda hosts, address, port, secret: served.append(address))
+    monkeypatch.setattr(meeting, "_outward", lambda _: "10.0.0.7")
     rendezvous.join(place(0, [1, 1]))
     assert served == ["10.0.0.7"]
     assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == f"10.0.0.7:20000/{SECRET}"

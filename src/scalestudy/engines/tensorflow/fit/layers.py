@@ -11,8 +11,9 @@ import keras
 import tensorflow as tf
 from keras import layers
 
+from scalestudy.engines.context import current
 from scalestudy.engines.keras.private import all_layers, own_moments, replaced, seed_state
-from scalestudy.engines.tensorflow.layers import GROUP, PHILOX, SPATIAL, current
+from scalestudy.engines.tensorflow.layers import GROUP, PHILOX, SPATIAL
 from scalestudy.util.errors import UserError
 
 

@@ -8,12 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.data.loading.order import worker_slice
-from scalestudy.engines.group import Group, Joined
+from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import (
     all_layers,
-    array_rows,
-    batch_of,
     build_from,
     compile_words,
     compiled_of,
@@ -23,8 +20,8 @@ from scalestudy.engines.keras.private import (
 )
 from scalestudy.engines.tensorflow.fit.rows import BatchForm, FitBatch, WorkerRows
 from scalestudy.engines.tensorflow.fit.step import Steps
-from scalestudy.engines.tensorflow.fit.together import Averaging, Together, share_values
-from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, tensors
+from scalestudy.engines.tensorflow.fit.together import Averaging, Together
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, share_values, tensors
 from scalestudy.util.errors import UserError
 
 DEFAULT_BATCH = 32
@@ -36,35 +33,35 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class FitSession:
-    """What several workers share of Keras's training."""
+    """What several workers share of Keras's training; see `Engine.script_session`.
+
+    They draw from one seed, so that what is shuffled is alike; the script may set its own afterwards.
+    """
 
     def __init__(self, joined: Joined) -> None:
-        self._group, self._replicas = tensors(joined)
-
-    def share_seed(self) -> None:
-        """Draw from one seed on all: what is shuffled is alike. The script may set its own afterwards."""
-        if self._group.size > 1:
+        self.group, self._replicas = tensors(joined)
+        if self.group.size > 1:
             seed = np.array([int.from_bytes(os.urandom(4), "little")], np.int64)
-            keras.utils.set_random_seed(int(self._group.share(seed)[0]))
+            keras.utils.set_random_seed(int(self.group.share(seed)[0]))
 
     def fit(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:
         """Keras's `fit`; see `Workers.fit`."""
         callbacks = _listed(arguments.pop("callbacks", None))
-        if self._group.rank:
+        if self.group.rank:
             arguments["verbose"] = 0
-        called = callbacks if self._group.rank == 0 else []
+        called = callbacks if self.group.rank == 0 else []
         with self._shared(model, per_worker) as shared:
-            together = Together(self._group, callbacks)
+            together = Together(self.group, callbacks)
             history = model.fit(*data, callbacks=[Averaging(shared.average), *called, together], **arguments)
             # Under an optimizer that averages weights, Keras has just set them.
-            share_values(self._group, model.variables)
+            shared.begin()
         # Rank 0's, which knows the rates that its callbacks have put down.
-        history.history = self._group.share_object(history.history)
+        history.history = self.group.share_object(history.history)
         return history
 
     def evaluate(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:
         """Keras's `evaluate`."""
-        if self._group.rank:
+        if self.group.rank:
             arguments |= {"verbose": 0, "callbacks": None}
         with self._shared(model, per_worker) as shared:
             begin = keras.callbacks.LambdaCallback(on_test_begin=lambda logs: shared.begin())
@@ -72,27 +69,16 @@ class FitSession:
             return model.evaluate(*data, **arguments)
 
     def predict(self, model: keras.Model, x: Any, **arguments: Any) -> Any:
-        """Keras's `predict`; each process computes a block of the rows of arrays, or all of a stream."""
-        group = self._group
-        if group.rank:
+        """Keras's `predict`, of all samples in each process."""
+        if self.group.rank:
             arguments |= {"verbose": 0, "callbacks": None}
-        adapter = epoch_iterator(x=x, batch_size=arguments.get("batch_size")).data_adapter
-        rows = array_rows(adapter)
-        if group.size == 1 or rows is None or arguments.get("steps") is not None:
-            return model.predict(x, **arguments)
-        count, batch = batch_of(adapter)
-        start, stop = worker_slice(count, group.rank, group.size)
-        asked = slice(start, stop) if stop > start else slice(0, 1)
-        inputs = keras.utils.unpack_x_y_sample_weight(rows)[0]
-        mine = keras.tree.map_structure(lambda array: array.convert_to_numpy(array[asked]), inputs)
-        outputs = model.predict(mine, **(arguments | {"batch_size": batch}))
-        return _gathered(group, outputs, count)
+        return model.predict(x, **arguments)
 
     @contextmanager
-    def _shared(self, model: keras.Model, per_worker: bool) -> Iterator["_Model"]:
+    def _shared(self, model: keras.Model, per_worker: bool) -> Iterator["_SharedModel"]:
         """Within, the model's own `fit` and `evaluate` are those of all workers."""
         _refuse_other_loops(model)
-        shared = _Model(model, self._replicas, per_worker)
+        shared = _SharedModel(model, self._replicas, per_worker)
         functions = {
             "make_train_function": _nothing, "make_test_function": _nothing,
             "train_function": shared.train, "test_function": shared.test,
@@ -101,14 +87,8 @@ class FitSession:
             yield shared
 
 
-class _Model:
-    """A model while the workers share it.
-
-    Args:
-        model: The user's.
-        replicas: The workers.
-        per_worker: Whether a batch is one worker's, and not that of all.
-    """
+class _SharedModel:
+    """A model while the workers share it; `per_worker` where a batch is one worker's, and not that of all."""
 
     def __init__(self, model: keras.Model, replicas: CompiledReplicas, per_worker: bool) -> None:
         self._model, self._replicas, self._per_worker = model, replicas, per_worker
@@ -137,8 +117,8 @@ class _Model:
         return self._forms[str(batches[0].form)].test([batch.call for batch in batches])
 
     def begin(self) -> None:
-        """Have all workers begin with what rank 0 has; called when the model is built."""
-        share_values(self._replicas.group, self._model.variables)
+        """Give all workers the model that rank 0 has; it must be built."""
+        share_values(self._replicas.group, [variable.value for variable in self._model.variables])
 
     def average(self) -> None:
         """Set what each worker keeps for itself to its mean over all; every rank must ask."""
@@ -195,19 +175,6 @@ def _refuse_other_loops(model: keras.Model) -> None:
             "run_eagerly=True",
             "Look for the error on one worker: python SCRIPT.",
         )
-
-
-def _gathered(group: Group, outputs: Any, count: int) -> Any:
-    """All ranks' blocks of rows, one after the other."""
-    most = -(-count // group.size)
-    sizes = [stop - start for start, stop in (worker_slice(count, r, group.size) for r in range(group.size))]
-    tables = []
-    for array in keras.tree.flatten(outputs):
-        table = np.zeros((most, *array.shape[1:]), array.dtype)
-        table[: sizes[group.rank]] = array[: sizes[group.rank]]
-        tables.append(table)
-    chosen = np.concatenate([np.arange(size) + rank * most for rank, size in enumerate(sizes)])
-    return keras.tree.pack_sequence_as(outputs, [table[chosen] for table in group.gather(tables)])
 
 
 def _nothing(force: bool = False) -> None:

@@ -14,11 +14,11 @@ import tensorflow as tf
 
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.buckets import in_buckets
+from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.exact_losses import Share, part_of, refuse_unreduced
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.fit.layers import shared_layers
 from scalestudy.engines.tensorflow.fit.rows import BatchForm
-from scalestudy.engines.tensorflow.layers import Working, working
 from scalestudy.engines.tensorflow.staging import tensors_of
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
 

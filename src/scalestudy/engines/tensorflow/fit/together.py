@@ -8,6 +8,7 @@ import numpy as np
 
 from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import first_epoch, settable_rate
+from scalestudy.engines.tensorflow.strategies.replicas import share_values
 
 HARMLESS = (
     keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard, keras.callbacks.BackupAndRestore,
@@ -70,7 +71,7 @@ class Together(keras.callbacks.Callback):
             rate.assign(agreed)
         variables = list(self.model.variables) if weights else []
         variables += self.model.optimizer.variables if optimizer else []
-        share_values(self._group, variables)
+        share_values(self._group, [variable.value for variable in variables])
 
 
 class Averaging(keras.callbacks.Callback):
@@ -89,16 +90,6 @@ class Averaging(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._average()
-
-
-def share_values(group: Group, variables: Sequence[Any]) -> None:
-    """Give every process the values that rank 0 has."""
-    if group.size == 1 or not variables:
-        return
-    values = group.share_object([np.asarray(variable.value) for variable in variables])
-    for variable, value in zip(variables, values, strict=True):
-        if group.rank:
-            variable.assign(value)
 
 
 def hears_batches(callback: keras.callbacks.Callback) -> bool:

@@ -1,6 +1,5 @@
 """Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import horovod.tensorflow as hvd
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.buckets import Buckets, summed
 from scalestudy.engines.group import Joined
-from scalestudy.engines.tensorflow.strategies import rendezvous
+from scalestudy.engines.tensorflow.strategies import horovod_rendezvous
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
 from scalestudy.util.errors import UserError
 
@@ -23,7 +22,7 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
         UserError: If Horovod sees another number of processes than the launcher started.
         RunError: If they do not find each other.
     """
-    rendezvous.join(placement, device=device)
+    horovod_rendezvous.join(placement, device=device)
     hvd.init()
     if (hvd.rank(), hvd.size()) != (placement.rank, placement.size):
         raise UserError(
@@ -53,9 +52,6 @@ class HorovodGroup(TensorGroup):
 
     def tensor_sum(self, tensor: Any) -> Any:
         return hvd.allreduce(tensor, op=hvd.Sum, name="tensor_sum")
-
-    def broadcast(self, variables: Sequence[Any]) -> None:
-        hvd.broadcast_variables(list(variables), root_rank=0)
 
     def build_record(self) -> dict[str, Any]:
         """How Horovod was built, and the controller that it uses."""

@@ -25,7 +25,7 @@ def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str
         OSError: If it cannot listen there.
     """
     server = RendezvousHTTPServer((address, port), _Guarded, 0)
-    server.prefix = _prefix(port, secret).encode()
+    server.prefix = f"/{secret}:{port}/".encode()
     counts = {host: hosts.count(host) for host in hosts}
     slots = ",".join(f"{host}:{count}" for host, count in counts.items())
     server.init(get_host_assignments(parse_hosts(slots), len(hosts)))
@@ -38,10 +38,6 @@ def told_address(address: str, port: int, secret: str) -> str:
     It asks for http://ADDR:PORT/SCOPE/KEY and takes what is before the first slash for host and port.
     """
     return f"{address}:{port}/{secret}"
-
-
-def _prefix(port: int, secret: str) -> str:
-    return f"/{secret}:{port}/"
 
 
 class _Guarded(RendezvousHandler):  # type: ignore[misc]

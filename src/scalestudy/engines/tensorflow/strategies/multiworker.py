@@ -1,4 +1,4 @@
-"""TensorFlow's MultiWorkerMirroredStrategy: a process for each worker."""
+"""TensorFlow's MultiWorkerMirroredStrategy: a process for each worker, by TensorFlow's own collectives."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.buckets import Buckets, summed
 from scalestudy.engines.group import Joined
-from scalestudy.engines.tensorflow.strategies.distributed import SUM, Distributed
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
 
 COMMUNICATION = {
@@ -23,23 +22,13 @@ COMMUNICATION = {
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
     """One worker in each process; TF_CONFIG must be set before TensorFlow is imported.
 
-    Args:
-        placement: This process among the others.
-        workers: Workers of the run.
-        device: "cpu" or "gpu".
-        communication: "auto", "ring" or "nccl".
+    TensorFlow takes NCCL only when it is told, not by AUTO.
     """
-    chosen = resolved(communication, device)
+    chosen = "nccl" if (communication, device) == ("auto", "gpu") else communication
     options = tf.distribute.experimental.CommunicationOptions(implementation=COMMUNICATION[chosen])
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     group = CollectiveGroup(strategy, placement, chosen)
-    own = [(placement.rank, placement.rank + 1)]
-    return Joined(group, Distributed(strategy, group, placement.size, slices=own, size=placement.size))
-
-
-def resolved(communication: str, device: str) -> str:
-    """What `launch.communication` comes to: TensorFlow takes NCCL only when it is told, not by AUTO."""
-    return "nccl" if (communication, device) == ("auto", "gpu") else communication
+    return Joined(group, CollectiveReplicas(group))
 
 
 class CollectiveGroup(TensorGroup):
@@ -65,51 +54,39 @@ class CollectiveGroup(TensorGroup):
         """Sum over processes by TensorFlow's own collective; compiled for each shape."""
         form = tensor.dtype, tuple(tensor.shape)
         if form not in self._compiled:
-            function = tf.function(self._summed, autograph=False)
+            function = tf.function(lambda value: self.all_reduced([value])[0], autograph=False)
             # Concrete, or TensorFlow would warn that it is compiled for one shape after the other.
             self._compiled[form] = function.get_concrete_function(tf.TensorSpec(tensor.shape, tensor.dtype))
         return self._compiled[form](tensor)
 
-    def _summed(self, tensor: Any) -> Any:
-        def all_reduce(own: Any) -> Any:
-            # The identity puts the tensor on the replica's device, which the all-reduce asks for.
-            return tf.distribute.get_replica_context().all_reduce(SUM, tf.identity(own))
+    def all_reduced(self, tensors: list[Any]) -> list[Any]:
+        """Sums over processes, in one collective. Compiled."""
 
-        result = self._strategy.run(all_reduce, args=(tensor,))
-        return self._strategy.experimental_local_results(result)[0]
+        def all_reduce(*parts: Any) -> Any:
+            # The identity puts a tensor on the replica's device, which the all-reduce asks for.
+            values = [tf.identity(part) for part in parts]
+            return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+        return list(self._strategy.run(all_reduce, args=tuple(tensors)))
 
 
 class CollectiveReplicas(CompiledReplicas):
-    """One device a process, whose variables are its own: they need not be made in TensorFlow's scope."""
+    """One device a process. Its variables are its own: TensorFlow's scope would only slow their updates."""
 
-    def __init__(self, group: CollectiveGroup, strategy: tf.distribute.Strategy) -> None:
+    group: CollectiveGroup
+
+    def __init__(self, group: CollectiveGroup) -> None:
         super().__init__(group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size)
-        self._strategy = strategy
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
-        return summed(gradients, buckets, self._summed)
+        return summed(gradients, buckets, self.group.all_reduced)
 
     def sync_sum(self, tensor: Any) -> Any:
         """TensorFlow's all-reduce. Its own gradient is one only within a replica: here it is said."""
 
         @tf.custom_gradient  # type: ignore[untyped-decorator]
-        def total(own: Any) -> Any:
-            return self._summed([own])[0], lambda upstream: self._summed([upstream])[0]
+        def total(value: Any) -> Any:
+            (result,) = self.group.all_reduced([value])
+            return result, lambda upstream: self.group.all_reduced([upstream])[0]
 
         return total(tensor)
-
-    def _summed(self, tensors: list[Any]) -> list[Any]:
-        def all_reduce(*parts: Any) -> Any:
-            own = [tf.identity(part) for part in parts]
-            return tf.distribute.get_replica_context().all_reduce(SUM, own)
-
-        return list(self._strategy.run(all_reduce, args=tuple(tensors)))
-
-
-def outside_scope(joined: Joined) -> Joined:
-    """The same workers, for a model whose variables were made outside of TensorFlow's scope."""
-    group, replicas = joined
-    if not isinstance(group, CollectiveGroup):
-        return joined
-    assert isinstance(replicas, Distributed)
-    return Joined(group, CollectiveReplicas(group, replicas.strategy))

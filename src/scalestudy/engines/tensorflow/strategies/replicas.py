@@ -1,4 +1,4 @@
-"""The copies of the model that one process holds: how its workers combine their gradients."""
+"""Copies of the model in one process, and the strategies of one device: "single" and "virtual"."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -6,9 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Group, Joined, Replicas
@@ -29,12 +31,9 @@ class TensorGroup(Group):
         """Sum over processes of a tensor, where it lies, the same on every rank."""
         return tensor
 
-    def broadcast(self, variables: Sequence[Any]) -> None:
-        """Give every process the values that variables have on rank 0."""
-
 
 class CompiledReplicas(Replicas):
-    """Replicas whose step is compiled; see `Replicas`. The default is one device.
+    """Replicas whose step is compiled; see `Replicas`. The default is one worker on one device.
 
     What is marked as compiled is called while TensorFlow traces.
     """
@@ -106,16 +105,72 @@ class CompiledReplicas(Replicas):
             variable.assign(part.reshape(value.shape).astype(value.dtype))
 
 
+class VirtualReplicas(CompiledReplicas):
+    """n workers on one device: how a model converges at 14 or 64 workers, studied on a laptop.
+
+    Each worker's slice is computed by itself, with its own batch-norm statistics, and the gradients
+    are summed as the workers' would be. Memory is that of one worker. Synchronised batch
+    normalisation joins the slices in every layer, so then the global batch is computed as one: the
+    result is that of synchronised workers, but says nothing of how workers combine.
+    """
+
+    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+        """Gradients and losses summed over the n slices of the global batch."""
+        if together or self.workers == 1:
+            return gradient(part)
+        workers = tf.constant(self.workers, tf.int64)
+
+        def slice_of(rank: Any) -> Slice:
+            start, stop = rank * part.total // workers, (rank + 1) * part.total // workers
+            count = stop - start
+            rows = tf.maximum(count, 1)  # an empty slice computes one row that counts for nothing
+            begin = tf.minimum(start, part.total - 1)
+
+            def rows_of(array: Any) -> Any:
+                return array[begin : begin + rows]
+
+            return part._replace(
+                inputs=map_columns(rows_of, part.inputs), targets=map_columns(rows_of, part.targets),
+                start=start, count=count, first=tf.equal(rank, 0),
+            )  # fmt: skip
+
+        def body(rank: Any, sums: Gradients, loss: Any) -> tuple[Any, Gradients, Any]:
+            gradients, losses = gradient(slice_of(rank))
+            return rank + 1, [a + b for a, b in zip(sums, gradients, strict=True)], loss + losses
+
+        first = gradient(slice_of(tf.constant(0, tf.int64)))
+        _, gradients, losses = tf.while_loop(
+            lambda rank, *_: rank < workers, body, (tf.constant(1, tf.int64), *first), parallel_iterations=1
+        )
+        return gradients, losses
+
+
 def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
     """What one of TensorFlow's strategies has joined."""
     assert isinstance(joined.replicas, CompiledReplicas)
     return joined.replicas.group, joined.replicas
 
 
-def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+def join_single(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
     """The strategy "single": one worker in one process, the reference that all others are held against."""
     group = TensorGroup()
     return Joined(group, CompiledReplicas(group, 1, slices=[(0, 1)]))
+
+
+def join_virtual(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """The strategy "virtual": all workers in one process."""
+    group = TensorGroup()
+    return Joined(group, VirtualReplicas(group, workers, slices=[(0, workers)]))
+
+
+def share_values(group: Group, variables: Sequence[Any]) -> None:
+    """Give every process the values that TensorFlow's variables have on rank 0. Every rank must ask."""
+    if group.size == 1 or not variables:
+        return
+    values = group.share_object([variable.numpy() for variable in variables])
+    if group.rank:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
 
 
 def without_exchange(joined: Joined) -> Joined:

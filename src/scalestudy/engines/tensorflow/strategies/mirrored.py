@@ -1,4 +1,4 @@
-"""TensorFlow's own distribution strategies: what they have in common, and MirroredStrategy."""
+"""TensorFlow's MirroredStrategy: a worker on each device of one process."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -22,11 +22,11 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.engines.tensorflow.step import LossScale
 
-SUM = tf.distribute.ReduceOp.SUM
+SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """The strategy "mirrored": a worker on each GPU of this node, or on each of as many logical CPU devices.
+    """A worker on each GPU of this node, or on each of as many logical CPU devices.
 
     Raises:
         UserError: If there are fewer devices than workers.
@@ -40,23 +40,20 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
         )
     strategy = tf.distribute.MirroredStrategy([device.name for device in devices[:workers]])
     group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
-    slices = [(worker, worker + 1) for worker in range(workers)]
-    return Joined(group, Distributed(strategy, group, workers, slices=slices, size=workers))
+    return Joined(group, MirroredReplicas(strategy, group, workers))
 
 
-class Distributed(CompiledReplicas):
-    """Replicas that a `tf.distribute.Strategy` holds, one per device; see `Replicas`."""
+class MirroredReplicas(CompiledReplicas):
+    """Replicas that MirroredStrategy holds, one per device; see `Replicas`."""
 
-    def __init__(
-        self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int, *,
-        slices: Sequence[tuple[int, int]], size: int,
-    ) -> None:  # fmt: skip
-        super().__init__(group, workers, slices=slices, size=size)
-        self.strategy = strategy
+    def __init__(self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int) -> None:
+        slices = [(worker, worker + 1) for worker in range(workers)]
+        super().__init__(group, workers, slices=slices, size=workers)
+        self._strategy = strategy
         self._average: tuple[Sequence[Any], Callable[[], None]] | None = None
 
     def scope(self) -> AbstractContextManager[Any]:
-        return self.strategy.scope()
+        return self._strategy.scope()
 
     def step(
         self, gradient: Gradient, update: Update, slices: Sequence[Slice], loss_scale: "LossScale | None", *,
@@ -75,15 +72,14 @@ class Distributed(CompiledReplicas):
                 update(gradients)
                 return losses
 
-            return self._sum(self.strategy.run(whole))
+            return self._sum(self._strategy.run(whole))
 
         def judged() -> Any:
             gradients, losses = compute()
             return gradients, losses, loss_scale.overflow(gradients)
 
-        gradients, losses, overflow = self.strategy.run(judged)
-        first = self.strategy.experimental_local_results(overflow)[0]  # alike on all
-        loss_scale.guard(first, lambda: self.strategy.run(update, args=(gradients,)))
+        gradients, losses, overflow = self._strategy.run(judged)
+        loss_scale.guard(self.parts(overflow)[0], lambda: self._strategy.run(update, args=(gradients,)))
         return self._sum(losses)
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
@@ -96,23 +92,14 @@ class Distributed(CompiledReplicas):
         return summed(gradients, buckets, lambda part: context.all_reduce(SUM, part))
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
-        return tf.nest.map_structure(self._sum, self.strategy.run(lambda: compute(slices[self._device()])))
-
-    def _device(self) -> int:
-        """Index, among this process's devices, of the replica being traced."""
-        replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
-        return int(replica) % len(self.slices)
-
-    def _sum(self, value: Any) -> Any:
-        local = self.strategy.experimental_local_results(value)
-        return local[0] if len(local) == 1 else tf.add_n(list(local))
+        return tf.nest.map_structure(self._sum, self._strategy.run(lambda: compute(slices[self._device()])))
 
     def sync_sum(self, tensor: Any) -> Any:
         """TensorFlow's all-reduce within a replica, which has a gradient."""
         return tf.distribute.get_replica_context().all_reduce(SUM, tensor)
 
     def parts(self, variable: Any) -> list[Any]:
-        return list(self.strategy.experimental_local_results(variable))
+        return list(self._strategy.experimental_local_results(variable))
 
     def average(self, variables: Sequence[Any]) -> None:
         """Let every replica assign the mean over replicas; compiled for each list of variables."""
@@ -122,9 +109,18 @@ class Distributed(CompiledReplicas):
 
             def assign_means() -> None:
                 context = tf.distribute.get_replica_context()
-                means = context.all_reduce(tf.distribute.ReduceOp.MEAN, [tf.identity(v) for v in variables])
+                means = context.all_reduce(MEAN, [tf.identity(v) for v in variables])
                 for variable, mean in zip(variables, means, strict=True):
                     variable.assign(mean)
 
-            self._average = variables, tf.function(lambda: self.strategy.run(assign_means))
+            self._average = variables, tf.function(lambda: self._strategy.run(assign_means))
         self._average[1]()
+
+    def _device(self) -> int:
+        """Index of the replica being traced."""
+        replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
+        return int(replica)
+
+    def _sum(self, value: Any) -> Any:
+        local = self.parts(value)
+        return local[0] if len(local) == 1 else tf.add_n(local)

@@ -9,8 +9,8 @@ pytestmark = pytest.mark.engine
 
 
 def test_the_loss_of_mixed_samples_is_that_of_both_by_their_shares(framework):
-    from scalestudy.engines.tensorflow.augment import with_mixed_loss
     from scalestudy.tasks.base import Task
+    from scalestudy.tasks.losses import with_mixed_loss
 
     task = Task(None, lambda targets, outputs: (targets - outputs) ** 2, {}, {})
     targets = {FIRST: np.array([1.0, 2.0]), SECOND: np.array([3.0, 5.0]), SHARE: np.array([0.25, 1.0])}

@@ -1,0 +1,130 @@
+"""How Horovod's processes find each other: by MPI, by horovodrun, or by a server of rank 0 (no ssh).
+
+Rank 0 listens at one interface and hears only who brings the run's secret. Gloo's connections for data are
+made at the same interface, to ports that the processes tell each other there.
+"""
+
+import os
+import socket
+import threading
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.secret import SECRET
+from scalestudy.engines.rendezvous import await_listener, interface_of, meeting_address
+from scalestudy.util.errors import RunError, UserError
+
+IDENTITY = (
+    "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_CROSS_RANK",
+    "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+    "HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_ELASTIC",
+)  # fmt: skip
+"""What tells Horovod who and where it is; left over from another run, it would be believed."""
+
+
+def join(placement: Placement, *, device: str = "cpu") -> None:
+    """Set the environment that Horovod's controller reads; under Gloo, rank 0 also serves the rendezvous.
+
+    Under mpirun MPI is used if Horovod is built with it, otherwise Gloo where the hosts are known.
+
+    Raises:
+        UserError: If there is no way to meet.
+        RunError: If rank 0 cannot listen, or does not in time.
+    """
+    for name, value in tuning(device).items():
+        os.environ.setdefault(name, value)
+    if placement.source == "horovodrun":
+        return
+    for name in IDENTITY:
+        os.environ.pop(name, None)
+    if placement.source == "openmpi" and mpi_built():
+        os.environ["HOROVOD_CONTROLLER"] = "mpi"
+        return
+    if placement.size > 1:
+        _check(placement)
+    os.environ.update(gloo_environment(placement))
+    if placement.size > 1:
+        _meet(placement)
+
+
+def tuning(device: str) -> dict[str, str]:
+    """What we change of how Horovod works, unless the user has said otherwise.
+
+    A bucket of gradients goes alone, whatever else is there at the moment: fused with another by chance,
+    it would be summed in another order. On CPUs Horovod's thread asks less often whether there is work:
+    every millisecond, as it does, takes a tenth of a core, which a worker on one core feels more than
+    the longer wait. A GPU's worker has cores to spare, and would only wait.
+    """
+    alone = {"HOROVOD_DISABLE_GROUP_FUSION": "1"}
+    return alone if device == "gpu" else alone | {"HOROVOD_CYCLE_TIME": "2.5"}
+
+
+def mpi_built() -> bool:
+    """Whether Horovod's library holds an MPI controller. Starts neither Horovod nor MPI."""
+    import horovod.tensorflow as hvd
+
+    return bool(hvd.mpi_built())
+
+
+def gloo_environment(placement: Placement) -> dict[str, str]:
+    """The variables that Gloo's controller reads.
+
+    Horovod's cross communicator joins the processes of one local rank over the nodes that have it, so
+    with uneven nodes its ranks are not the nodes' numbers.
+    """
+    hosts, local_rank = placement.hosts, placement.local_rank
+    cross = [node for node in dict.fromkeys(hosts) if hosts.count(node) > local_rank]
+    return {
+        "HOROVOD_HOSTNAME": hosts[placement.rank],
+        "HOROVOD_RANK": str(placement.rank),
+        "HOROVOD_SIZE": str(placement.size),
+        "HOROVOD_LOCAL_RANK": str(local_rank),
+        "HOROVOD_LOCAL_SIZE": str(placement.local_size),
+        "HOROVOD_CROSS_RANK": str(cross.index(hosts[placement.rank])),
+        "HOROVOD_CROSS_SIZE": str(len(cross)),
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+    }
+
+
+def _meet(placement: Placement) -> None:
+    from scalestudy.engines.tensorflow.strategies.horovod_private import rendezvous_server, told_address
+
+    port, secret = placement.port, os.environ.pop(SECRET, "")
+    assert port is not None
+    if not secret:
+        raise UserError(
+            f"a secret in {SECRET}, by which the run's processes know each other",
+            "none",
+            "Start the workers with scalestudy: their launcher or the run's folder holds it.",
+        )
+    address, interface = meeting_address(placement), interface_of(placement)
+    os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = told_address(address, port, secret)
+    os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)
+    if interface:
+        os.environ.setdefault("HOROVOD_GLOO_IFACE", interface)
+    if placement.rank:
+        await_listener(address, port)
+        return
+    try:
+        server = rendezvous_server(placement.hosts, address, port, secret)
+    except OSError as error:
+        raise RunError(
+            f"port {port} of {socket.gethostname()} ({address}) to be free for Horovod's rendezvous",
+            str(error),
+            "End what listens there (`ss -ltnp`), or start again: another job gets another port.",
+        ) from error
+    threading.Thread(target=server.serve_forever, name="rendezvous", daemon=True).start()
+
+
+def _check(placement: Placement) -> None:
+    if all(placement.hosts) and placement.port is not None:
+        return
+    known = "the hosts are unknown" if not all(placement.hosts) else "there is no port"
+    raise UserError(
+        "a place for Horovod's processes to meet: MPI, or the host of every rank and a port",
+        f"a Horovod without MPI, and {known} (from {placement.source})",
+        "Build Horovod with MPI (MPI=1 environments/build-horovod.sh), start the workers with srun, or let "
+        "mpirun fill node after node and name a free port in MASTER_PORT."
+        if placement.source == "openmpi"
+        else "Start it with `scalestudy run`, or name a free port in MASTER_PORT.",
+    )
