@@ -6,6 +6,7 @@ from data_settings import data_of
 from few_digits import few_digits
 from paths import OWN_TASK
 from scalestudy.data.store.prepare import prepare
+from scalestudy.engines.tensorflow.engine import ENGINE
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import DataInfo
@@ -68,7 +69,7 @@ def tried(folder, prepared, **parts):
     task = task_of(module, DataInfo.of(prepared), resolved_train(str(file), TrainSettings()))
     outputs = forward(task, prepared, str(file))
     notes = notes_on(module, task, prepared, outputs)
-    try_task(task, prepared, outputs, str(file))
+    try_task(ENGINE, task, prepared, outputs, str(file))
     return notes
 
 
@@ -177,7 +178,7 @@ def test_an_argument_too_many_of_the_model_is_told(tmp_path, digits):
 def test_a_task_with_all_of_its_own_passes_and_its_sums_are_of_its_outputs(custom):
     task = load_task(str(OWN_TASK), DataInfo.of(custom))
     outputs = forward(task, custom, str(OWN_TASK))
-    try_task(task, custom, outputs, str(OWN_TASK))
+    try_task(ENGINE, task, custom, outputs, str(OWN_TASK))
     assert {name: tuple(value.shape) for name, value in outputs.items()} == {"state": (2, 2), "stay": (2, 1)}
     assert list(task.metrics) == ["state_accuracy", "stay_mae", "stay_r2"]
     assert [variable.shape for variable in task.weights] == [(2,)]

@@ -10,6 +10,7 @@ import keras
 from scalestudy.data.columns import Column, Described, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.metrics import Sense
+from scalestudy.study.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 
 
@@ -45,6 +46,16 @@ class DataInfo:
             prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
             class_weights,
             *(prepared.columns or of_images(prepared.kind, prepared.input_shape, prepared.classes)),
+        )  # fmt: skip
+
+    @classmethod
+    def of_record(cls, record: ModelRecord) -> "DataInfo":
+        """What a task knew of its images when a model of it was saved."""
+        height, width, channels = record.input_shape
+        shape = height, width, channels
+        return cls(
+            record.kind, shape, record.classes, record.ignore, tuple(record.class_names),
+            record.class_weights, *of_images(record.kind, shape, record.classes),
         )  # fmt: skip
 
     def of_output(self, name: str) -> "DataInfo":

@@ -1,5 +1,6 @@
 """Metrics of probabilities that are counted in bins, so that their sums add up over workers."""
 
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -25,10 +26,9 @@ class ScoreHistogram(ClassMetric):
 
     nothing = 0.0
 
-    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
-        super().__init__(classes, ignore, name)
-        self.bins = BINS if classes <= MANY else BINS_OF_MANY
-        self.counts = self.sums("counts", (1 if classes == 2 else classes, 2, self.bins))
+    def _make_sums(self) -> None:
+        self.bins = BINS if self.classes <= MANY else BINS_OF_MANY
+        self.counts = self.sums("counts", (1 if self.classes == 2 else self.classes, 2, self.bins))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; see `Overlap`."""
@@ -103,14 +103,11 @@ class Ece(ClassMetric):
     """
 
     better = "lower"
-    options = ("bins",)
+    options = MappingProxyType({"bins": 15})
+    bins: int
 
-    def __init__(
-        self, classes: int = 2, ignore: int | None = None, bins: int = 15, name: str | None = None
-    ) -> None:
-        super().__init__(classes, ignore, name)
-        self.bins = bins
-        self.totals = self.sums("sums", (3, bins))
+    def _make_sums(self) -> None:
+        self.totals = self.sums("sums", (3, self.bins))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; see `Overlap`."""

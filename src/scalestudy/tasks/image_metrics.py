@@ -1,5 +1,6 @@
 """Metrics that have a value for every image: of boundaries, and of objects."""
 
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -23,10 +24,9 @@ class OverImages(ClassMetric):
     first = 0
     """The first of more than two classes that has a value."""
 
-    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
-        super().__init__(classes, ignore, name)
-        self.first = 1 if classes == 2 else self.first
-        shape = (classes - self.first,)
+    def _make_sums(self) -> None:
+        self.first = 1 if self.classes == 2 else self.first
+        shape = (self.classes - self.first,)
         self.sum, self.images = self.sums("sum", shape), self.sums("images", shape)
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
@@ -62,13 +62,8 @@ class BoundaryF1(OverImages):
     `tolerance` is the greatest distance in pixels, between their centres.
     """
 
-    options = ("tolerance",)
-
-    def __init__(
-        self, classes: int = 2, ignore: int | None = None, tolerance: float = 2.0, name: str | None = None
-    ) -> None:
-        super().__init__(classes, ignore, name or "boundary_f1")
-        self.tolerance = tolerance
+    label, options = "boundary_f1", MappingProxyType({"tolerance": 2.0})
+    tolerance: float
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
         ops = keras.ops
@@ -131,13 +126,8 @@ class ObjectAP(OverImages):
     """
 
     first = 1
-    options = ("connectivity",)
-
-    def __init__(
-        self, classes: int = 2, ignore: int | None = None, connectivity: int = 8, name: str | None = None
-    ) -> None:
-        super().__init__(classes, ignore, name or "object_ap")
-        self.connectivity = connectivity
+    label, options = "object_ap", MappingProxyType({"connectivity": 8})
+    connectivity: int
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
         """Score of each image and class, computed on the host."""

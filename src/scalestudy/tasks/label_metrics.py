@@ -1,5 +1,7 @@
 """Metrics of labels, summed over a whole set and divided once, so that workers' sums add up exactly."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -20,15 +22,27 @@ class ClassMetric(keras.Metric):
         classes: Number of classes.
         ignore: Label that does not count, or None.
         name: Name of the metric.
+        given: Values of `options`, which become attributes.
     """
 
     better, bounded = "higher", True
-    options: tuple[str, ...] = ()
-    """Further arguments, kept as attributes of the same names."""
+    label = ""
+    """Its name without one given; that of the class in small letters when empty."""
+    options: Mapping[str, Any] = MappingProxyType({})
+    """Defaults of further arguments, by name."""
 
-    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
-        super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
+    def __init__(
+        self, classes: int = 2, ignore: int | None = None, name: str | None = None, **given: Any
+    ) -> None:
+        values = {option: given.pop(option, default) for option, default in self.options.items()}
+        super().__init__(name=name or self.label or type(self).__name__.lower(), dtype="float64", **given)
         self.classes, self.ignore = classes, ignore
+        vars(self).update(values)
+        self._make_sums()
+
+    def _make_sums(self) -> None:
+        """Make the variables; the arguments are attributes by then."""
+        raise NotImplementedError
 
     def sums(self, name: str, shape: tuple[int, ...] = ()) -> keras.Variable:
         """A new variable of sums."""
@@ -65,9 +79,8 @@ class Overlap(ClassMetric):
     of_background = False
     """Whether the first of two classes counts as well."""
 
-    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
-        super().__init__(classes, ignore, name)
-        shape = (1 if classes == 2 else classes,)
+    def _make_sums(self) -> None:
+        shape = (1 if self.classes == 2 else self.classes,)
         self.intersection, self.true = self.sums("intersection", shape), self.sums("true", shape)
         self.predicted, self.seen = self.sums("predicted", shape), self.sums("seen")
 
@@ -144,26 +157,14 @@ class IoU(Overlap):
         return keras.ops.mean((self.intersection + 1.0) / (union + 1.0))
 
 
-class Dice(Overlap):
-    """2 |A∩B| / (|A| + |B|) of each class's pixels over the whole set (Dice 1945)."""
-
-    def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
-        return ratio(2 * both, true + predicted, true + predicted - both)
-
-
 class Averaged(Overlap):
     """Base of precision, recall and F1.
 
     `average` is "macro", the mean over classes (of two: the second), or "micro", that of all labels together.
     """
 
-    options = ("average",)
-
-    def __init__(
-        self, classes: int = 2, ignore: int | None = None, average: str = "macro", name: str | None = None
-    ) -> None:
-        super().__init__(classes, ignore, name)
-        self.average = average
+    options = MappingProxyType({"average": "macro"})
+    average: str
 
     def result(self) -> Any:
         """The metric, a scalar."""
@@ -195,6 +196,13 @@ class F1(Averaged):
         return ratio(2 * both, true + predicted, true + predicted - both)
 
 
+class Dice(F1):
+    """2 |A∩B| / (|A| + |B|) of each class's pixels over the whole set (Dice 1945)."""
+
+    options = MappingProxyType({})
+    average = "macro"
+
+
 class BalancedAccuracy(Overlap):
     """Mean recall of all classes that occur in truth, of two of both (Brodersen et al. 2010)."""
 
@@ -210,9 +218,10 @@ class ConfusionMatrix(ClassMetric):
     Its scalar is the share of labels on the diagonal, the accuracy.
     """
 
-    def __init__(self, classes: int = 2, ignore: int | None = None, name: str = "confusion_matrix") -> None:
-        super().__init__(classes, ignore, name)
-        self.counts = self.sums("counts", (classes, classes))
+    label = "confusion_matrix"
+
+    def _make_sums(self) -> None:
+        self.counts = self.sums("counts", (self.classes, self.classes))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add a batch; see `Overlap`."""
@@ -237,8 +246,7 @@ class ConfusionMatrix(ClassMetric):
 class OverLabels(ClassMetric):
     """Base: a number for each label, averaged; 0 where there is no label."""
 
-    def __init__(self, classes: int = 2, ignore: int | None = None, name: str | None = None) -> None:
-        super().__init__(classes, ignore, name)
+    def _make_sums(self) -> None:
         self.sum, self.seen = self.sums("sum"), self.sums("seen")
 
     def _of_labels(self, true: Any, outputs: Any) -> Any:
@@ -273,13 +281,8 @@ class Accuracy(OverLabels):
 class TopK(OverLabels):
     """Share of labels whose true class is among the `k` most probable: fewer than k are more probable."""
 
-    options = ("k",)
-
-    def __init__(
-        self, classes: int = 2, ignore: int | None = None, k: int = 5, name: str | None = None
-    ) -> None:
-        super().__init__(classes, ignore, name)
-        self.k = k
+    options = MappingProxyType({"k": 5})
+    k: int
 
     def _of_labels(self, true: Any, outputs: Any) -> Any:
         ops, values = keras.ops, probabilities(outputs)

@@ -22,7 +22,7 @@ def load(framework, tmp_path, monkeypatch):
     from keras.src.backend import config
     from keras.src.utils import file_utils
 
-    from scalestudy.engines.tensorflow.setup import forbid_downloads
+    from scalestudy.engines.keras.private import forbid_downloads
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
 

@@ -23,9 +23,9 @@ def pair(shape):
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    from scalestudy.engines.tensorflow.setup import set_precision
+    from scalestudy.engines.tensorflow.setup import begin
 
-    set_precision(dtype)
+    begin(0, dtype)
     try:
         theirs, ours = pair(shape)
         x = np.random.default_rng(0).normal(2, 3, shape).astype(dtype)
@@ -36,7 +36,7 @@ def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
             assert np.allclose(one, other, atol=tolerance)
         assert np.allclose(theirs(x), ours(x), atol=tolerance)
     finally:
-        set_precision("float32")
+        begin(0, "float32")
 
 
 def test_a_frozen_layer_keeps_its_statistics():
@@ -72,9 +72,9 @@ def in_a_step(layer, x, **call):
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, dtype):
-    from scalestudy.engines.tensorflow.setup import set_precision
+    from scalestudy.engines.tensorflow.setup import begin
 
-    set_precision(dtype)
+    begin(0, dtype)
     random = np.random.default_rng(0)
     try:
         layers = pair((6, 5, 7, 3))
@@ -87,7 +87,7 @@ def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_valu
         (expected, by_theirs), _ = in_a_step(layers[0], x, **call)
         (found, by_ours), operations = in_a_step(layers[1], x, **call)
     finally:
-        set_precision("float32")
+        begin(0, "float32")
     assert not [name for name in operations if name.startswith("FusedBatchNorm")]
     tolerance = 1e-5 if dtype == "float32" else 2e-2
     for one, other in zip([expected, *by_theirs], [found, *by_ours], strict=True):

@@ -20,7 +20,7 @@ def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> Non
     Raises:
         UserError: If it is among `callbacks`.
     """
-    if any(isinstance(each, keras.callbacks.SwapEMAWeights) for each in callbacks):
+    if any(isinstance(callback, keras.callbacks.SwapEMAWeights) for callback in callbacks):
         raise UserError(
             "callbacks that ask no moving averages of the optimizer, which the study names and makes",
             "SwapEMAWeights among the task's callbacks",
@@ -29,22 +29,18 @@ def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> Non
 
 
 class KerasCallbacks:
-    """Calls a task's Keras callbacks.
+    """Calls a task's Keras callbacks, which may set the `optimizer` of its model; see `Callbacks`.
 
     Those that watch a metric of the task and are to find out which way is better (`mode="auto"`) are told:
     Keras would look for it in a compiled model, and fail.
-
-    Args:
-        task: Whose they are; the `optimizer` of its model is what they may set.
-        epochs: Epochs of the run.
-        steps: Steps of an epoch.
     """
 
     def __init__(self, task: Task, *, epochs: int, steps: int) -> None:
         self._model = task.model
         for callback in task.callbacks:
             if isinstance(callback, WATCHING) and callback.mode == "auto":
-                callback.mode = _mode(task, callback.monitor)
+                better = task.senses.get(callback.monitor.removeprefix("val_"), UNKNOWN).better
+                callback.mode = {"higher": "max", "lower": "min", None: "auto"}[better]
         self._list = keras.callbacks.CallbackList(
             task.callbacks, model=task.model, epochs=epochs, steps=steps, verbose=0
         )
@@ -65,9 +61,3 @@ class KerasCallbacks:
 
     def end(self, logs: dict[str, float]) -> None:
         self._list.on_train_end(logs)
-
-
-def _mode(task: Task, monitor: str) -> str:
-    """Keras's word for the direction of what is watched; "auto" where nothing says it."""
-    better = task.senses.get(monitor.removeprefix("val_"), UNKNOWN).better
-    return {"higher": "max", "lower": "min", None: "auto"}[better]

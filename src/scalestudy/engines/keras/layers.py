@@ -27,9 +27,7 @@ def kept(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
             layer.trainable = trainable
 
 
-_TRANSPOSED = (
-    keras.layers.Conv1DTranspose, keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose
-)  # fmt: skip
+_TRANSPOSED = keras.layers.Conv1DTranspose, keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose
 _COUNTED = (
     keras.layers.Dense, keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D, *_TRANSPOSED,
     keras.layers.DepthwiseConv1D, keras.layers.DepthwiseConv2D, keras.layers.SeparableConv1D,

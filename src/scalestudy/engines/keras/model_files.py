@@ -1,5 +1,6 @@
 """Keras models in files: loading what a run has saved, exporting it for other programs."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -21,10 +22,7 @@ from scalestudy.util.errors import UserError
 def load_model(path: str, task: str) -> keras.Model:
     """Load a `.keras` file, with the classes and functions of its task's file where that is here.
 
-    Args:
-        path: The file.
-        task: Name of a task, or path of its file. A built-in one needs none; of an exported model the file
-            may be missing, if all its layers are Keras's own.
+    A built-in task needs none; of an exported model the file may be missing, if all its layers are Keras's.
 
     Raises:
         UserError: If it cannot be loaded.
@@ -68,19 +66,18 @@ ONNX = ("tf2onnx", "onnx")
 
 
 def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -> None:
-    """Write a model, whole or not at all.
-
-    Args:
-        model: As trained: inputs in [0, 1].
-        record: What it is of; `inputs` says what the written model is to take.
-        out: File, or folder of a SavedModel; replaced if it is there.
-        form: "keras", "savedmodel" or "onnx".
+    """Write a model as trained, of inputs in [0, 1], whole or not at all; see `Engine.export`.
 
     Raises:
         UserError: If it cannot be written in this form.
     """
-    if form == "onnx":
-        _refuse_without_onnx()
+    missing = [name for name in ONNX if form == "onnx" and importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(
+            "the packages that write ONNX",
+            f"no {' and no '.join(missing)} in this environment",
+            "Install them beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format savedmodel.",
+        )
     whole = with_scaling(model, record) if record.inputs == "stored" else model
     path = Path(out)
     half = path.with_name(f".half.{path.name}")
@@ -129,21 +126,6 @@ def _export_onnx(model: keras.Model, path: str, text: str) -> None:
     values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
     onnx.helper.set_model_props(made, values)
     onnx.save(made, path)
-
-
-def _refuse_without_onnx() -> None:
-    missing = []
-    for name in ONNX:
-        try:
-            __import__(name)
-        except ImportError:
-            missing.append(name)
-    if missing:
-        raise UserError(
-            "the packages that write ONNX",
-            f"no {' and no '.join(missing)} in this environment",
-            "Install them beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format savedmodel.",
-        )
 
 
 def _remove(path: Path) -> None:

@@ -71,7 +71,7 @@ class CompiledParts(NamedTuple):
 
     Attributes:
         loss: Keras's own sum of losses; None without one.
-        parts: Losses of it, by their functions; None without a loss.
+        parts: The losses of that sum.
         tracker: The mean of the loss over an epoch.
         loss_metrics: The same for each of several losses.
         metrics: Metrics and weighted metrics, as one; None without any.
@@ -106,12 +106,7 @@ def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> Iterato
 
 
 def build_from(model: keras.Model, specs: Any) -> None:
-    """Build a compiled model, its losses, metrics and optimizer, for data of this form.
-
-    Args:
-        model: CompiledParts.
-        specs: What has a shape and a dtype, in the structure of a batch.
-    """
+    """Build a compiled model, its losses, metrics and optimizer, for batches of this structure of specs."""
     model._symbolic_build(data_batch=specs)
 
 
@@ -173,19 +168,16 @@ def batch_of(adapter: Any) -> tuple[int, int]:
 @contextmanager
 def replaced(attributes: Mapping[keras.layers.Layer, Mapping[str, Any]]) -> Iterator[None]:
     """Within, these layers have these attributes; Keras does not take note of it."""
-    before = {
-        layer: {name: vars(layer)[name] for name in own if name in vars(layer)}
-        for layer, own in attributes.items()
-    }
+    before = {layer: dict(vars(layer)) for layer in attributes}
     try:
-        for layer, own in attributes.items():
-            vars(layer).update(own)
+        for layer, values in attributes.items():
+            vars(layer).update(values)
         yield
     finally:
-        for layer, own in attributes.items():
-            for name in own:
+        for layer, values in attributes.items():
+            for name in values:
                 vars(layer).pop(name, None)
-            vars(layer).update(before[layer])
+            vars(layer).update({name: before[layer][name] for name in values if name in before[layer]})
 
 
 def seed_state(layer: keras.layers.Layer) -> Any:

@@ -33,12 +33,6 @@ class Evaluation:
     ) -> None:  # fmt: skip
         self._task = task
         self._start = {name: [v.numpy() for v in metric.variables] for name, metric in task.metrics.items()}
-        self._compute = self._compiled(replicas, scale, columns)
-
-    def _compiled(
-        self, replicas: CompiledReplicas, scale: float | None, columns: tuple[Described, Described] | None
-    ) -> Compiled:
-        task = self._task
 
         def of_slice(part: Slice) -> list[Any]:
             inputs, targets = (
@@ -57,11 +51,11 @@ class Evaluation:
                     sums.append(real * tf.cast(after - before, tf.float64))
             return sums
 
-        return Compiled(lambda call: replicas.total(of_slice, call), columns=columns)
+        self._compute = Compiled(lambda call: replicas.total(of_slice, call), columns=columns)
 
     def sums(self, call: Call) -> list[NDArray[np.float64]]:
         """Of this process's slices of one step: losses, samples, and each metric's variables."""
-        return [np.asarray(each) for each in self._compute(call)]
+        return [np.asarray(value) for value in self._compute(call)]
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         """Loss and metrics of what `sums` gave, added up; then the metrics' values for each class."""

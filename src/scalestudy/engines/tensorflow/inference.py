@@ -14,7 +14,7 @@ from scalestudy.engines.base import Judged
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.engines.tensorflow.staging import scaled_inputs
 from scalestudy.study.model_record import ModelRecord
-from scalestudy.tasks.base import DataInfo, Task, of_images
+from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
 from scalestudy.util.errors import UserError
 
@@ -30,13 +30,9 @@ class TensorFlowInference:
     """
 
     def __init__(
-        self,
-        model: keras.Model,
-        task: Callable[[], Task],
-        *,
-        traced: bool = True,
+        self, model: keras.Model, task: Callable[[], Task], *, traced: bool = True,
         stored: ModelRecord | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._find_task, self._stored = task, stored
         call = partial(model, training=False)
         self._model = tf.function(call) if traced else call
@@ -77,18 +73,5 @@ class TensorFlowInference:
 def open_inference(path: str, record: ModelRecord) -> TensorFlowInference:
     """Load a `.keras` file."""
     stored = record if record.inputs == "stored" else None
-    return TensorFlowInference(load_model(path, record.task), partial(_task_of, record), stored=stored)
-
-
-def _task_of(record: ModelRecord) -> Task:
-    height, width, channels = record.input_shape
-    info = DataInfo(
-        record.kind,
-        (height, width, channels),
-        record.classes,
-        record.ignore,
-        tuple(record.class_names),
-        record.class_weights,
-        *of_images(record.kind, (height, width, channels), record.classes),
-    )
-    return load_task(record.task, info, record.rebuilt)
+    task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
+    return TensorFlowInference(load_model(path, record.task), task, stored=stored)

@@ -35,18 +35,15 @@ class BatchNorm(keras.layers.BatchNormalization):
 
     def keep_statistics(self) -> None:
         """Have every replica keep the moving statistics for itself."""
-        before = {name: getattr(self, name) for name in ("moving_mean", "moving_variance")}
-        exchange_variables(
-            self, {name: self._statistic(name, old.shape, old.numpy()) for name, old in before.items()}
-        )
-
-    def _statistic(self, name: str, shape: tuple[int | None, ...], initializer: Any) -> keras.Variable:
         # A mean on reading would be a collective, which a callback that reads weights on rank 0 alone would
         # wait for in vain. Every replica keeps its own, and all take the mean when it is needed.
-        return keras.Variable(
-            initializer, shape=shape, dtype=self.variable_dtype, trainable=False, autocast=False,
-            synchronization="on_read", aggregation="only_first_replica", name=name,
-        )  # fmt: skip
+        exchange_variables(self, {
+            name: keras.Variable(
+                getattr(self, name).numpy(), dtype=self.variable_dtype, trainable=False, autocast=False,
+                synchronization="on_read", aggregation="only_first_replica", name=name,
+            )
+            for name in ("moving_mean", "moving_variance")
+        })  # fmt: skip
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Normalise `inputs` (shape [B, ..., C])."""
@@ -92,11 +89,11 @@ class BatchNorm(keras.layers.BatchNormalization):
     def _synchronised(self, x: Any, worker: Working) -> tuple[Any, Any]:
         """Mean and biased variance over the global batch, by one sum over the workers.
 
-        Squares are taken about the moving mean, which every worker knows: about zero, float32 would
-        lose the variance of channels whose mean is large.
+        Squares are taken about the moving mean, alike on all workers: about zero, float32 would lose the
+        variance of channels whose mean is large.
         """
         assert worker.sync_sum is not None
-        about = tf.stop_gradient(self._shared_mean(x.dtype))
+        about = tf.stop_gradient(tf.cast(self.moving_mean.value, x.dtype))
         counts = tf.cast(worker.slice.count > 0, x.dtype)
         rows = tf.cast(worker.slice.count, x.dtype)
         pixels = rows * tf.cast(tf.reduce_prod(tf.shape(x)[1:-1]), x.dtype)
@@ -108,10 +105,6 @@ class BatchNorm(keras.layers.BatchNormalization):
         mean = sums / pixels
         variance = tf.maximum(squares / pixels - tf.square(mean), 0)
         return mean + about, variance
-
-    def _shared_mean(self, dtype: Any) -> Any:
-        # Synchronised statistics are alike on all workers, and so is their moving mean.
-        return tf.cast(self.moving_mean.value, dtype)
 
     def _move(self, mean: Any, variance: Any, worker: Working | None, shared: bool = False) -> None:
         for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
@@ -142,9 +135,14 @@ class Dropout(layers.Dropout):
         worker = current()
         if not training or self.rate == 0 or worker is None:
             return inputs
-        start, step = worker.slice.start, worker.slice.step
-        again = self._call_of(worker)
-        sample = [1] * (len(inputs.shape) - 2) + [inputs.shape[-1]] if self.spatial else _sample_of(inputs)
+        start, step, again = worker.slice.start, worker.slice.step, 0
+        if worker.calls is not None:  # a layer that is called several times in a step draws anew each time
+            again = worker.calls[self.index]
+            worker.calls[self.index] += 1
+        lengths = zip(tf.unstack(tf.shape(inputs)), inputs.shape, strict=True)
+        sample = [length if known is None else known for length, known in lengths][1:]
+        if self.spatial:
+            sample = [1] * (len(sample) - 1) + sample[-1:]
         values = math.prod(sample)
         groups = -(-values // GROUP)
         rows = tf.shape(inputs)[0]
@@ -160,22 +158,6 @@ class Dropout(layers.Dropout):
         kept = tf.reshape(noise[:, :values], [rows, *sample]) >= self.rate
         scale = tf.constant(1 / (1 - self.rate), inputs.dtype)
         return inputs * (tf.cast(kept, inputs.dtype) * scale)
-
-    def _call_of(self, worker: Working) -> int:
-        """How often this layer has been called before in this step: each time it draws anew."""
-        if worker.calls is None:
-            return 0
-        worker.calls[self.index] += 1
-        return worker.calls[self.index] - 1
-
-
-def _sample_of(inputs: Any) -> list[Any]:
-    """Lengths of one sample's axes; of sequences of any length a tensor."""
-    return [
-        tf.shape(inputs)[axis] if length is None else length
-        for axis, length in enumerate(inputs.shape)
-        if axis
-    ]
 
 
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> None:

@@ -26,14 +26,7 @@ def set_up(
     cpu_devices: int = 1,
     deterministic: bool = True,
 ) -> None:
-    """Devices, threads and determinism; once a process.
-
-    Args:
-        threads: Threads of one operation; None for TensorFlow's choice.
-        at_once: Operations that may run beside each other; None for TensorFlow's choice.
-        cpu_devices: Logical CPU devices.
-        deterministic: Whether operations must repeat bit for bit.
-    """
+    """Devices, threads of one operation, operations beside each other, and determinism; once a process."""
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
     if at_once is not None:
@@ -49,18 +42,13 @@ def set_up(
 def begin(seed: int, precision: str) -> None:
     """Seeds and precision of what is built from now on.
 
-    TensorFloat-32 is a precision of its own: TensorFlow would take it for float32 on GPUs from Ampere, where
-    "float32" would then mean another arithmetic than on a V100.
+    TensorFloat-32, float32 to Keras, is a precision of its own: TensorFlow would take it for float32 on GPUs
+    from Ampere, where "float32" would then mean another arithmetic than on a V100.
     """
     keras.utils.set_random_seed(seed)
-    set_precision(precision)
-    tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
-
-
-def set_precision(precision: str) -> None:
-    """Make `precision` the policy of all layers made from now on; "tf32" is float32 to Keras."""
     keras.config.set_floatx("float64" if precision == "float64" else "float32")
     keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
+    tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
 
 def op_determinism(*, deterministic: bool, xla: bool, device: str) -> bool:
@@ -99,11 +87,7 @@ def refuse_other_arithmetic(
 ) -> None:
     """Refuse a device or an environment that would compute in another precision than is asked for.
 
-    Args:
-        precision: Of a point.
-        device: "cpu" or "gpu".
-        capability: Lowest compute capability of the GPUs; None where it is not known.
-        override: Value of `OVERRIDE`; None or empty where it says nothing.
+    `capability` is the GPUs' lowest, None where it is not known; `override` the value of `OVERRIDE`.
 
     Raises:
         UserError: If it is so.

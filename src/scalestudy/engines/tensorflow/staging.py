@@ -76,15 +76,11 @@ def gpu(device: int) -> str | None:
 
 
 class Compiled:
-    """Compiles a function of a call's slices once, for slices of any size.
+    """Compiles a function (slices, one per device) -> tensors once, for slices of any size.
 
     Slices differ between workers and in the last batch of an epoch; one graph serves them all, which
-    costs no speed and halves the compilation. XLA needs sizes, and compiles for each.
-
-    Args:
-        function: Slices, one per device -> tensors.
-        fixed: Whether sizes must be known (XLA).
-        columns: What inputs and targets are, where some are sequences of different length.
+    costs no speed and halves the compilation. XLA needs sizes, and compiles for each (`fixed`). `columns` are
+    those of inputs and targets, where some are sequences of different length.
     """
 
     def __init__(

@@ -33,14 +33,6 @@ class LossScale:
         self.value = tf.Variable(START, trainable=False, dtype=tf.float32)
         self.good = tf.Variable(0, trainable=False, dtype=tf.int64)
 
-    def scale(self, loss: Any) -> Any:
-        """The loss that gradients are taken of."""
-        return loss * tf.cast(self.value, loss.dtype)
-
-    def unscale(self, gradients: Gradients) -> Gradients:
-        """Gradients of the loss itself."""
-        return [gradient / tf.cast(self.value, gradient.dtype) for gradient in gradients]
-
     def overflow(self, gradients: Gradients) -> Any:
         """Whether any of summed gradients is not finite."""
         finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
@@ -64,7 +56,7 @@ class LossScale:
         tf.cond(overflow, bad, good)
 
 
-def step_of(part: Slice, index: Any, place: str | None = None) -> Slice:
+def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     """The slice of step `index` of a call, whose arrays lie on the device `place`."""
     with tf.device(place):  # unsaid, it would be the first GPU, and all would go there and back
         step = part.step + tf.cast(index, tf.int64)
@@ -109,12 +101,6 @@ def make_train_call(
     variables = [variable.value for variable in trained]
     sync_sum = replicas.sync_sum if synchronised else None
 
-    def losses_of(part: Slice) -> Any:
-        """Of each sample, shape [b]."""
-        if task.training_losses is not None:
-            return task.training_losses(model, task.loss, part.inputs, part.targets)
-        return task.loss(part.targets, model(part.inputs, training=True))
-
     def gradient(part: Slice) -> tuple[Gradients, Any]:
         targets = typed(part.targets) if scale is None else part.targets
         part = part._replace(inputs=scaled_inputs(part.inputs, scale), targets=targets)
@@ -125,19 +111,22 @@ def make_train_call(
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
-                sample_losses = losses_of(part)
+                if task.training_losses is not None:
+                    sample_losses = task.training_losses(model, task.loss, part.inputs, part.targets)
+                else:
+                    sample_losses = task.loss(part.targets, model(part.inputs, training=True))
             losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
             objective = losses / total
             if model.losses:  # regularisers: once for the global batch, shared out by samples
                 objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
             if loss_scale:
-                objective = loss_scale.scale(objective)
+                objective *= tf.cast(loss_scale.value, objective.dtype)
         gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [tf.convert_to_tensor(value) for value in gradients], tf.cast(losses, tf.float64)
 
     def update(gradients: Gradients) -> None:
         if loss_scale:
-            gradients = loss_scale.unscale(gradients)
+            gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
         if task.gradients is not None:
             gradients = task.gradients(gradients, trained)
         optimizer.apply(gradients, trained)

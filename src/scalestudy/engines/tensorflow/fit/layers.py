@@ -1,4 +1,4 @@
-"""Layers of the user's own model whose meaning would depend on the workers: what they do while it is shared.
+"""What layers of the user's own model do while workers share it, where their meaning would depend on them.
 
 Nothing is exchanged for another layer: the model stays the user's own, whatever class it is of.
 """
@@ -33,14 +33,10 @@ def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
                     "Take one of them.",
                 )
             calls[layer] = {"_moments": _moments(layer)}
-        elif _draws_for_each(layer) and layer.rate > 0:
-            calls[layer] = {"call": _dropout(layer)}
+        # Dropout with a shape of its own for the noise draws alike for all samples.
+        elif isinstance(layer, SPATIAL) or (isinstance(layer, layers.Dropout) and layer.noise_shape is None):
+            calls[layer] = {"call": _dropout(layer)} if layer.rate > 0 else {}
     return replaced(calls)
-
-
-def _draws_for_each(layer: keras.layers.Layer) -> bool:
-    """Whether a layer is dropout whose noise differs from sample to sample."""
-    return isinstance(layer, SPATIAL) or (isinstance(layer, layers.Dropout) and layer.noise_shape is None)
 
 
 def _dropout(layer: layers.Dropout) -> Callable[..., Any]:
@@ -56,22 +52,16 @@ def _dropout(layer: layers.Dropout) -> Callable[..., Any]:
         ahead = tf.stack([tf.zeros_like(first), tf.ones_like(first)])
         seed = tf.identity(state) - ahead * (1 - first)  # the first of those computed in turn has moved it on
         state.assign(seed + ahead)
-        noise = _rows_of_noise(_sample(layer, inputs), seed, worker.slice.start, tf.shape(inputs)[0])
-        kept = noise >= tf.constant(layer.rate, noise.dtype)
+        rows, *sample = tf.unstack(tf.shape(inputs))
+        if isinstance(layer, SPATIAL):
+            last = getattr(layer, "data_format", "channels_last") == "channels_last"
+            ones = [1] * (len(sample) - 1)
+            sample = [*ones, sample[-1]] if last else [sample[0], *ones]
+        kept = _rows_of_noise(sample, seed, worker.slice.start, rows) >= layer.rate
         scaled = inputs * tf.constant(1 / (1 - layer.rate), inputs.dtype)
         return tf.where(kept, scaled, tf.zeros_like(inputs))
 
     return call
-
-
-def _sample(layer: layers.Dropout, inputs: Any) -> list[Any]:
-    """The shape of the noise of one sample."""
-    shape = list(tf.unstack(tf.shape(inputs))[1:])
-    if isinstance(layer, SPATIAL):
-        last = getattr(layer, "data_format", "channels_last") == "channels_last"
-        ones = [1] * (len(shape) - 1)
-        return [*ones, shape[-1]] if last else [shape[0], *ones]
-    return shape
 
 
 def _rows_of_noise(sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:
@@ -100,30 +90,25 @@ def _moments(layer: layers.BatchNormalization) -> Callable[..., Any]:
         if worker is None:
             return plain(inputs, mask)
         if worker.sync_sum is None or not layer.synchronized:
-            return _unless_empty(layer, plain(inputs, mask), worker.slice.count)
-        axis = layer.axis if layer.axis >= 0 else layer.axis + len(inputs.shape)
-        axes = [each for each in range(len(inputs.shape)) if each != axis]
+            # Of a row of zeros the moving statistics instead, so that they stay as they are.
+            moving = layer.moving_mean.value, layer.moving_variance.value
+            return tuple(
+                tf.where(worker.slice.count > 0, value, tf.cast(before, value.dtype))
+                for value, before in zip(plain(inputs, mask), moving, strict=True)
+            )
+        axis = layer.axis % len(inputs.shape)
+        axes = [other for other in range(len(inputs.shape)) if other != axis]
         weights = tf.ones_like(inputs) if mask is None else tf.cast(mask, inputs.dtype)[..., None]
         weights = tf.where(worker.slice.count > 0, weights, tf.zeros_like(weights)) * tf.ones_like(inputs)
         # About the moving mean, which every worker knows: about zero, float32 would lose the variance.
-        shape = [-1 if each == axis else 1 for each in range(len(inputs.shape))]
-        moving = tf.stop_gradient(tf.cast(layer.moving_mean.value, inputs.dtype))
-        centred = inputs - tf.reshape(moving, shape)
+        about = tf.stop_gradient(tf.cast(layer.moving_mean.value, inputs.dtype))
+        centred = inputs - tf.reshape(about, [-1 if other == axis else 1 for other in range(len(axes) + 1)])
         sums = [
-            tf.reduce_sum(weights * each, axes)
-            for each in (centred, tf.square(centred), tf.ones_like(centred))
+            tf.reduce_sum(weights * values, axes)
+            for values in (centred, tf.square(centred), tf.ones_like(centred))
         ]
         total, squares, count = tf.unstack(worker.sync_sum(tf.stack(sums)))
         mean = total / count
-        return mean + moving, tf.maximum(squares / count - tf.square(mean), 0)
+        return mean + about, tf.maximum(squares / count - tf.square(mean), 0)
 
     return moments
-
-
-def _unless_empty(layer: layers.BatchNormalization, found: Any, count: Any) -> Any:
-    """The moving statistics instead of those of a row of zeros, so that they stay as they are."""
-    moving = layer.moving_mean.value, layer.moving_variance.value
-    return tuple(
-        tf.where(count > 0, each, tf.cast(before, each.dtype))
-        for each, before in zip(found, moving, strict=True)
-    )

@@ -1,5 +1,6 @@
 """A worker's rows of each batch that Keras would give to `fit`, `evaluate` or `predict`."""
 
+import contextlib
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -72,12 +73,8 @@ class WorkerRows:
     """Stands in for one of Keras's data adapters: gives this process's rows instead of whole batches.
 
     Arrays are cut before anything is converted: no worker touches another's rows. A stream (a dataset, a
-    generator, a `PyDataset`) is gone through by every worker, since nothing else tells where a batch begins.
-
-    Args:
-        adapter: Keras's own.
-        replicas: Whose rows are taken; they have one device.
-        together: Batches of a stream that are one step: 1, or one for each worker.
+    generator, a `PyDataset`) is gone through by every worker, since nothing else tells where a batch begins;
+    so many of its batches are one step `together`: 1, or one for each worker.
     """
 
     def __init__(self, adapter: Any, replicas: CompiledReplicas, *, together: int = 1) -> None:
@@ -106,17 +103,18 @@ class WorkerRows:
 
     def get_numpy_iterator(self) -> Iterator[FitBatch]:
         """The steps of an epoch; an order is drawn when the first is asked for."""
-        calls = self._of_stream() if self._rows is None else _ahead(self._of_arrays(self._shared_order()))
-        for call in calls:
-            yield FitBatch(self.form, call)
-
-    def _shared_order(self) -> NDArray[np.int64]:
-        """All rows in the order of the epoch that begins, as Keras draws it on rank 0."""
+        if self._rows is None:
+            yield from (FitBatch(self.form, call) for call in self._of_stream())
+            return
         rows, _ = batch_of(self._adapter)
-        order = np.zeros(rows, np.int64)
+        order = np.zeros(rows, np.int64)  # of the epoch that begins, as Keras draws it on rank 0
         if self._order is not None:
             order = np.concatenate([keras.tree.flatten(batch)[0].numpy() for batch in self._order])
-        return self._group.share(order)
+        reader = Prefetch(self._of_arrays(self._group.share(order)), AHEAD, "rows")
+        with contextlib.closing(reader), contextlib.suppress(StopIteration):
+            while True:
+                call = reader.take()
+                yield FitBatch(self.form, call)
 
     def _of_arrays(self, order: NDArray[np.int64]) -> Iterator[Call]:
         rows, batch = batch_of(self._adapter)
@@ -137,17 +135,14 @@ class WorkerRows:
                 _refuse_unequal(self._group, [*sizes, _digest(flat)])
             if not flat:
                 return
-            yield (self._part(flat, sizes),)
-
-    def _part(self, flat: list[list[Any]], sizes: list[int]) -> Slice:
-        total = sum(sizes)
-        if self._together == 1:
-            start, stop = self._bounds(total)
-            return _slice([leaf[start:stop] for leaf in flat[0]], start, total)
-        first, last = self._replicas.slices[0]  # a batch for each worker
-        mine = flat[first:last] or [[leaf[:0] for leaf in flat[0]]]
-        leaves = [tf.concat(parts, 0) for parts in zip(*mine, strict=True)]
-        return _slice(leaves, sum(sizes[:first]), total)
+            total, (first, last) = sum(sizes), self._replicas.slices[0]
+            if self._together == 1:
+                start, stop = self._bounds(total)
+                yield (_slice([leaf[start:stop] for leaf in flat[0]], start, total),)
+            else:  # a batch for each worker
+                mine = flat[first:last] or [[leaf[:0] for leaf in flat[0]]]
+                leaves = [tf.concat(parts, 0) for parts in zip(*mine, strict=True)]
+                yield (_slice(leaves, sum(sizes[:first]), total),)
 
     def _bounds(self, total: int) -> tuple[int, int]:
         """The rows of this process."""
@@ -187,30 +182,17 @@ def _taken(rows: Any, chosen: NDArray[np.int64]) -> NDArray[Any]:
     """Rows of one array, as NumPy's; a view where they lie one after another."""
     in_order = len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1))
     asked = slice(int(chosen[0]), int(chosen[-1]) + 1) if in_order else chosen
-    found: NDArray[Any] = np.asarray(rows.convert_to_numpy(rows[asked]))
-    return found
-
-
-def _ahead(calls: Iterator[Call]) -> Iterator[Call]:
-    reader = Prefetch(calls, AHEAD, "rows")
-    try:
-        while True:
-            try:
-                yield reader.take()
-            except StopIteration:
-                return
-    finally:
-        reader.close()
+    return np.asarray(rows.convert_to_numpy(rows[asked]))
 
 
 def _digest(batches: list[list[Any]]) -> int:
     """A checksum of some numbers of every array; 0 of none."""
-    found = 0
+    checksum = 0
     for leaf in (leaf for leaves in batches for leaf in leaves):
         flat = leaf.numpy().reshape(-1)
         some = flat[:: max(1, len(flat) // SAMPLED)]
-        found = zlib.crc32(b"\0".join(some) if some.dtype.kind == "O" else some.tobytes(), found)
-    return found
+        checksum = zlib.crc32(b"\0".join(some) if some.dtype.kind == "O" else some.tobytes(), checksum)
+    return checksum
 
 
 def _refuse_unequal(group: Group, mine: list[int]) -> None:

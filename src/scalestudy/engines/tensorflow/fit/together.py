@@ -15,12 +15,7 @@ HARMLESS = (
     keras.callbacks.CSVLogger, keras.callbacks.History, keras.callbacks.ProgbarLogger,
     keras.callbacks.RemoteMonitor,
 )  # fmt: skip
-"""Keras's callbacks that decide nothing once training has begun."""
-DECIDING = (
-    keras.callbacks.EarlyStopping, keras.callbacks.ReduceLROnPlateau, keras.callbacks.LearningRateScheduler,
-    keras.callbacks.TerminateOnNaN,
-)  # fmt: skip
-"""Those that decide when to stop and how fast to learn; weights they change at the very end at most."""
+"""Keras's callbacks that decide nothing once training has begun: stops, rates or weights."""
 OF_BATCHES = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 
 
@@ -34,9 +29,9 @@ class Together(keras.callbacks.Callback):
 
     def __init__(self, group: Group, callbacks: Sequence[keras.callbacks.Callback]) -> None:
         super().__init__()
-        custom = any(type(callback) not in (*HARMLESS, *DECIDING) for callback in callbacks)
-        batches = any(hears_batches(callback) for callback in callbacks if not isinstance(callback, HARMLESS))
-        careful, each_batch = group.share(np.array([custom, batches], np.int64))
+        deciding = [callback for callback in callbacks if type(callback) not in HARMLESS]
+        batches = any(map(hears_batches, deciding))
+        careful, each_batch = group.share(np.array([bool(deciding), batches], np.int64))
         self._group, self._careful, self._each_batch = group, bool(careful), bool(each_batch)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
@@ -46,20 +41,16 @@ class Together(keras.callbacks.Callback):
         self._agree(weights=True, optimizer=True)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """The rate may have been set."""
         self._agree(weights=self._careful)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Only where a callback could decide anything after a batch."""
         if self._each_batch:
             self._agree()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Training may be over, and the rate may have been set."""
         self._agree(weights=self._careful)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Weights may have been restored."""
         self._agree(weights=True)
 
     def _agree(self, *, weights: bool = False, optimizer: bool = False) -> None:
@@ -96,7 +87,5 @@ def hears_batches(callback: keras.callbacks.Callback) -> bool:
     """Whether a callback is told of batches."""
     if isinstance(callback, keras.callbacks.LambdaCallback):
         return any(name in vars(callback) for name in OF_BATCHES)
-    if isinstance(callback, keras.callbacks.ModelCheckpoint) and callback.save_freq == "epoch":
-        return False
     plain = keras.callbacks.Callback
     return any(getattr(type(callback), name) is not getattr(plain, name) for name in OF_BATCHES)

@@ -3,11 +3,10 @@
 `python -m THIS_MODULE ERRAND`, with ERRAND as JSON: `collective` (a name of `EngineTraits.collectives`; null
 only says how things were built), `events` (file that each step is told to, a JSON line each), `placement`,
 `device`, `sizes` (bytes, rising), `largest` (bytes that fit this rank's device) and `repeats` (calls to time,
-sums chained in each; for each size).
-An errand of `copies` (bytes) times copies of that size between each two GPUs instead, and prints [from][to]
-bytes per second as JSON, null on the diagonal.
-The environment is the caller's work: TF_CONFIG, GPUs, proxies. So is ending this process, by the end of its
-standard input when all ranks are done, or by a signal when it stalls.
+sums chained in each; for each size). An errand of `copies` (bytes) times copies between each two GPUs
+instead, and prints [from][to] bytes per second as JSON, null on the diagonal.
+The caller sets the environment, and ends this process: by the end of its standard input when all ranks are
+done, or by a signal when it stalls.
 """
 
 import json
@@ -16,16 +15,18 @@ import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import join
 from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup, tensors
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.measure.bandwidth import too_slow
+from scalestudy.study.engines import collective
 from scalestudy.util.errors import RunError
 from scalestudy.util.imports import without_unused
 
@@ -51,7 +52,13 @@ def main(arguments: Sequence[str]) -> int:
         tell(step="built", **build(), seconds=time.monotonic() - started)
         return 0
     placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
-    group = join_group(errand["collective"], placement, errand["device"])
+    kind = collective(errand["collective"])
+    group, _ = tensors(
+        join(
+            kind.strategy, placement, workers=placement.size, device=errand["device"],
+            communication=kind.communication or "auto",
+        )
+    )  # fmt: skip
     tell(step="joined")
     device = "GPU:0" if errand["device"] == "gpu" else "CPU:0"
     tell(step="summed", device=prove(group, placement, device))
@@ -65,17 +72,6 @@ def main(arguments: Sequence[str]) -> int:
     tell(step="done")
     sys.stdin.read()  # another rank's last sum may still read from this one
     return 0
-
-
-def join_group(name: str, placement: Placement, device: str) -> TensorGroup:
-    """Join the others by the collective of this name."""
-    from scalestudy.engines.group import join
-    from scalestudy.study.engines import collective
-
-    kind = collective(name)
-    way = kind.communication or "auto"
-    joined = join(kind.strategy, placement, workers=placement.size, device=device, communication=way)
-    return tensors(joined)[0]
 
 
 def prove(group: TensorGroup, placement: Placement, device: str) -> str:
@@ -169,12 +165,12 @@ def build() -> dict[str, Any]:
     """What TensorFlow and Horovod were built with, and the GPUs that TensorFlow can use."""
     import tensorflow as tf
 
-    found = tf.sysconfig.get_build_info()
+    info = tf.sysconfig.get_build_info()
     answer: dict[str, Any] = {
         "tensorflow": str(tf.__version__),
-        "cuda": found.get("cuda_version") if found.get("is_cuda_build") else None,
-        "cudnn": found.get("cudnn_version") if found.get("is_cuda_build") else None,
-        "rocm": bool(found.get("is_rocm_build")),
+        "cuda": info.get("cuda_version") if info.get("is_cuda_build") else None,
+        "cudnn": info.get("cudnn_version") if info.get("is_cuda_build") else None,
+        "rocm": bool(info.get("is_rocm_build")),
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "horovod": None,
         "horovod_error": None,
@@ -190,16 +186,12 @@ def build() -> dict[str, Any]:
     return answer
 
 
-def _run(work: Callable[[], int]) -> int:
+if __name__ == "__main__":
     try:
-        return work()
+        code = main(sys.argv[1:])
     except Exception:
         traceback.print_exc()
-        return 1
-
-
-if __name__ == "__main__":
-    code = _run(lambda: main(sys.argv[1:]))
+        code = 1
     sys.stdout.flush()
     sys.stderr.flush()
     # Threads of TensorFlow and Horovod may still wait for peers that have already left.

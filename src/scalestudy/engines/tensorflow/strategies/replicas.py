@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
@@ -118,6 +117,8 @@ class VirtualReplicas(CompiledReplicas):
         """Gradients and losses summed over the n slices of the global batch."""
         if together or self.workers == 1:
             return gradient(part)
+        import tensorflow as tf  # not above: a check imports this file before it times that import
+
         workers = tf.constant(self.workers, tf.int64)
 
         def slice_of(rank: Any) -> Slice:
