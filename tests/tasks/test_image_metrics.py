@@ -53,7 +53,7 @@ def test_it_is_that_of_distances_between_boundaries(classes, tolerance, ndimage)
         for c in range(1 if classes == 2 else 0, classes)
     ]
     expected = np.mean([np.mean([value for value in values if value is not None]) for values in each])
-    assert measured(BoundaryF1(classes, IGNORED, tolerance), given) == pytest.approx(expected)
+    assert measured(BoundaryF1(classes, IGNORED, tolerance=tolerance), given) == pytest.approx(expected)
 
 
 def test_a_square_that_is_moved_by_2_pixels_is_found_within_2_and_not_within_1():

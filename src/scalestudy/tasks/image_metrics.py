@@ -84,9 +84,7 @@ class BoundaryF1(OverImages):
 def boundary(of_class: Any, valid: Any) -> Any:
     """1 on the boundary of each class, else 0; shape [B, H, W, classes], float32.
 
-    Args:
-        of_class: Whether each pixel is of each class, the same shape.
-        valid: Whether it counts, shape [B, H, W]; None for everywhere.
+    `of_class`, of the same shape, says of which class a pixel is; `valid` [B, H, W] whether it counts.
     """
     ops = keras.ops
     counted = filled = ops.cast(of_class, "float32")

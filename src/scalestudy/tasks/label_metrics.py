@@ -14,22 +14,16 @@ Values = NDArray[np.float64]
 
 
 class ClassMetric(keras.Metric):
-    """Base of all metrics of classes.
+    """Base of all metrics of so many classes; the label `ignore` does not count.
 
     Sums are float64: float32 stops counting at 2^24 pixels, which 22 images of 768 x 1024 exceed.
-
-    Args:
-        classes: Number of classes.
-        ignore: Label that does not count, or None.
-        name: Name of the metric.
-        given: Values of `options`, which become attributes.
     """
 
     better, bounded = "higher", True
     label = ""
     """Its name without one given; that of the class in small letters when empty."""
     options: Mapping[str, Any] = MappingProxyType({})
-    """Defaults of further arguments, by name."""
+    """Defaults of further arguments, which become attributes, by name."""
 
     def __init__(
         self, classes: int = 2, ignore: int | None = None, name: str | None = None, **given: Any
@@ -85,13 +79,7 @@ class Overlap(ClassMetric):
         self.predicted, self.seen = self.sums("predicted", shape), self.sums("seen")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add a batch.
-
-        Args:
-            y_true: Class of each label, shape [B] or [B, H, W].
-            y_pred: Outputs, shape [..., 1] or [..., classes].
-            sample_weight: Not supported: every sample counts once.
-        """
+        """Add a batch: classes [B] or [B, H, W], outputs [..., 1] or [..., classes]; no weights."""
         ops = keras.ops
         y_true, valid = split_ignored(y_true, self.ignore)
         if self.classes == 2:

@@ -78,7 +78,7 @@ def metrics_of(
     Args:
         given: Metrics, functions (targets, outputs) -> values, or their names; or a dictionary of these.
         declared: `better` of the task file: "higher" or "lower" by the name of a metric.
-        file: The task file, for messages.
+        file: Where they are named, for messages.
         data: What a name of ours ("top_k(k=3)") is made for; without it, names are Keras's.
 
     Raises:
@@ -115,7 +115,13 @@ def metrics_of(
             "a metric that is not Keras's own, with nothing that says so",
             f'Add to the task file: {example}, or "lower".',
         )
-    return {name: _as_metric(metric) for name, metric in metrics.items()}, senses
+    wrapper = keras.metrics.MeanMetricWrapper
+    return {
+        name: metric
+        if isinstance(metric, keras.Metric)
+        else wrapper(metric, name=getattr(metric, "__name__", "metric"))
+        for name, metric in metrics.items()
+    }, senses
 
 
 def sense_of(metric: Any) -> Sense:
@@ -170,9 +176,3 @@ def _resolved(given: Any) -> Any:
     if isinstance(given, str):
         given = OF_NUMBERS.get(given) or keras.metrics.get(given)
     return given() if isinstance(given, type) and issubclass(given, keras.Metric) else given
-
-
-def _as_metric(metric: Any) -> keras.Metric:
-    if isinstance(metric, keras.Metric):
-        return metric
-    return keras.metrics.MeanMetricWrapper(metric, name=getattr(metric, "__name__", "metric"))

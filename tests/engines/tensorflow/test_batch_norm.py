@@ -53,7 +53,7 @@ def in_a_step(layer, x, **call):
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.layers import Working, working
+    from scalestudy.engines.context import Working, working
 
     @tf.function
     def computed(x):

@@ -22,7 +22,7 @@ def dropped(
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.layers import Working, working
+    from scalestudy.engines.context import Working, working
 
     layer = layer_of(0.4, seed, index, spatial)
     numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
@@ -46,7 +46,7 @@ def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_beg
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
-    from scalestudy.engines.tensorflow.layers import Working, working
+    from scalestudy.engines.context import Working, working
 
     layer, ones = layer_of(0.4), np.ones((16, 5), "float32")
     numbers = [tf.constant(value, tf.int64) for value in (0, 16, 16, 0)]

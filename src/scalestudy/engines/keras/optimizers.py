@@ -35,13 +35,9 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def make_optimizer(
-    name: str,
-    table: NDArray[np.float64],
-    *,
-    kappa: float = 1.0,
-    scaling: str = "none",
+    name: str, table: NDArray[np.float64], *, kappa: float = 1.0, scaling: str = "none",
     clip_norm: float | None = None,
-) -> keras.Optimizer:
+) -> keras.Optimizer:  # fmt: skip
     """The optimizer `name` that follows the rates of `table` (shape [steps]).
 
     With an adaptive optimizer, scaling "sqrt" also moves the betas and epsilon to

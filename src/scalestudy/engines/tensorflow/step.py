@@ -66,18 +66,10 @@ def step_of(part: Slice, index: Any, place: str | None) -> Slice:
 
 
 def make_train_call(
-    task: Task,
-    replicas: CompiledReplicas,
-    optimizer: keras.Optimizer,
-    *,
-    scale: float | None,
-    xla: bool,
-    synchronised: bool,
-    loss_scale: LossScale | None,
-    buckets: Buckets,
-    columns: tuple[Described, Described] | None = None,
-    frozen: Sequence[str] = (),
-) -> Compiled:
+    task: Task, replicas: CompiledReplicas, optimizer: keras.Optimizer, *, scale: float | None, xla: bool,
+    synchronised: bool, loss_scale: LossScale | None, buckets: Buckets,
+    columns: tuple[Described, Described] | None = None, frozen: Sequence[str] = (),
+) -> Compiled:  # fmt: skip
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
 
     A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch), so that the
@@ -92,7 +84,7 @@ def make_train_call(
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
         buckets: In which gradients are summed over workers.
-        columns: What inputs and targets are, where some are sequences of different length.
+        columns: As of `Compiled`.
         frozen: Names of the model's layers that stay as they are.
     """
     model = task.model

@@ -32,13 +32,7 @@ OnNote = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Script:
-    """What is started.
-
-    Attributes:
-        point: Strategy, workers and what they run under.
-        file: The script, as named.
-        arguments: Its own.
-    """
+    """What is started: a script with its arguments, under the strategy, workers and device of a point."""
 
     point: Point
     file: str
@@ -57,12 +51,7 @@ def script_of(
 ) -> Script:
     """What is to be started, on this machine's devices and cores.
 
-    Args:
-        file: The script.
-        arguments: Its own.
-        strategy: As of a study.
-        workers: How many.
-        launch: Keys of [launch] of a study: device, cpus_per_worker.
+    `strategy`, and the keys in `launch` (device, cpus_per_worker), are those of a study.
 
     Raises:
         UserError: If it cannot be started so.
@@ -105,12 +94,7 @@ def start_lines(script: Script) -> list[str]:
 
 
 def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
-    """Run a script's workers to their end.
-
-    Args:
-        script: What is started.
-        logs: Folder for logs; one among temporary files when None.
-        on_note: Is given what it waits for, and where logs are.
+    """Run a script's workers to their end; logs are temporary files when None, notes say what it waits for.
 
     Raises:
         RunError: If a worker fails; names the first, with its last lines where they were not printed. Or if
@@ -124,7 +108,13 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     if last:
         on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}")
     with terminable(), contextlib.ExitStack() as held:
-        gpus = _reserved(held, script.point, on_note)
+        waits = reserved_gpus(held, script.point)
+        while True:  # for the runs that have them
+            try:
+                on_note(next(waits).text)
+            except StopIteration as end:
+                gpus = end.value
+                break
         point, port, cpus, environment = held.enter_context(granted(script.point, gpus))
         if point.oversubscribed:
             on_note(f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be.")
@@ -143,16 +133,6 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
         failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
         f"The log of each rank but 0 is in {folder / 'logs'}." if last else "Its output stands above.",
     )
-
-
-def _reserved(held: contextlib.ExitStack, point: Point, on_note: OnNote) -> Any:
-    """The GPUs of a run, once they are free; notes say for whom it waits."""
-    steps = reserved_gpus(held, point)
-    while True:
-        try:
-            on_note(next(steps).text)
-        except StopIteration as end:
-            return end.value
 
 
 def commands(

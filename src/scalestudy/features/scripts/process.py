@@ -16,7 +16,7 @@ LOOK = 0.02
 
 def main(arguments: list[str]) -> int:
     """Run a script as Python would, in a process that is watched; its exit code."""
-    folder, script, *own = arguments
+    folder, script, *rest = arguments
     from scalestudy.worker import die_with_launcher, join_network
 
     try:
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         return supervised(
             RunFolder(folder),
             placement.rank,
-            lambda: _run(Path(folder), script, own, placement.rank, placement.size),
+            lambda: _run(Path(folder), script, rest, placement.rank, placement.size),
         )
     except ScalestudyError as error:
         place = user_frame(raised_at(error.__traceback__))
@@ -71,15 +71,10 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
             f"{script}, which has ended without: each process was alone",
             "Add `workers = scalestudy.workers()` after its imports; see `scalestudy launch --help`.",
         )
-    _await_others(folder, rank, size)
-    return 0
-
-
-def _await_others(folder: Path, rank: int, size: int) -> None:
-    """Stay until all are done: a last sum may still read from this process."""
     (folder / f"done-{rank}").touch()
-    while not all((folder / f"done-{each}").exists() for each in range(size)):
-        time.sleep(LOOK)
+    while not all((folder / f"done-{other}").exists() for other in range(size)):
+        time.sleep(LOOK)  # a last sum of theirs may still read from this process
+    return 0
 
 
 if __name__ == "__main__":

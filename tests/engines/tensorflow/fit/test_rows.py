@@ -106,22 +106,12 @@ def test_ragged_batches_are_refused_with_what_to_do(framework):
         assert ".to_tensor()" in found.action
 
 
-def test_outputs_of_all_rows_are_put_into_their_order(framework):
-    from scalestudy.engines.tensorflow.fit.session import _gathered
-
-    blocks = [np.array([0.0, 10.0]), np.array([20.0, 30.0, 40.0])]
-    found = on_two(lambda group: _gathered(group, {"a": blocks[group.rank]}, 5))
-    for outputs in found:
-        assert outputs["a"].tolist() == [0, 10, 20, 30, 40]
-
-
 def test_what_rank_0_has_is_had_by_all(framework):
-    from scalestudy.engines.tensorflow.fit.together import share_values
+    from scalestudy.engines.tensorflow.strategies.replicas import share_values
 
     def work(group):
         variables = [framework.Variable([1.0 + group.rank]), framework.Variable([[group.rank, 7]])]
-        keras_like = [type("V", (), {"value": v, "assign": v.assign})() for v in variables]
-        share_values(group, keras_like)
+        share_values(group, variables)
         history = group.share_object({"loss": [0.5, float("nan")]} if group.rank == 0 else {})
         return [v.numpy().tolist() for v in variables], str(history)
 

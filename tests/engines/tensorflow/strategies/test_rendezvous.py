@@ -167,19 +167,13 @@ def ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[i
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "POST"])
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/global/0", "/", "//", f"/{'0' * 64}:{{port}}/global/0", f"/{SECRET[:-1]}:{{port}}/global/0",
-        f"/{SECRET.upper()}:{{port}}/global/0", f"/../{SECRET}:{{port}}/global/0",
-        f"/{'x' * 5000}/global/0",
-    ],
-)  # fmt: skip
-def test_an_outsider_neither_reads_nor_writes_nor_deletes(served, method, path):
+def test_an_outsider_neither_reads_nor_writes_nor_deletes(served, method):
     port, told = served
-    status, body = ask(port, method, path.format(port=port), b"planted")
-    assert status == 403
-    assert b"rank 0" not in body
+    secrets = ("0" * 64, SECRET[:-1], SECRET.upper(), f"../{SECRET}")
+    guesses = [f"/{secret}:{port}/global/0" for secret in secrets]
+    for path in ("/global/0", "/", "//", f"/{'x' * 5000}/global/0", *guesses):
+        status, body = ask(port, method, path, b"planted")
+        assert status == 403 and b"rank 0" not in body, path
     assert ask(port, "GET", f"{own(told, port)}global/0") == (200, b"rank 0 is here")
 
 
@@ -249,17 +243,12 @@ def test_a_node_that_knows_itself_by_the_loopback_alone_listens_on_the_way_to_th
     assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == f"10.0.0.7:20000/{SECRET}"
 
 
-def test_without_a_secret_nobody_meets(monkeypatch):
-    pytest.importorskip("horovod.runner")
-    monkeypatch.delenv("SCALESTUDY_SECRET")
-    with pytest.raises(UserError, match="a secret in SCALESTUDY_SECRET"):
-        rendezvous.join(place(0, [2], port=_free_port()))
-
-
-def test_the_secret_is_not_passed_on_to_what_a_worker_starts(monkeypatch):
+def test_without_a_secret_nobody_meets_and_no_child_of_a_worker_is_told_it():
     pytest.importorskip("horovod.runner")
     rendezvous.join(place(0, [2], port=_free_port()))
     assert "SCALESTUDY_SECRET" not in os.environ
+    with pytest.raises(UserError, match="SCALESTUDY_SECRET"):
+        rendezvous.join(place(0, [2], port=_free_port()))
 
 
 def _free_port() -> int:

@@ -32,13 +32,7 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
 
 
 class CollectiveGroup(TensorGroup):
-    """Processes that add up by TensorFlow's own collectives.
-
-    Args:
-        strategy: TensorFlow's strategy, with one device a process.
-        placement: This process among the others.
-        communication: As in `COMMUNICATION`.
-    """
+    """Processes that add up by TensorFlow's own collectives: those of a strategy of one device a process."""
 
     def __init__(self, strategy: tf.distribute.Strategy, placement: Placement, communication: str) -> None:
         super().__init__(placement.rank, placement.size, communication=communication)
