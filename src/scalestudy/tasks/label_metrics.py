@@ -31,7 +31,8 @@ class ClassMetric(keras.Metric):
         values = {option: given.pop(option, default) for option, default in self.options.items()}
         super().__init__(name=name or self.label or type(self).__name__.lower(), dtype="float64", **given)
         self.classes, self.ignore = classes, ignore
-        vars(self).update(values)
+        for option, value in values.items():
+            setattr(self, option, value)
         self._make_sums()
 
     def _make_sums(self) -> None:

@@ -2,30 +2,17 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from keras import ops
 
+from scalestudy.engines.context import Working
 from scalestudy.engines.keras.private import CompiledParts, mask_of, weighted
 from scalestudy.util.errors import UserError
 
 TINY = 1e-30
 """Least divisor: where all weights are zero, so is what is divided."""
-
-
-class Share(NamedTuple):
-    """A worker's part of a batch, in Keras's float type.
-
-    Attributes:
-        count: Its rows; 0 where it has one row of zeros instead.
-        total: Rows of the batch.
-        sync_sum: Sums a tensor over all workers; None where one of them cannot be computed by itself.
-    """
-
-    count: Any
-    total: Any
-    sync_sum: Callable[[Any], Any] | None
 
 
 def refuse_unreduced(compiled: CompiledParts) -> None:
@@ -43,18 +30,20 @@ def refuse_unreduced(compiled: CompiledParts) -> None:
             )
 
 
-def part_of(loss: keras.Loss, share: Share) -> Callable[..., Any]:
+def part_of(loss: keras.Loss, worker: Working) -> Callable[..., Any]:
     """What `loss` is for a worker's rows, such that the workers' sum is what Keras has for the batch.
 
     Keras divides by the rows ("sum_over_batch_size"), by those that a mask leaves, by the weights, or not at
     all; whatever it divides by is summed over the workers first.
     """
+    floatx, rows = keras.config.floatx(), worker.slice
+    share = ops.cast(rows.count, floatx) / ops.cast(rows.total, floatx)
 
     def part(targets: Any, outputs: Any, weights: Any = None) -> Any:
         mask = mask_of(outputs)
         targets, outputs = (
-            keras.tree.map_structure(lambda each: ops.convert_to_tensor(each, dtype=loss.dtype), given)
-            for given in (targets, outputs)
+            keras.tree.map_structure(lambda values: ops.convert_to_tensor(values, dtype=loss.dtype), side)
+            for side in (targets, outputs)
         )
         values = loss.call(targets, outputs)
         if not len(values.shape):
@@ -70,15 +59,15 @@ def part_of(loss: keras.Loss, share: Share) -> Callable[..., Any]:
             return ops.sum(values)
         by_weight = loss.reduction == "mean_with_sample_weight" and used is not None
         if not by_weight and mask is None:
-            return ops.mean(values) * ops.cast(share.count / share.total, values.dtype)
-        if share.sync_sum is None:
+            return ops.mean(values) * ops.cast(share, values.dtype)
+        if worker.sync_sum is None:
             raise UserError(
                 "losses that each worker can divide by itself, for virtual workers",
                 f"{loss.name}, divided by {'weights' if by_weight else 'what a mask leaves'} of all workers",
                 "Take another strategy.",
             )
         divisor = ops.sum(used) if by_weight else ops.sum(ops.cast(mask, values.dtype))
-        divisor = ops.where(share.count > 0, divisor, ops.zeros_like(divisor))
-        return ops.sum(values) / ops.maximum(share.sync_sum(ops.stop_gradient(divisor)), TINY)
+        divisor = ops.where(rows.count > 0, divisor, ops.zeros_like(divisor))
+        return ops.sum(values) / ops.maximum(worker.sync_sum(ops.stop_gradient(divisor)), TINY)
 
     return part

@@ -79,16 +79,16 @@ class TensorFlowTrainer:
         self._all = [variable.value for variable in (*task.model.variables, *task.weights, *optimizers)]
         if self.loss_scale:
             self._all += [self.loss_scale.value, self.loss_scale.good]
-        self.own = [
+        self.local = [
             variable.value
             for layer in all_layers(task.model)
             if isinstance(layer, BatchNorm)
             for variable in (layer.moving_mean, layer.moving_variance)
         ]
-        own = {id(variable) for variable in self.own}
-        self._common = [variable for variable in self._all if id(variable) not in own]
+        local = {id(variable) for variable in self.local}
+        self._common = [variable for variable in self._all if id(variable) not in local]
         self.variables: Sequence[Variable] = [
-            Variable(tensor.dtype.name, tuple(tensor.shape.as_list()), id(tensor) in own)
+            Variable(tensor.dtype.name, tuple(tensor.shape.as_list()), id(tensor) in local)
             for tensor in self._all
         ]
         self.metrics: Sequence[str] = list(task.metrics)
@@ -102,7 +102,7 @@ class TensorFlowTrainer:
         self._train = [
             make_train_call(
                 of_training, self._replicas, phase.optimizer, scale=prepared.scale,
-                xla=train.xla, synchronised=train.sync_batch_norm and bool(self.own),
+                xla=train.xla, synchronised=train.sync_batch_norm and bool(self.local),
                 loss_scale=self.loss_scale, buckets=in_buckets(_bytes(phase.variables), limit),
                 columns=columns, frozen=phase.frozen,
             )
@@ -158,18 +158,18 @@ class TensorFlowTrainer:
         return self._evaluation.constant(targets, answer)
 
     def values(self) -> Values:
-        own = [np.stack(self._replicas.copies(variable)) for variable in self.own]
-        return Values([variable.numpy() for variable in self._common], own)
+        local = [np.stack(self._replicas.copies(variable)) for variable in self.local]
+        return Values([variable.numpy() for variable in self._common], local)
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
             variable.assign(_typed(value, variable))
-        for variable, rows in zip(self.own, values.own, strict=True):
+        for variable, rows in zip(self.local, values.own, strict=True):
             for part, row in zip(self._replicas.parts(variable), rows, strict=True):
                 part.assign(_typed(row, part))
 
     def average(self) -> None:
-        self._replicas.average(self.own)
+        self._replicas.average(self.local)
 
     def share(self) -> None:
         share_values(self._group, self._all)

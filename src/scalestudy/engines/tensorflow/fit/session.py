@@ -92,7 +92,7 @@ class _SharedModel:
 
     def __init__(self, model: keras.Model, replicas: CompiledReplicas, per_worker: bool) -> None:
         self._model, self._replicas, self._per_worker = model, replicas, per_worker
-        self._own: list[Any] = []
+        self._local: list[Any] = []
         self._forms: dict[str, Steps] = {}
 
     def epochs(self, **arguments: Any) -> Any:
@@ -122,7 +122,7 @@ class _SharedModel:
 
     def average(self) -> None:
         """Set what each worker keeps for itself to its mean over all; every rank must ask."""
-        self._replicas.average(self._own)
+        self._replicas.average(self._local)
 
     def _build(self, form: BatchForm) -> None:
         """Take what was compiled for this model before, if nothing has changed since; else compile it."""
@@ -132,11 +132,11 @@ class _SharedModel:
         parts = [
             model.optimizer, compiled.loss, compiled.metrics, self._replicas, *model.trainable_variables
         ]  # fmt: skip
-        before, own, forms = vars(model).get(KEPT, ([], [], {}))
+        before, local, forms = vars(model).get(KEPT, ([], [], {}))
         if len(before) != len(parts) or any(a is not b for a, b in zip(before, parts, strict=True)):
-            own, forms = own_variables(model), {}
-            vars(model)[KEPT] = parts, own, forms
-        self._own, self._forms = own, forms
+            local, forms = local_variables(model), {}
+            vars(model)[KEPT] = parts, local, forms
+        self._local, self._forms = local, forms
         if str(form) not in forms:
             # XLA only where it was asked for: Keras takes it unasked where it can.
             forms[str(form)] = Steps(
@@ -145,7 +145,7 @@ class _SharedModel:
             )  # fmt: skip
 
 
-def own_variables(model: keras.Model) -> list[Any]:
+def local_variables(model: keras.Model) -> list[Any]:
     """Tensors that each worker moves by its own rows: moving statistics, and what is like them."""
     layers = all_layers(model)
     frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}

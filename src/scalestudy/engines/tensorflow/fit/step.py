@@ -15,7 +15,7 @@ import tensorflow as tf
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.engines.buckets import in_buckets
 from scalestudy.engines.context import Working, working
-from scalestudy.engines.keras.exact_losses import Share, part_of, refuse_unreduced
+from scalestudy.engines.keras.exact_losses import part_of, refuse_unreduced
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.fit.layers import shared_layers
 from scalestudy.engines.tensorflow.fit.rows import BatchForm
@@ -65,10 +65,10 @@ class Steps:
                 tape.watch(variables)
                 objective, sums = self._objective(part, training=True)
                 objective = optimizer.scale_loss(objective)
-            found = tape.gradient(objective, variables)
+            values = tape.gradient(objective, variables)
             # Known while it is traced, and the same on all: an optimizer leaves what has no gradient alone.
-            reached[:] = [index for index, value in enumerate(found) if value is not None]
-            gradients = [tf.convert_to_tensor(found[index]) for index in reached]
+            reached[:] = [index for index, value in enumerate(values) if value is not None]
+            gradients = [tf.convert_to_tensor(values[index]) for index in reached]
             sizes = [
                 value.dtype.size * prod(variables[i].shape)
                 for i, value in zip(reached, gradients, strict=True)
@@ -96,15 +96,15 @@ class Steps:
         floatx = keras.config.floatx()
         count, total = tf.cast(part.count, floatx), tf.cast(part.total, floatx)
         sync = self._replicas.sync_sum if self._synchronises() else None
-        share = Share(count, total, sync)
+        worker = Working(part, self._replicas.size * count / total, sync)
         model, real = self._model, part.count > 0
-        with working(Working(part, self._replicas.size * count / total, sync)):
+        with working(worker):
             outputs = model(x, training=training) if asks_training(model) else model(x)
         losses: list[Any] = []
         deltas: list[Any] = []
         objective = tf.zeros([], floatx)
         if self._compiled.loss is not None:
-            objective += tf.cast(self._losses(share, y, outputs, weights, losses), floatx)
+            objective += tf.cast(self._losses(worker, y, outputs, weights, losses), floatx)
         for loss in model.losses:  # once for the batch, shared out by samples
             objective += tf.cast(tf.reduce_sum(loss), floatx) * count / total
         if self._compiled.metrics is not None:
@@ -123,11 +123,11 @@ class Steps:
         one_by_one = any(last - first > 1 for first, last in self._replicas.slices)
         return self._together or not one_by_one
 
-    def _losses(self, share: Share, y: Any, outputs: Any, weights: Any, parts: list[Any]) -> Any:
+    def _losses(self, worker: Working, y: Any, outputs: Any, weights: Any, parts: list[Any]) -> Any:
         """Keras's sum of this worker's parts of the losses; they are put into `parts`."""
 
-        def heard(loss: Any) -> Callable[..., Any]:
-            part = part_of(loss, share)
+        def noted(loss: Any) -> Callable[..., Any]:
+            part = part_of(loss, worker)
 
             def call(*given: Any) -> Any:
                 parts.append(part(*given))
@@ -135,7 +135,7 @@ class Steps:
 
             return call
 
-        functions = [heard(part.loss) for part in self._compiled.parts]
+        functions = [noted(part.loss) for part in self._compiled.parts]
         variables = [v for metric in self._compiled.loss_metrics for v in metric.variables]
         # Keras adds to its means by itself, which are taken from the vector instead.
         with (

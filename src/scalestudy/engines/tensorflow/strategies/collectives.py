@@ -87,10 +87,10 @@ def prove(group: TensorGroup, placement: Placement, device: str) -> str:
     """
     import tensorflow as tf
 
-    own = np.zeros(placement.size, np.float32)
-    own[placement.rank] = 1
+    part = np.zeros(placement.size, np.float32)
+    part[placement.rank] = 1
     with tf.device(device):
-        total = tf.function(group.tensor_sum, autograph=False)(tf.constant(own))
+        total = tf.function(group.tensor_sum, autograph=False)(tf.constant(part))
     wrong = np.flatnonzero(total.numpy() != 1)
     if wrong.size:
         raise RunError(

@@ -33,8 +33,8 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
     controller = "mpi" if hvd.mpi_enabled() else "gloo"
     by = "nccl" if device == "gpu" and hvd.nccl_built() else controller
     group = HorovodGroup(placement.rank, placement.size, communication=by)
-    own = [(placement.rank, placement.rank + 1)]
-    return Joined(group, HorovodReplicas(group, placement.size, slices=own, size=placement.size))
+    slices = [(placement.rank, placement.rank + 1)]
+    return Joined(group, HorovodReplicas(group, placement.size, slices=slices, size=placement.size))
 
 
 def built() -> dict[str, bool]:
