@@ -120,9 +120,10 @@ def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(sessi
 @pytest.mark.parametrize("divided", ["by rows", "by weights", "by a mask"])
 def test_the_parts_that_workers_have_in_a_loss_add_up_to_kerass(framework, divided):
     import keras
-    from keras import ops
 
-    from scalestudy.engines.keras.exact_losses import Share, part_of
+    from scalestudy.data.loading.slices import Slice
+    from scalestudy.engines.context import Working
+    from scalestudy.engines.keras.exact_losses import part_of
 
     reduction = "mean_with_sample_weight" if divided == "by weights" else "sum_over_batch_size"
     loss = keras.losses.SparseCategoricalCrossentropy(reduction=reduction)
@@ -134,9 +135,9 @@ def test_the_parts_that_workers_have_in_a_loss_add_up_to_kerass(framework, divid
     model = keras.Sequential([*first, keras.layers.Dense(3, activation="softmax")])
 
     def part(rows, sync_sum):
-        share = Share(ops.cast(len(inputs[rows]), "float32"), ops.cast(len(inputs), "float32"), sync_sum)
-        own = None if weights is None else weights[rows]
-        return part_of(loss, share)(targets[rows], model(inputs[rows]), own)
+        worker = Working(Slice({}, {}, 0, len(inputs[rows]), len(inputs)), 1.0, sync_sum)
+        used = None if weights is None else weights[rows]
+        return part_of(loss, worker)(targets[rows], model(inputs[rows]), used)
 
     expected = loss(targets, model(inputs), sample_weight=weights)
     divisors, halves = [], (slice(0, 9), slice(9, 23))
