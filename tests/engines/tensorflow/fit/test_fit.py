@@ -166,6 +166,43 @@ def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(session):
     assert_same(found)
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known length", "unknown length"])
+def test_a_stream_that_is_shuffled_anew_comes_in_keras_own_order_in_every_epoch(framework, known):
+    """Where its length is known Keras makes two iterators an epoch, each of which shuffles anew."""
+    import keras
+    from keras.src.backend.tensorflow.trainer import TFEpochIterator
+
+    from scalestudy.engines.group import join
+    from scalestudy.engines.keras.private import epoch_iterator
+    from scalestudy.engines.tensorflow.fit.rows import WorkerRows
+
+    def orders(iterator):
+        keras_own = isinstance(iterator, TFEpochIterator)
+        taken = []
+        for _ in range(3):
+            steps = []
+            with iterator.catch_stop_iteration():
+                for _, _, data in iterator.enumerate_epoch():
+                    rows = next(data) if keras_own else data[0].call[0].inputs["0"]
+                    steps.append(np.asarray(rows).tolist())
+            taken.append(steps)
+            iterator.reset()
+        return taken
+
+    def rows():
+        dataset = framework.data.Dataset.range(12).shuffle(12, seed=4).batch(4)
+        return dataset if known else dataset.filter(lambda row: True)
+
+    keras.utils.set_random_seed(0)
+    expected = orders(TFEpochIterator(x=rows(), distribute_strategy=framework.distribute.get_strategy()))
+    keras.utils.set_random_seed(0)
+    shared = epoch_iterator(x=rows())
+    _, replicas = join("single", None, workers=1, device="cpu")
+    shared.data_adapter = WorkerRows(shared.data_adapter, replicas)
+    shared.reset()
+    assert orders(shared) == expected
+
+
 def test_a_batch_of_each_worker_is_a_part_of_one_that_is_as_many_times_as_large(session, framework):
     rows = framework.data.Dataset.from_tensor_slices((X, Y)).batch(3)
     words = {"shuffle": False, "batch_size": 9}

@@ -102,10 +102,15 @@ class WorkerRows:
         self._adapter.on_epoch_end()
 
     def get_numpy_iterator(self) -> Iterator[FitBatch]:
-        """The steps of an epoch; an order is drawn when the first is asked for."""
-        if self._rows is None:
-            yield from (FitBatch(self.form, call) for call in self._of_stream())
-            return
+        """The steps of an epoch. A dataset's iterator is made at once: each that is made shuffles anew.
+
+        Keras makes one more than it uses for each epoch of a known length; so orders are those of Keras.
+        """
+        calls = self._shuffled() if self._rows is not None else self._of_stream(iter(self._dataset))
+        return (FitBatch(self.form, call) for call in calls)
+
+    def _shuffled(self) -> Iterator[Call]:
+        """Steps of arrays, in an order that is drawn when the first is asked for."""
         rows, _ = batch_of(self._adapter)
         order = np.zeros(rows, np.int64)  # of the epoch that begins, as Keras draws it on rank 0
         if self._order is not None:
@@ -114,7 +119,7 @@ class WorkerRows:
         with contextlib.closing(reader), contextlib.suppress(StopIteration):
             while True:
                 call = reader.take()
-                yield FitBatch(self.form, call)
+                yield call
 
     def _of_arrays(self, order: NDArray[np.int64]) -> Iterator[Call]:
         rows, batch = batch_of(self._adapter)
@@ -124,8 +129,7 @@ class WorkerRows:
             chosen = order[begin + start : begin + stop]
             yield (_slice([_taken(leaf, chosen) for leaf in self._leaves], start, total),)
 
-    def _of_stream(self) -> Iterator[Call]:
-        stream = iter(self._dataset)
+    def _of_stream(self, stream: Iterator[Any]) -> Iterator[Call]:
         known = self._adapter.num_batches is not None
         while True:
             batches = [batch for _ in range(self._together) if (batch := next(stream, None)) is not None]
