@@ -9,10 +9,11 @@ from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.engine import ENGINE
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.settings import TrainSettings
+from scalestudy.tasks import trial
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import load_task, task_of
-from scalestudy.tasks.trial import forward, notes_on, try_task
+from scalestudy.tasks.trial import forward, note_on_weights, notes_on, try_task
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -196,3 +197,17 @@ def test_misspelt_outputs_are_told_with_what_is_near(tmp_path, custom, change, s
     (tmp_path / "t.py").write_text(OWN_TASK.read_text().replace(*change))
     with pytest.raises(UserError, match=said):
         load_task(str(tmp_path / "t.py"), DataInfo.of(custom))
+
+
+@pytest.mark.parametrize(
+    ("seed", "repeats"), [("None", True), ("3", True), ("time.time_ns() % 2**31", False)], ids=str
+)
+def test_initial_weights_that_no_seed_repeats_are_named(tmp_path, monkeypatch, digits, seed, repeats):
+    monkeypatch.setattr(trial, "CLOCK", 0)
+    file = tmp_path / "clock_task.py"
+    last = (
+        f"layers.Dense(10, 'softmax', kernel_initializer=keras.initializers.HeNormal({seed}), name='clock')"
+    )
+    file.write_text(FORM.format(**GOOD | {"imports": f"import time\n{GOOD['imports']}", "last": last}))
+    notes = note_on_weights(lambda: load_task(str(file), DataInfo.of(digits)).model, str(file))
+    assert [str(file) in note and "clock/kernel" in note for note in notes] == ([] if repeats else [True])

@@ -32,13 +32,13 @@ def build(path: str, info: str) -> dict[str, Any]:
         from scalestudy.tasks.base import DataInfo
         from scalestudy.tasks.load import module_of, task_of
         from scalestudy.tasks.saving import prove_savable
-        from scalestudy.tasks.trial import forward, notes_on, try_task
+        from scalestudy.tasks.trial import forward, note_on_weights, notes_on, try_task
 
     prepared, train = Prepared.open(settings["prepared"]), settings.get("train")
     resolved = resolved_train(path, TrainSettings()) if train is None else ResolvedTrain.model_validate(train)
     limit_time()
-    module = module_of(path)
-    task = task_of(module, DataInfo.of(prepared), resolved)
+    module, data = module_of(path), DataInfo.of(prepared)
+    task = task_of(module, data, resolved)
     # Whether there is room where a run is written, the run finds out.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
@@ -46,6 +46,7 @@ def build(path: str, info: str) -> dict[str, Any]:
         return {"parameters": task.model.count_params(), "notes": []}
     outputs = forward(task, prepared, path)
     notes = notes_on(module, task, prepared, outputs)
+    notes += note_on_weights(lambda: task_of(module_of(path), data, resolved).model, path)
     try_task(loaded(engine.implementation), task, prepared, outputs, path)
     return {"parameters": task.model.count_params(), "notes": notes}
 

@@ -1,7 +1,8 @@
 """A task tried on two samples of its data, forward and backward, before anything is started or queued."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,8 @@ from scalestudy.tasks.base import Task, by_name
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import told
 
+CLOCK = 1.1
+"""Seconds after which a clock shows another number."""
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
 """What TensorFlow and Keras say of a NumPy function that was given what is only computed later."""
 OPTIONAL = (
@@ -98,6 +101,24 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
             )
     _refuse_accuracy_of_one(task, by_name(task.outputs, outputs))
     return notes
+
+
+def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
+    """A note where a model begins with other weights when it is built again, later, from the same seed."""
+    models = []
+    for pause in (0, CLOCK):
+        time.sleep(pause)
+        keras.utils.set_random_seed(0)
+        models.append(build())
+    weights = zip(*(model.weights for model in models), strict=True)
+    other = next((one.path for one, again in weights if not np.array_equal(_array(one), _array(again))), None)
+    if other is None:
+        return []
+    return [
+        f"Note: {file} gives a model other initial weights each time, from the same seed ({other}): workers "
+        "take rank 0's, but no run can be repeated. Draw them from the seed that Keras is given, not by the "
+        "clock or by a generator without a seed."
+    ]
 
 
 def _losses(
