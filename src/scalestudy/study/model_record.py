@@ -23,6 +23,8 @@ class ModelRecord(Record):
     """What computed it, and loads it."""
     task: str
     """Name of the task, or the path of its file."""
+    task_checksum: str = ""
+    """SHA-256 of that file, in hexadecimal digits; "" of a task that goes by a name."""
     kind: str
     """"masks" (a class for every pixel), "classes" (one for every sample) or "custom" (read by its task)."""
     input_shape: tuple[int, ...]

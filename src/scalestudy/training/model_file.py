@@ -14,9 +14,11 @@ from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.catalog import has_name
 from scalestudy.study.metrics import Better, gain, known
 from scalestudy.study.model_record import BestRecord, ModelRecord
 from scalestudy.study.point import Point
+from scalestudy.study.record_file import file_checksum
 from scalestudy.study.records import EpochRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.checkpoint import Position
@@ -30,6 +32,7 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
     return ModelRecord(
         engine=point.engine,
         task=point.task,
+        task_checksum="" if has_name(point.task) else file_checksum(Path(point.task)),
         kind=prepared.kind,
         input_shape=() if prepared.kind == "custom" else prepared.input_shape,
         dtype=dtype.name,

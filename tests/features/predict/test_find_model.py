@@ -1,6 +1,7 @@
 """Which model is meant: a run's, the best run's of a study, or a file's."""
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from scalestudy.features.predict.find_model import find_model
 from scalestudy.study.expand import expand
 from scalestudy.study.model_record import EMBEDDED, BestRecord, ModelRecord
 from scalestudy.study.parse import parse_study
+from scalestudy.study.record_file import file_checksum
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
 from synthetic_result import result_of
@@ -142,3 +144,24 @@ def test_a_study_file_that_was_not_run_says_so(tmp_path):
     file.write_text('task = "cnn"\n[sweep]\nworkers = [1]\n')
     with pytest.raises(UserError, match=r"a study that was run.*scalestudy run"):
         find_model(file)
+
+
+def test_a_task_file_that_has_changed_or_is_anothers_is_warned_of(study, tmp_path, monkeypatch):
+    run, task = run_of(study, 0), tmp_path / "task.py"
+    task.write_text("loss = 'mse'\n")
+    trained = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
+    run.write_model_record(trained)
+    assert find_model(run.path).notes == ()
+    task.write_text("import os\n")
+    (changed,) = find_model(run.path).notes
+    run.write_model_record(trained.model_copy(update={"task_checksum": ""}))  # as nobody knows it
+    assert find_model(run.path).notes == ()
+    stat, stranger = Path.stat, 12345
+
+    def of_stranger(path, **how):
+        status = stat(path, **how)
+        return os.stat_result([*status[:4], stranger, *status[5:10]]) if path == task else status
+
+    monkeypatch.setattr(Path, "stat", of_stranger)
+    (foreign,) = find_model(run.path).notes
+    assert str(task) in changed and str(task) in foreign and str(stranger) in foreign

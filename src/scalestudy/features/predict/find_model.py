@@ -2,9 +2,11 @@
 
 import contextlib
 import math
+import os
+import pwd
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,20 +61,38 @@ def find_model(path: Path, *, point: str | None = None, weights: str = "last") -
             raise UserError(
                 "a study that was run", f"{file}, without {path}", f"Run it first: scalestudy run {file}"
             )
-    if (path / "study.json").exists():
-        run, notes = _of_study(path, point)
-        return _of_run(run, weights, notes)
-    if point is not None:
+    if point is not None and not (path / "study.json").exists():
         raise UserError("a study's folder with --point", f"{path}", "Leave --point out, or name the study.")
-    if (path / "point.json").exists():
-        return _of_run(RunFolder(path), weights, ())
     runs = [RunFolder(folder) for folder in path.glob("run-*") if NAME.fullmatch(folder.name)]
-    if runs:
-        return _of_run(_newest(sorted(runs, key=lambda run: run.number), path), weights, ())
-    return _of_file(path)
+    if (path / "study.json").exists():
+        found = _of_run(*_of_study(path, point), weights)
+    elif (path / "point.json").exists():
+        found = _of_run(RunFolder(path), (), weights)
+    elif runs:
+        found = _of_run(_newest(sorted(runs, key=lambda run: run.number), path), (), weights)
+    else:
+        found = _of_file(path)
+    return replace(found, notes=(*found.notes, *_task_warnings(found)))
 
 
-def _of_run(run: "RunFolder", weights: str, notes: tuple[str, ...]) -> FoundModel:
+def _task_warnings(model: FoundModel) -> Iterator[str]:
+    """What speaks against running the code of a task's file, as whoever uses the model does."""
+    from scalestudy.study.catalog import has_name
+    from scalestudy.study.record_file import file_checksum
+
+    task, recorded = model.record.task, model.record.task_checksum
+    if has_name(task) or not Path(task).is_file():
+        return
+    owner = Path(task).stat().st_uid
+    if owner not in (model.path.stat().st_uid, os.getuid(), 0):
+        with contextlib.suppress(KeyError):
+            owner = pwd.getpwuid(owner).pw_name
+        yield f"Warning: {task}, whose code loads the model, belongs to {owner}, who has not trained it."
+    if recorded and file_checksum(Path(task)) != recorded:
+        yield f"Warning: {task}, whose code loads the model, has changed since it was trained."
+
+
+def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundModel:
     record = run.model_record()
     if record is None:
         raise UserError(
