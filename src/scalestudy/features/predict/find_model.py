@@ -85,9 +85,10 @@ def _task_warnings(model: FoundModel) -> Iterator[str]:
         return
     owner = Path(task).stat().st_uid
     if owner not in (model.path.stat().st_uid, os.getuid(), 0):
+        name = str(owner)
         with contextlib.suppress(KeyError):
-            owner = pwd.getpwuid(owner).pw_name
-        yield f"Warning: {task}, whose code loads the model, belongs to {owner}, who has not trained it."
+            name = pwd.getpwuid(owner).pw_name
+        yield f"Warning: {task}, whose code loads the model, belongs to {name}, who has not trained it."
     if recorded and file_checksum(Path(task)) != recorded:
         yield f"Warning: {task}, whose code loads the model, has changed since it was trained."
 
