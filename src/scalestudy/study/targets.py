@@ -1,0 +1,49 @@
+"""Where a command may write: not over what it reads, nor among the records of a study."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from scalestudy.util.errors import UserError
+
+REPORT = "report"
+"""The one folder of a study that commands may be told to write to."""
+
+
+def refuse_target(target: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Refuse to write to one of `inputs`, to a study file or a site profile, or among a study's records.
+
+    Args:
+        target: File or folder to write; None is fine.
+        inputs: Files and folders that the command reads, as they were named; None among them is left out.
+
+    Raises:
+        UserError: Naming the target, and why.
+    """
+    if target is None:
+        return
+    place = os.path.realpath(target)
+    read = any(os.path.realpath(path) == place for path in inputs if path is not None)
+    if read or (target.suffix == ".toml" and target.exists()):
+        what = "which the command reads" if read else "a study file or a site profile"
+        raise UserError(
+            "a target that holds nothing to lose", f"{target}, {what}", "Name another with --out."
+        )
+    refuse_inside_study(target)
+
+
+def refuse_inside_study(target: Path) -> None:
+    """Refuse to write into the folder of a study, but for its `report`; links are followed.
+
+    Raises:
+        UserError: Naming the target and the study.
+    """
+    place = Path(os.path.realpath(target))
+    for folder in (place, *place.parents):
+        is_study = os.path.lexists(folder / "study.json")
+        if is_study and place.relative_to(folder).parts[:1] != (REPORT,):
+            raise UserError(
+                "a target outside the records of a study",
+                f"{target}, in the study {folder}",
+                f"Name another with --out, or one in {folder / REPORT}.",
+            )
