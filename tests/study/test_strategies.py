@@ -34,8 +34,7 @@ def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
 
 
 @pytest.mark.parametrize(
-    ("name", "cores"),
-    [("single", 3), ("horovod", 3), ("multiworker", 3), ("virtual", 3), ("mirrored", 12)],
+    ("name", "cores"), [("single", 3), ("horovod", 3), ("multiworker", 3), ("virtual", 3), ("mirrored", 12)]
 )
 def test_only_mirrored_computes_several_workers_at_a_time_in_one_process(name, cores):
     assert 3 * traits(name).workers_at_once(4) == cores

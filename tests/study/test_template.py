@@ -80,7 +80,7 @@ name = "all of it"
 task = "cnn"
 [data]
 source = "/a/$$b \\"c\\""
-image_size = [32, 16]
+tile = [32, 16]
 [train]
 epochs = 3
 xla = true

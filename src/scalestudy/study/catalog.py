@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from scalestudy.study.keys import PLAIN, WrongValue, checked, is_plain
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
@@ -111,10 +111,9 @@ def task_defaults(task: str) -> TaskDefaults:
     """
     file = task_file(task)
     try:
-        changed = file.stat().st_mtime_ns
+        return _read(file, file.stat().st_mtime_ns)
     except OSError:
         return TaskDefaults()  # a study that was made elsewhere
-    return _read(file, changed)
 
 
 def resolved_train(task: str, train: TrainSettings, *, device: str = "cpu") -> ResolvedTrain:
@@ -126,11 +125,7 @@ def resolved_train(task: str, train: TrainSettings, *, device: str = "cpu") -> R
 
 
 def resolved_data(task: str, data: DataSettings) -> ResolvedData:
-    """`data` with the task's own source where it names none.
-
-    Raises:
-        UserError: If neither names one.
-    """
+    """`data` with the task's own source where it names none; raises UserError if neither names one."""
     brought = task_defaults(task)
     read = data.read or (str(task_file(task)) if brought.reads else None)
     source = data.source or brought.source or read
@@ -149,15 +144,13 @@ def _read(file: Path, changed: int) -> TaskDefaults:
     del changed  # makes another entry of a file that was edited
     text = read_task_file(file)
     kind, data, train = (text.values.get(name) for name in ("kind", "data", "train"))
-    source = data.get("source") if isinstance(data, dict) else data
+    settings = dict(data) if isinstance(data, dict) else {"source": data} if isinstance(data, str) else {}
+    source = settings.pop("source", None)
     if kind not in ("masks", "classes", "custom", None):
         raise _wrong_task_file('kind = "masks" or "classes"', repr(kind), file)
     if isinstance(source, str) and not is_plain(source):
         raise _wrong_task_file(f"{PLAIN} for data", repr(source[:50]), file)
     open_keys = [key for key, field in TrainSettings.model_fields.items() if field.default is None]
-    settings = (
-        {key: value for key, value in data.items() if key != "source"} if isinstance(data, dict) else {}
-    )
     return TaskDefaults(
         kind,
         source if isinstance(source, str) else None,
@@ -190,14 +183,8 @@ NAMES = ("data", "kind", "train", "read")
 """Names of a task file that are wanted before any framework is there."""
 
 
-@dataclass(frozen=True)
-class TaskText:
-    """What the text of a task file tells.
-
-    Attributes:
-        values: Those of `NAMES` that are given as literals, by name.
-        unknown: Those that only running the file would tell.
-    """
+class TaskText(NamedTuple):
+    """Those of `NAMES` that a task file gives as literals, and those that only running it would tell."""
 
     values: dict[str, Any]
     unknown: set[str]
@@ -235,12 +222,11 @@ def read_task_file(path: Path) -> TaskText:
 
 def _assigned(statement: ast.stmt) -> ast.expr:
     """What `name = value` assigns; raises ValueError for any other statement."""
-    if isinstance(statement, ast.Assign) and all(
-        isinstance(target, ast.Name) for target in statement.targets
-    ):
-        return statement.value
-    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        return statement.value
+    match statement:
+        case ast.Assign() if all(isinstance(target, ast.Name) for target in statement.targets):
+            return statement.value
+        case ast.AnnAssign(value=ast.expr() as value):
+            return value
     raise ValueError
 
 

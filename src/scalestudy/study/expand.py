@@ -10,13 +10,11 @@ from urllib.parse import quote
 
 from scalestudy.study.catalog import resolved_data, resolved_train
 from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
-from scalestudy.study.file import Study
+from scalestudy.study.file import FEWER, MOST_POINTS, Study
 from scalestudy.study.point import Point, Turn
 from scalestudy.study.settings import DataSettings, Order, StrictModel, TrainSettings
 from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
-
-MOST_POINTS = 10_000
 
 
 class RunOrder(StrictModel):
@@ -57,20 +55,11 @@ class RunOrder(StrictModel):
         return hashlib.sha256(f"{self.seed} {point.name}".encode()).digest()
 
 
-def expand(
-    study: Study,
-    *,
-    gpus: int,
-    cores: int,
-    cluster: bool = False,
-    tasks_per_node: int | None = None,
-    capability: tuple[int, int] | None = None,
-    node_gpus: int | None = None,
-) -> list[Point]:
+def expand(study: Study, **resources: Any) -> list[Point]:
     """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
     They run in the order of `RunOrder`. A strategy of one worker by definition (`single`) is taken at 1
-    worker and left out at the others. The arguments beside `study` are those of `Machine`.
+    worker and left out at the others. `resources` are those of a `Machine`.
 
     Returns:
         Points with unique names, the task's and the machine's defaults filled in.
@@ -79,7 +68,7 @@ def expand(
         UserError: If a combination is impossible, naming the line.
     """
     _refuse_sweep(study)
-    machine = Machine(gpus, cores, cluster, tasks_per_node, capability, node_gpus)
+    machine = Machine(**resources)
     points = []
     for values in product(*study.sweep.other.values()):
         swept = dict(zip(study.sweep.other, values, strict=True))
@@ -137,7 +126,7 @@ def _refuse_sweep(study: Study) -> None:
         raise UserError(
             f"at most {MOST_POINTS} points in a study",
             f"{count} combinations of the values under [sweep]{study.place.of('sweep')}",
-            "Sweep fewer values at once, or make several studies.",
+            FEWER,
         )
 
 

@@ -70,11 +70,7 @@ class Machine:
 
 
 def refuse_impossible(point: Point, place: KeyLines, machine: Machine) -> None:
-    """Refuse a point that cannot run at all.
-
-    Raises:
-        UserError: Naming the line and what would do.
-    """
+    """Refuse a point that cannot run at all; raises UserError, naming the line and what would do."""
     for expected, received, action, keys in chain(
         _of_settings(point), _of_training(point), _of_machine(point, machine)
     ):

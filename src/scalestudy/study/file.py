@@ -1,5 +1,6 @@
 """A study, and the file it is written in."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,10 @@ LARGEST = 2**20
 """Bytes of the longest study file or site profile that is read."""
 DEEPEST = 20
 """Lists and tables inside each other; no key of ours takes more than a few."""
+MOST_POINTS = 10_000
+FEWER = "Sweep fewer values at once, or make several studies."
+_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
+"""A key of so many parts that `tomllib` would take minutes."""
 
 
 class SweepSettings(StrictModel):
@@ -61,9 +66,7 @@ class Study(StrictModel):
     """What computes: "tensorflow". Each strategy belongs to one engine; strategies of several can be swept
     together where this is not given."""
     quality_margin: Annotated[
-        QualityMargin | None,
-        BeforeValidator(_margin),
-        PlainSerializer(lambda margin: margin and margin.key),
+        QualityMargin | None, BeforeValidator(_margin), PlainSerializer(lambda margin: margin and margin.key)
     ] = Field(default=None, examples=[0.01, "2 %"])
     """How much worse a row's quality may be than that of one worker and still count as no worse: in units
     of the metric, or as a percentage of that quality; a rule of the metric's own when absent."""
@@ -90,11 +93,7 @@ class Study(StrictModel):
 
 
 def read_text(path: Path) -> str:
-    """Text of a study file.
-
-    Raises:
-        UserError: If it cannot be read.
-    """
+    """Text of a study file; raises UserError if it cannot be read."""
     try:
         return contents(path, LARGEST).decode("utf-8-sig")
     except FileNotFoundError:
@@ -114,6 +113,8 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
         UserError: Naming the line, if it is not TOML; or if its lists and tables are nested without end.
     """
     try:
+        if _LONG_KEY.search(text):
+            raise RecursionError
         table = tomllib.loads(text)
         _refuse_deep(table)
     except RecursionError:

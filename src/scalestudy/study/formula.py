@@ -92,11 +92,7 @@ def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
 
 
 def parsed_call(text: str, known: Known, what: str) -> FormulaTerm:
-    """The one term of `top_k(k=5)`.
-
-    Raises:
-        WrongFormula: If it is none.
-    """
+    """The one term of `top_k(k=5)`; raises WrongFormula if it is none."""
     node = _expression(text, what)
     if isinstance(node, ast.BinOp):
         raise WrongFormula(f"one {what}")

@@ -109,7 +109,8 @@ def wanted(schema: dict[str, Any]) -> str:
         return f"a list of {len(items)} ({wanted(items[0])} each)"
     words = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
     bounds = [f"{word} {_figure(schema[key])}" for key, word in _BOUNDS.items() if key in schema]
-    return words.get(schema.get("type", ""), "a quoted text") + (f" {' and '.join(bounds)}" if bounds else "")
+    text = "a quoted text that is not empty" if schema.get("minLength") else "a quoted text"
+    return words.get(schema.get("type", ""), text) + (f" {' and '.join(bounds)}" if bounds else "")
 
 
 def shown(value: Any) -> str:

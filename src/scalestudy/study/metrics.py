@@ -67,8 +67,8 @@ def class_words(class_names: Sequence[str]) -> list[str]:
     words = [re.sub(r"\W+", "_", name).strip("_") for name in class_names]
     unique = (word and words.count(word) == 1 for word in words)
     return [
-        word if own else f"{word}_{index}".lstrip("_")
-        for index, (word, own) in enumerate(zip(words, unique, strict=True))
+        word if is_unique else f"{word}_{index}".lstrip("_")
+        for index, (word, is_unique) in enumerate(zip(words, unique, strict=True))
     ]
 
 

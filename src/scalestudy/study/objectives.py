@@ -84,15 +84,14 @@ def refuse_of_masks(terms: Iterable[FormulaTerm], kind: str, where: str = "") ->
         )
 
 
-def refuse_unweighted(terms: Iterable[FormulaTerm], where: str = "") -> None:
+def refuse_unweighted(terms: Sequence[FormulaTerm], where: str = "") -> None:
     """Refuse a sum of losses of which none takes class weights, which are asked for.
 
     Raises:
         UserError: Naming those that take them.
     """
-    terms = list(terms)
     if not any(term.name in WEIGHTED for term in terms):
-        raise unweighted(" + ".join(str(term) for term in terms), where)
+        raise unweighted(" + ".join(map(str, terms)), where)
 
 
 def unweighted(loss: str, where: str = "") -> UserError:

@@ -1,5 +1,6 @@
 """From the text of a study file to a `Study`; everything wrong in it is refused with its line."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, NoReturn
 from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
-from scalestudy.study.file import Study, read_text, toml_table
+from scalestudy.study.file import FEWER, MOST_POINTS, Study, read_text, toml_table
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.quality_margin import QualityMargin
 from scalestudy.study.strategies import swept_names, traits
@@ -60,6 +61,11 @@ class _Parser:
                 self._unknown(key, key, "", keys.TOP_KEYS)
         sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
         sweep = self._sweep(self._table(table, "sweep"))
+        for name in sweep["other"]:
+            section, key = name.split(".")
+            if key in sections[section]:
+                expected = f"{key} under [{section}] or under [sweep]"
+                self._wrong(expected, "it under both", f"sweep.{key}", "Keep one of the two.", literal=True)
         engine = self._engine(table) if "engine" in table or "strategy" not in sweep else None
         sweep.setdefault("strategy", [engine_traits(engine or DEFAULT).default_strategy])
         for strategy in sweep["strategy"]:
@@ -111,12 +117,17 @@ class _Parser:
         if not values:
             action = "Give it values, or remove the key."
             self._wrong(f"at least one value for {label} in [sweep]", [], at, action)
-        valid: list[Any] = []
+        if len(values) > MOST_POINTS:
+            received = f"{len(values)} values of {label}"
+            self._wrong(f"at most {MOST_POINTS} points in a study", received, at, FEWER, literal=True)
+        valid: dict[str, Any] = {}
         for value in values:
-            valid.append(self._value(name, value, at))
-            if valid[-1] in valid[:-1]:
+            checked = self._value(name, value, at)
+            text = json.dumps(checked)
+            if text in valid:
                 self._wrong(f"each value of {label} once", value, at, "Remove the repeated value.")
-        return valid
+            valid[text] = checked
+        return list(valid.values())
 
     def _value(self, name: str, value: Any, at: str = "") -> Any:
         at = at or name
@@ -185,7 +196,13 @@ class _Parser:
 
     def _unknown(self, key: str, at: str, section: str, known: tuple[str, ...]) -> NoReturn:
         inside = f"[{section}]" if section else "the top of the file"
-        self._wrong(f"a known key in {inside}", f"`{key}`", at, _meant(key, section, known), literal=True)
+        self._wrong(
+            f"a known key in {inside}",
+            f"`{key[: keys.LONGEST]}`",
+            at,
+            _meant(key, section, known),
+            literal=True,
+        )
 
     def _wrong(
         self, expected: str, received: Any, at: str, action: str, *, literal: bool = False

@@ -133,11 +133,7 @@ class Point(StrictModel):
         return self.model_copy(update={"files": files})
 
     def needed_files(self) -> PointFiles:
-        """Where its data lie.
-
-        Raises:
-            UserError: It is only planned.
-        """
+        """Where its data lie; raises UserError: it is only planned."""
         if self.files is None:
             action = "Start it with `scalestudy run` or `scalestudy submit`."
             expected = "a point with a prepared data set and a split"

@@ -144,11 +144,7 @@ class RunFolder:
         return int(self.path.name.rpartition("-")[2])
 
     def point(self) -> Point:
-        """The resolved point that runs here.
-
-        Raises:
-            UserError: If its file is missing or corrupt.
-        """
+        """The resolved point that runs here; raises UserError if its file is missing or corrupt."""
         stored = read_record(self.path / "point.json", Point)
         if stored.record is None:
             expected = f"the point of a run, in {self.path / 'point.json'}"
@@ -352,11 +348,7 @@ class RunFolder:
         self.write("launcher.json", process or this_process())
 
     def write(self, name: str, record: Record, *, durable: bool = True) -> None:
-        """Write a record of this run.
-
-        Raises:
-            RunError: If the folder has become another job's.
-        """
+        """Write a record of this run; raises RunError if the folder has become another job's."""
         self.refuse_other_job()
         if "/" in name:
             (self.path / name).parent.mkdir(exist_ok=True)

@@ -59,6 +59,7 @@ Schedule = Literal["constant", "steps", "linear", "cosine"]
 Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Epochs = Annotated[int, Field(gt=0, le=1_000_000)]
 Steps = Annotated[int, Field(gt=0, le=1_000_000)]
+Name = Annotated[str, Field(min_length=1)]
 Batch = Annotated[int, Field(gt=0, le=10_000_000)]
 Workers = Annotated[int, Field(gt=0, le=100_000)]
 Cores = Annotated[int, Field(gt=0, le=10_000)]
@@ -119,10 +120,10 @@ class StrictModel(BaseModel):
 class DataSettings(StrictModel):
     """What is read."""
 
-    source: str | None = Field(default=None, examples=["path/to/data"])
+    source: Name | None = Field(default=None, examples=["path/to/data"])
     """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits", or a public set:
     "tfds:NAME", "keras:NAME" or "indents@zenodo"; the task's own when absent."""
-    read: str | None = Field(default=None, examples=["my_task.py"])
+    read: Name | None = Field(default=None, examples=["my_task.py"])
     """Python file whose `read(data)` reads the source; the task's own file where it defines `read`."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
@@ -133,9 +134,9 @@ class DataSettings(StrictModel):
         default=None, examples=["pairs"]
     )
     """How a folder is laid out (docs/data.md), where its names leave it open; told by them when absent."""
-    images: str | None = Field(default=None, examples=["scans/*.tif"])
+    images: Name | None = Field(default=None, examples=["scans/*.tif"])
     """Pattern of the images in a folder of any layout; together with `masks`."""
-    masks: str | None = Field(default=None, examples=["annotated/*.png"])
+    masks: Name | None = Field(default=None, examples=["annotated/*.png"])
     """Pattern of their masks, which pair with the images by name or by the numbers in their names."""
     colours: dict[str, Colour] | None = Field(
         default=None,
@@ -148,15 +149,15 @@ class DataSettings(StrictModel):
     group_pattern: Pattern | None = Field(default=None, examples=["^(patient[0-9]+)_"])
     """Regular expression that finds the group in the name of a file, or in its path: what belongs together
     and stays on one side of a split."""
-    file_column: str | None = Field(default=None, examples=["image_id"])
+    file_column: Name | None = Field(default=None, examples=["image_id"])
     """Column of the files in a table of samples; told by its name when absent, like the others."""
-    label_column: str | None = Field(default=None, examples=["diagnosis"])
+    label_column: Name | None = Field(default=None, examples=["diagnosis"])
     """Column of the classes."""
-    mask_column: str | None = Field(default=None, examples=["mask"])
+    mask_column: Name | None = Field(default=None, examples=["mask"])
     """Column of the files of masks."""
-    split_column: str | None = Field(default=None, examples=["split"])
+    split_column: Name | None = Field(default=None, examples=["split"])
     """Column that says train, val or test."""
-    group_column: str | None = Field(default=None, examples=["patient"])
+    group_column: Name | None = Field(default=None, examples=["patient"])
     """Column of the groups: what belongs together and stays on one side of a split."""
     folds: Annotated[int, Field(ge=2, le=1000)] | None = Field(default=None, examples=[5])
     """Parts that the training set is cut into for cross-validation, instead of `validation`."""
@@ -178,7 +179,7 @@ class DataSettings(StrictModel):
     value_range: tuple[Value, Value] | None = Field(default=None, examples=[[0.0, 1.0]])
     """Lowest and highest value of the images, which models see as 0 and 1; when absent, the range of 8 or 16
     bits, and floating-point numbers as they are."""
-    cache: str | None = Field(default=None, examples=["~/.cache/scalestudy"])
+    cache: Name | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets; the user's cache folder when absent."""
     skip_bad: bool = False
     """Go on without damaged files (truncated, empty, no image inside); each is named, and recorded."""
@@ -192,7 +193,7 @@ class DataSettings(StrictModel):
 class ResolvedData(DataSettings):
     """What is read, with nothing left to the task."""
 
-    source: str
+    source: Name
 
 
 class TrainSettings(StrictModel):
@@ -248,7 +249,7 @@ class TrainSettings(StrictModel):
     augment: Augment = Field(default="", examples=["flip, rotate(15), brightness(0.2)"])
     """What is done anew to training samples in each epoch, drawn from the seed, the epoch and the sample:
     flip, rotate90, rotate, scale, shift, crop, elastic, brightness, contrast, noise, mixup, cutmix."""
-    weights: str | None = Field(default=None, examples=["imagenet"])
+    weights: Name | None = Field(default=None, examples=["imagenet"])
     """Weights that a model begins with, of tasks that have some: "imagenet" (Keras's own), a file of weights
     without the top, or "none": from scratch."""
     input_scaling: Literal["unit", "pretrained"] | None = Field(default=None, examples=["pretrained"])
@@ -283,7 +284,7 @@ class LaunchSettings(StrictModel):
 
     on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT
     """"local": this machine. "slurm", "pbs": through the queue of a cluster."""
-    site: str | None = Field(default=None, examples=["my-site.toml"])
+    site: Name | None = Field(default=None, examples=["my-site.toml"])
     """Name or path of the site profile (for a queue)."""
     cpus_per_worker: Cores | None = Field(default=None, examples=[8])
     """Cores that each worker is pinned to, the same at every worker count; when absent 1 on CPUs, and on GPUs
