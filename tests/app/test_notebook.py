@@ -10,48 +10,9 @@ import pytest
 
 import scalestudy
 from scalestudy.app.listener import Listener
-from scalestudy.launch.local.run import RunOutcome
-from scalestudy.study.records import EpochRecord, Failure, Result
 from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
-
-
-class StandIn:
-    """Stands in for runs on this machine; points named in `fail` fail."""
-
-    fail: tuple[str, ...] = ()
-
-    def __call__(self, folder, point):
-        run = folder.new_run(point)
-        yield run
-        failure = None
-        if point.name in self.fail:
-            failure = Failure(rank=1, exit_code=3, reason="rank 1 ended with exit code 3")
-            run.write_failure(failure)
-        else:
-            for number in (1, 2):
-                run.append_epoch(
-                    EpochRecord(
-                        epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number,
-                        train_seconds=1.0, input_seconds=0.0, elapsed_training_seconds=float(number),
-                        validation={"loss": 1.0, "accuracy": 0.5},
-                    )
-                )  # fmt: skip
-            speed = 100.0 * point.workers + point.seed
-            run.write_result(
-                Result(
-                    name=point.name, strategy=point.strategy, implementation=point.implementation,
-                    workers=point.workers, seed=point.seed, per_worker_batch=32,
-                    global_batch=32 * point.workers, epochs=2, updates=4, samples_processed=32,
-                    training_samples=16, throughput=speed, steady_epochs=1,
-                    training_seconds=300.0 / speed, wall_seconds=5.0, phases={"training": 3.0},
-                    metric="accuracy", quality=0.75, best_quality=0.75, best_epoch=2, parameters=10,
-                    weights_digest="0", finished="2020-01-01T00:00:00+00:00",
-                )
-            )  # fmt: skip
-        yield run
-        return RunOutcome(point, failure is None, failure)
 
 
 @pytest.fixture
@@ -59,19 +20,9 @@ def study(write_study) -> Path:
     return write_study(TEXT)
 
 
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    found = StandIn()
-    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", found)
-    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
-    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
-    return found
-
-
 @pytest.mark.slow
 def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
-    study: Path, runs: StandIn, capfd: pytest.CaptureFixture[str]
+    study: Path, launcher, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = scalestudy.run(study)
     assert isinstance(result.table, pl.DataFrame) and isinstance(result.runs, pl.DataFrame)
@@ -91,20 +42,20 @@ def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_failed_point_raises_nothing_and_is_told(study: Path, runs: StandIn) -> None:
-    runs.fail = ("native-w2-s1",)
+def test_a_failed_point_raises_nothing_and_is_told(study: Path, launcher) -> None:
+    launcher.fail = {"native-w2-s1"}
     result = scalestudy.run(study, out=study.parent / "elsewhere", report=False)
     assert [(each.name, each.reason) for each in result.failures] == [
         ("native-w2-s1", "rank 1 ended with exit code 3")
     ]
     assert result.table["runs"].to_list() == [2, 1]
     assert not (result.folder / "report").exists()
-    runs.fail = ()
+    launcher.fail = set()
     again = scalestudy.run(study, out=study.parent / "elsewhere", report=False)
     assert again.failures == [] and again.runs.height == 4
 
 
-def test_what_is_wrong_in_the_file_is_raised_as_it_is(study: Path, runs: StandIn) -> None:
+def test_what_is_wrong_in_the_file_is_raised_as_it_is(study: Path, launcher) -> None:
     study.write_text(TEXT.replace("batch_size", "batchsize"))
     with pytest.raises(UserError, match="batch_size"):
         scalestudy.run(study)
@@ -113,7 +64,7 @@ def test_what_is_wrong_in_the_file_is_raised_as_it_is(study: Path, runs: StandIn
 
 
 @pytest.mark.slow
-def test_a_study_is_opened_as_it_stands_and_reported(study: Path, runs: StandIn) -> None:
+def test_a_study_is_opened_as_it_stands_and_reported(study: Path, launcher) -> None:
     scalestudy.run(study, report=False)
     result = scalestudy.open(study.parent / "studies" / "study")
     assert result.runs.height == 4
@@ -121,7 +72,7 @@ def test_a_study_is_opened_as_it_stands_and_reported(study: Path, runs: StandIn)
     assert result.report().exists()
 
 
-def test_a_listener_hears_every_point_begin_and_end(study: Path, runs: StandIn) -> None:
+def test_a_listener_hears_every_point_begin_and_end(study: Path, launcher) -> None:
     class Ear(Listener):
         heard: list[tuple[str, str]] = []  # noqa: RUF012
 
@@ -134,7 +85,7 @@ def test_a_listener_hears_every_point_begin_and_end(study: Path, runs: StandIn) 
 
 
 def test_a_bar_is_shown_where_one_is_asked_for(
-    study: Path, runs: StandIn, capfd: pytest.CaptureFixture[str]
+    study: Path, launcher, capfd: pytest.CaptureFixture[str]
 ) -> None:
     scalestudy.run(study, progress=True, report=False)
     assert "4/4" in capfd.readouterr().out

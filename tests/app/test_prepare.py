@@ -28,13 +28,12 @@ class Ear(Listener):
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def preparing(self, source: str):
-        self.prepared.append(source)
-        return super().preparing(source)
-
     @contextmanager
-    def downloading(self, what: str, unit: str = "bytes"):
-        yield lambda done, total: self.downloaded.append((what, done, total))
+    def progress(self, what: str, total: int | None = None, unit: str = ""):
+        action, _, name = what.partition(" ")
+        if action == "Preparing":
+            self.prepared.append(name)
+        yield lambda done, total: unit and self.downloaded.append((name, done, total))
 
 
 @pytest.fixture

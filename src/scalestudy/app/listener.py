@@ -1,14 +1,21 @@
 """What is told of a study while it is conducted. A terminal or a notebook overrides what it wants to show."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
     from scalestudy.launch.base import Overview, PointStatus
     from scalestudy.report.write import ReportPaths
     from scalestudy.study.store import StudyFolder
+
+
+class ProgressCallback(Protocol):
+    """Is told how much of `total` (if known) is done."""
+
+    def __call__(self, done: int, total: int | None = None, /) -> None:
+        """To be called again and again."""
 
 
 class Listener:
@@ -18,34 +25,9 @@ class Listener:
         """Something the user should know."""
 
     @contextmanager
-    def preparing(self, source: str) -> Iterator[Callable[[int, int | None], None]]:
-        """While a data set is prepared; what is given takes the samples done and their number, if known."""
-        yield lambda done, total: None
-
-    @contextmanager
-    def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
-        """While a public data set is fetched; what is given takes how many bytes (or samples) of how many."""
-        yield lambda done, total: None
-
-    @contextmanager
-    def looking(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
-        """While samples are looked at or compared; what is given is as that of `preparing`."""
-        yield lambda done, total: None
-
-    @contextmanager
-    def importing(self, task: str) -> Iterator[None]:
-        """While a task file is asked about its data."""
-        yield
-
-    @contextmanager
-    def building(self, task: str) -> Iterator[None]:
-        """While a user's model is built once, for its weights."""
-        yield
-
-    @contextmanager
-    def computing(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
-        """While a trained model is used; what is given takes how much of `total` is done."""
-        yield lambda done: None
+    def progress(self, what: str, total: int | None = None, unit: str = "") -> "Iterator[ProgressCallback]":
+        """While something takes its time: "Preparing digits"; what is given takes the amount done."""
+        yield lambda done, total=total: None
 
     def already_done(self, count: int, total: int) -> None:
         """Points that were done before."""

@@ -75,11 +75,11 @@ def _grouped(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
 def _key(option: str) -> tuple[str, str, bool]:
     """Section and key of an option, and whether it switches the key off (`--no-xla`)."""
     word = option.removeprefix("--").replace("-", "_")
-    for spelled, off in ((word, False), (word.removeprefix("no_"), True)):
+    for spelled in dict.fromkeys((word, word.removeprefix("no_"))):
         name = keys.full_name(spelled)
-        if name is not None and name not in HIDDEN and (not off or spelled != word):
+        if name is not None and name not in HIDDEN:
             section, key = name.split(".")
-            return section, key, off
+            return section, key, spelled != word
     options = ("task", "data", "strategy", "workers", "seed", "out", "report", "keys")
     known = [key for model in keys.SECTIONS.values() for key in model.model_fields]
     close = keys.suggestion(word, [*options, *known])

@@ -2,11 +2,11 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from os.path import realpath
 from pathlib import Path
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.listener import Listener, ProgressCallback
 from scalestudy.app.weights import fetch_weights, refuse_missing_weights
 from scalestudy.data.sources.locate import cache_folder, folder_of
 from scalestudy.data.sources.registry import Kind, named_source
@@ -45,7 +45,7 @@ def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Stud
     """
     if is_ours(study.task):
         return study, task_defaults(study.task).kind
-    with (listener or Listener()).importing(study.task):
+    with (listener or Listener()).progress(f"Importing {Path(study.task).name}"):
         described = describe.describe_task(task_file(study.task), study.launch.progress_timeout)
     kind: Kind | None = described.get("kind")
     if kind not in ("masks", "classes", "custom", None):
@@ -103,15 +103,15 @@ def prepared_ahead(
     def find(point: Point) -> PreparedFiles:
         data = point.data
         assert data.source is not None
-        found = find_prepared(data, task_kind=kind, base=base)
-        split = find_split(found, validation_of(data), data.seed) if found else None
-        if found is None or split is None:
+        dataset = find_prepared(data, task_kind=kind, base=base)
+        split = find_split(dataset, validation_of(data), data.seed) if dataset else None
+        if dataset is None or split is None:
             raise NotPreparedError(
                 "a data set that is prepared ahead, since a job never decodes or downloads",
                 f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
                 f"Run here: {command}",
             )
-        return _noted(data, found, split, listener)
+        return _noted(data, dataset, split, listener)
 
     ready = _with_data(points, find, place)
     for point in _by_weights(ready):
@@ -123,8 +123,12 @@ def prepared_ahead(
 def prepare_data(data: DataSettings, kind: Kind | None, base: Path, listener: Listener) -> PreparedFiles:
     """Prepare and split one data set, and tell what was left out of it."""
     assert data.source is not None
-    fetch(data, task_kind=kind, base=base, downloading=listener.downloading)
-    with listener.preparing(data.source) as on_progress:
+
+    def downloading(what: str, unit: str = "bytes") -> AbstractContextManager[ProgressCallback]:
+        return listener.progress(f"Fetching {what}", unit=unit)
+
+    fetch(data, task_kind=kind, base=base, downloading=downloading)
+    with listener.progress(f"Preparing {data.source}") as on_progress:
         done = prepare_set(data, task_kind=kind, base=base, on_progress=on_progress)
     return _noted(data, done, stored_split(done, validation_of(data), data.seed), listener)
 

@@ -111,11 +111,7 @@ class Survey:
 
 
 def survey(
-    request: Request,
-    options: Options | None = None,
-    *,
-    must: bool = True,
-    listener: Listener | None = None,
+    request: Request, options: Options | None = None, *, must: bool = True, listener: Listener | None = None
 ) -> Survey:
     """Check what can be known before data and queue: the task, the site, the points, the folder.
 

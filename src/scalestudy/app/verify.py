@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
@@ -17,7 +17,6 @@ from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.study.store import StudyRecord
 from scalestudy.util.errors import UserError
 
-Kind = Literal["study", "record", "epochs", "model", "data", "split"]
 OnRead = Callable[[str], object]
 """Called with the name of a file that is read now."""
 RECORDS: dict[str, type[Any]] = {
@@ -29,8 +28,6 @@ RECORDS: dict[str, type[Any]] = {
     "gallery.json": GalleryRecord,
 }
 RANK_RECORDS: dict[str, type[Any]] = {"ranks": RankRecord, "causes": Cause, "steps": StepRecord}
-KINDS: dict[str, Kind] = {EPOCHS: "epochs", "model.keras": "model", "best.keras": "model"}
-"""Kinds of a run's files that are no records."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,6 @@ class Verified:
     """
 
     path: str
-    kind: Kind
     word: Word
     why: str = ""
     needed: bool = True
@@ -71,19 +67,17 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
         )
     checksum = study.record.study_text if study.record else None
     files = [
-        Verified("study.json", "study", study.word, study.why),
-        _compared(folder / "study.toml", "study.toml", "study", checksum, on_read),
+        Verified("study.json", study.word, study.why),
+        _compared(folder / "study.toml", "study.toml", checksum, on_read),
     ]
-    features = sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")])
-    for file in features:
+    for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
         if file.name != "study.json":  # the features alone know what is in it
             record = read_record(file, Record)
-            files.append(Verified(file.relative_to(folder).as_posix(), "record", record.word, record.why))
+            files.append(Verified(file.relative_to(folder).as_posix(), record.word, record.why))
     names = [point.name for point in study.record.points] if study.record else []
     for path in (folder / "points", *(folder / "points" / name for name in names)):
-        if os.path.lexists(path) and not path.is_dir() and (path.parent == folder or path.parent.is_dir()):
-            name = path.relative_to(folder).as_posix()
-            files.append(Verified(name, "record", "corrupt", "it is no folder"))
+        if os.path.lexists(path) and not path.is_dir():
+            files.append(Verified(path.relative_to(folder).as_posix(), "corrupt", "it is no folder"))
     points: list[Point] = []
     for path in sorted((folder / "points").glob("*/run-*")):
         if NAME.fullmatch(path.name):
@@ -95,21 +89,18 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
-    def verified(name: str, word: Word, why: str = "") -> Verified:
-        path = (run.path / name).relative_to(folder).as_posix()
-        return Verified(path, KINDS.get(name, "record"), word, why)
-
+    inside = run.path.relative_to(folder)
     checksums: dict[str, str] = {}
     try:
         checksums = read_checksums(run.path)
     except FileNotFoundError:
         if run.result() is not None:
-            yield verified(CHECKSUMS, "missing", "the run is done, and its checksums are not there")
+            why = "the run is done, and its checksums are not there"
+            yield Verified(f"{inside}/{CHECKSUMS}", "missing", why)
     except (OSError, ValueError) as error:
-        yield verified(CHECKSUMS, "corrupt", f"{CHECKSUMS}: {error}")
+        yield Verified(f"{inside}/{CHECKSUMS}", "corrupt", f"{CHECKSUMS}: {error}")
     for name, checksum in checksums.items():
-        sound = verified(name, "sound")
-        yield _compared(run.path / name, sound.path, sound.kind, checksum, on_read)
+        yield _compared(run.path / name, f"{inside}/{name}", checksum, on_read)
     records = RECORDS | {
         f"{part}/{file.name}": kind
         for part, kind in RANK_RECORDS.items()
@@ -119,24 +110,22 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         if name not in checksums:
             record = read_record(run.path / name, model)
             if record.word != "missing" or name == "point.json":
-                yield verified(name, record.word, record.why)
+                yield Verified(f"{inside}/{name}", record.word, record.why)
     if EPOCHS not in checksums and (epochs := run.found_epochs()):
         wrong = [line.why for line in epochs if line.damaged]
-        yield verified(EPOCHS, "corrupt" if wrong else "sound", "; ".join(wrong[:3]))
+        yield Verified(f"{inside}/{EPOCHS}", "corrupt" if wrong else "sound", "; ".join(wrong[:3]))
 
 
-def _compared(file: Path, name: str, kind: Kind, checksum: str | None, on_read: OnRead) -> Verified:
+def _compared(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Verified:
     """A file beside the checksum that it had; None takes any."""
     on_read(file.name)
     try:
         now = file_checksum(file)
     except OSError as error:
-        word: Word = "corrupt" if file.exists() else "missing"
-        return Verified(name, kind, word, f"{file.name}: {error.strerror}")
+        return Verified(name, "corrupt" if file.exists() else "missing", f"{file.name}: {error.strerror}")
     if checksum in (None, now):
-        return Verified(name, kind, "sound")
-    why = f"{file.name}: its SHA-256 is {now[:12]}…, not {str(checksum)[:12]}…"
-    return Verified(name, kind, "corrupt", why)
+        return Verified(name, "sound")
+    return Verified(name, "corrupt", f"{file.name}: its SHA-256 is {now[:12]}…, not {str(checksum)[:12]}…")
 
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
@@ -146,20 +135,19 @@ def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
         try:
             prepared = Prepared.open(folder)
         except UserError as error:
-            yield _unusable(folder, "data", error)
+            yield _unusable(folder, error)
             continue
-        yield Verified(f"{folder}/meta.json", "data", "sound")
+        yield Verified(f"{folder}/meta.json", "sound")
         for name, checksum in prepared.arrays.items():
-            yield _compared(prepared.path / name, f"{folder}/{name}", "data", checksum, on_read)
+            yield _compared(prepared.path / name, f"{folder}/{name}", checksum, on_read)
     for split in dict.fromkeys(names.split for names in files):
         try:
             Split.load(split)
         except UserError as error:
-            yield _unusable(split, "split", error)
+            yield _unusable(split, error)
         else:
-            yield Verified(split, "split", "sound")
+            yield Verified(split, "sound")
 
 
-def _unusable(path: str, kind: Kind, error: UserError) -> Verified:
-    word: Word = "corrupt" if Path(path).exists() else "missing"
-    return Verified(path, kind, word, error.received, needed=False)
+def _unusable(path: str, error: UserError) -> Verified:
+    return Verified(path, "corrupt" if Path(path).exists() else "missing", error.received, needed=False)

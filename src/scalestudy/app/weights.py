@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def fetch_weights(
-    task: str,
-    engine: str,
-    train: "ResolvedTrain",
-    prepared: str,
-    listener: Listener,
-    *,
-    again: bool = False,
+    task: str, engine: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False
 ) -> None:
     """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
 
@@ -40,7 +34,7 @@ def fetch_weights(
     stamp = _stamp(task, engine, train, prepared)
     if stamp is None or (stamp.exists() and not again) or _cannot_build(task, engine, listener):
         return
-    with listener.building(task):
+    with listener.progress(f"Building the model of {Path(task).name} once, for its weights"):
         asked = {"prepared": prepared, "train": train.model_dump(mode="json"), "engine": engine}
         built = build_task(task if has_name(task) else task_file(task), asked)
     for note in built.notes:

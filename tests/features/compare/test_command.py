@@ -34,8 +34,8 @@ def test_studies_are_named_by_their_folders_or_by_the_user(call, studies):
 
 def test_a_comparison_is_written_in_the_form_of_its_ending(call, studies, tmp_path):
     page = tmp_path / "sites.md"
-    code, text, _ = call("compare", studies / "before", studies / "after", "--out", page)
-    assert code == 0 and f"Wrote {page}" in text
+    code, _, errors = call("compare", studies / "before", studies / "after", "--out", page)
+    assert code == 0 and f"Wrote {page}" in errors
     assert "# before against after" in page.read_text()
     assert (tmp_path / "sites-figures" / "ratios.svg").exists()
 
@@ -43,7 +43,7 @@ def test_a_comparison_is_written_in_the_form_of_its_ending(call, studies, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["compare", "{before}"], "no studies/*/study.json here"),
+        (["compare", "{before}"], "studies/*/study.json here"),
         (["compare", "a={before}", "a={after}"], "studies of different names"),
         (["compare", "{before}", "{after}", "--format", "pdf"], "a format out of"),
         (["compare", "{before}", "{after}", "--fail-if-slower", "5"], "a share as 5%"),
@@ -57,6 +57,9 @@ def test_wrong_input_is_refused_with_what_to_do(call, studies, arguments, expect
     assert expected in errors
 
 
-def test_a_single_study_is_held_against_the_newest_here(call, studies, monkeypatch):
+def test_a_single_study_is_held_against_the_newest_other_one_here(call, studies, monkeypatch):
     monkeypatch.chdir(studies / "after")
     assert call("compare", studies / "before")[1].startswith("before against after")
+    monkeypatch.chdir(studies)
+    for name, other in (("before", "after"), ("after", "before")):  # one of them is the newest
+        assert call("compare", name)[1].startswith(f"{name} against {other}")

@@ -24,15 +24,15 @@ class Recorder(Listener):
     """Keeps what it is told."""
 
     def __init__(self):
-        self.notes, self.progress, self.total = [], [], 0
+        self.notes, self.amounts, self.total = [], [], 0
 
     def note(self, text):
         self.notes.append(text)
 
     @contextmanager
-    def computing(self, what, total):
+    def progress(self, what, total=None, unit=""):
         self.total = total
-        yield self.progress.append
+        yield self.amounts.append
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_ot
     monkeypatch.setattr(run, "_apart", apart)
     listener = Recorder()
     assert len(run.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
-    assert listener.progress == [9, 21, 33, 42, 51, 63]
+    assert listener.amounts == [9, 21, 33, 42, 51, 63]
     assert listener.total == 63
     assert len(listener.notes) == 2
 

@@ -177,7 +177,7 @@ def test_how_far_it_is_is_told(flawed):
 
     class Hearing(Listener):
         @contextmanager
-        def looking(self, what):
+        def progress(self, what, total=None, unit=""):
             yield lambda done, total: told.append((done, total))
 
     inspect_data(data_of(flawed), listener=Hearing())

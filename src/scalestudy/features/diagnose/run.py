@@ -209,7 +209,7 @@ def measure_rounds(
     measured: list[Round] = []
     per_round = KINDS * TURNS
     with contextlib.ExitStack() as held:
-        on_progress = held.enter_context(listener.computing(f"Diagnosing {point.name}", rounds * per_round))
+        on_progress = held.enter_context(listener.progress(f"Diagnosing {point.name}", rounds * per_round))
         held.enter_context(terminable())
         gpus = _noted(reserved_gpus(held, point), listener)
         place = _Resources(*held.enter_context(granted(point, gpus)), gpus=gpus)

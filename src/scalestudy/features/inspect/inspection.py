@@ -142,7 +142,7 @@ def inspect_data(
     count = len(dataset.names)
     pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
     chosen: dict[int, Sample] = {}
-    with (listener or Listener()).looking(str(data.source)) as on_progress:
+    with (listener or Listener()).progress(f"Looking at {data.source}") as on_progress:
         for row, (image, target) in enumerate(dataset.rows):
             statistics.add(image, target)
             if row in pictured:

@@ -103,7 +103,7 @@ def computed(
             f"Run this where training runs: in a job, a container, or the environment with {engine.label}.",
         )
     with (
-        listener.computing(title, total) as on_progress,
+        listener.progress(title, total) as on_progress,
         tempfile.TemporaryDirectory(prefix="scalestudy-") as name,
     ):
         folder = Path(name)
