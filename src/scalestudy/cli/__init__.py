@@ -52,35 +52,33 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init")(init.init)
-app.command("run")(run.run)
-app.command("submit")(submit.submit)
-app.command("status")(status.status)
-app.command("logs")(logs.logs)
-app.command("cancel")(cancel.cancel)
-app.command("report")(report.report)
-app.command("proposal", epilog=proposal.EPILOG)(proposal.proposal)
-app.command("diagnose", epilog=diagnose.EPILOG)(diagnose.diagnose)
-app.command("advise", epilog=advise.EPILOG)(advise.advise)
-app.command("compare", epilog=compare.EPILOG)(compare.compare)
+for command in (
+    init.init,
+    run.run,
+    submit.submit,
+    status.status,
+    logs.logs,
+    cancel.cancel,
+    report.report,
+    advise.advise,
+    diagnose.diagnose,
+    proposal.proposal,
+    compare.compare,
+    check.check,
+):
+    app.command(command.__name__)(command)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-app.command("launch", epilog=launch.EPILOG, context_settings={"allow_interspersed_args": False})(
-    launch.launch
-)
-app.command("check", epilog=check.EPILOG)(check.check)
+app.command("launch", context_settings={"allow_interspersed_args": False})(launch.launch)
 app.add_typer(model.app, name="model")
 app.add_typer(data.app, name="data")
 app.add_typer(site.app, name="site")
 for prefix, group in (("", app), ("model ", model.app), ("data ", data.app), ("site ", site.app)):
-    for command in group.registered_commands:
-        name = command.name or getattr(command.callback, "__name__", "")
-        command.epilog = command.epilog or epilog(f"{prefix}{name}")
+    for entry in group.registered_commands:
+        entry.epilog = epilog(f"{prefix}{entry.name}")
 
 
 @app.callback(invoke_without_command=True)
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
+def _options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
         from scalestudy import __version__
 

@@ -4,17 +4,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from scalestudy.cli.options import AnswerOption
 from scalestudy.cli.study_argument import StudyArgument, open_study
-
-EPILOG = """\b
-Examples:
-  What the report advises, with what larger counts would do:
-    scalestudy advise study.toml
-  The cheapest training that is done in two hours, of the newest study here:
-    scalestudy advise --deadline 2h
-  Larger runs than were measured, from one worker on, over nodes of four workers each:
-    scalestudy advise --network "100Gbit,2us,per_node=4"
-"""
 
 
 def advise(
@@ -51,20 +42,17 @@ def advise(
         float | None,
         typer.Option(help="Quality whose time is told; one worker's less the margin when absent."),
     ] = None,
-    format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
+    form: AnswerOption = "table",
 ) -> None:
     """Say which strategy and how many workers to ask for: what the report advises, or for a goal of yours."""
     from scalestudy.analysis.read import read_study
-    from scalestudy.cli.console import out
-    from scalestudy.cli.formats import check_format
+    from scalestudy.cli.console import show_document
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.larger_runs import read_larger_runs
     from scalestudy.features.advise.page import advise_document, advise_json
-    from scalestudy.report.as_terminal import terminal
     from scalestudy.util.errors import UserError
     from scalestudy.util.units import seconds_of
 
-    check_format(format)
     if deadline is not None and energy:
         raise UserError("one goal", "--deadline and --energy", "Give one of them.")
     if not 0 < efficiency <= 1:
@@ -81,8 +69,5 @@ def advise(
     findings = read_study(folder, efficiency, bill=bill, target_quality=target_quality)
     expected, missing = read_larger_runs(folder, findings.runs, network, most) if network else ((), ())
     result = answer(findings, goal, expected, missing)
-    if format == "json":
-        print(advise_json(findings, result), end="")
-        return
-    console = out()
-    print(terminal(advise_document(findings, result), console.width, console.is_terminal), end="")
+    document = advise_document(findings, result)
+    show_document(document, form, None, {"json": lambda: advise_json(findings, result)})

@@ -3,10 +3,7 @@
 from scalestudy.cli.study_argument import PointsOption, StudyArgument, open_study
 
 
-def cancel(
-    study: StudyArgument = None,
-    points: PointsOption = None,
-) -> None:
+def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
     """Cancel the queued and running jobs of a study. What is cancelled can be submitted again.
 
     Without --point also jobs of this folder that are none of its runs', as of a study that was removed.

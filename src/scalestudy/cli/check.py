@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from scalestudy.cli.options import FormOption
+from scalestudy.util.errors import UserError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -13,15 +16,6 @@ if TYPE_CHECKING:
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 TOPOLOGY_FORMATS = ("table", "json", "markdown", "html", "latex")
-EPILOG = """\b
-Examples:
-  What this machine can tell, with real processes for a local study:
-    scalestudy check study.toml
-  The same, then a short job on the nodes:
-    scalestudy check study.toml --submit
-  This node's GPUs or cores, their links and measured bandwidth:
-    scalestudy check --topology
-"""
 
 
 def check(
@@ -62,25 +56,19 @@ def check(
     record: Annotated[
         bool, typer.Option("--record", help="Look anew and keep it (with --environment).")
     ] = False,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="table or json; with --topology also markdown, html and latex.",
-            metavar="FORMAT",
-        ),
-    ] = None,
+    form: FormOption = None,
 ) -> None:
     """Check software, machine, network and collectives; each line says pass, warn or fail, and what to do.
 
     Exit code 0 when no line says fail, 1 otherwise.
     """
-    from scalestudy.cli.formats import check_format
+    from scalestudy.study.targets import refuse_target
 
+    refuse_target(folder)
     if topology:
         return _print_topology(measure=measure, form=form, file=folder)
-    form = form or "table"
-    check_format(form)
+    if form not in (None, "table", "json"):
+        raise UserError("a format out of table, json", repr(form), "Choose one of these with --format.")
     kind: Literal["table", "json"] = "json" if form == "json" else "table"
     if environment:
         from scalestudy.cli.env import print_environment
@@ -147,29 +135,16 @@ def _lines(report: "Report") -> "Table":
 
 def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> None:
     """This node's GPUs or cores, the links between them, and their measured bandwidth, or write them."""
-    from scalestudy.cli.console import err, out
-    from scalestudy.features.check import topology
-    from scalestudy.report.as_terminal import terminal
-    from scalestudy.report.write_document import form_by_ending, render_document, write_document
-    from scalestudy.util.files import write_atomically
+    from functools import partial
 
-    console, chosen = out(), form_by_ending(form, file, TOPOLOGY_FORMATS, "table")
+    from scalestudy.cli.console import err, show_document
+    from scalestudy.features.check import topology
+    from scalestudy.report.write_document import form_by_ending
+
+    chosen = form_by_ending(form, file, TOPOLOGY_FORMATS, "table")
     node, measured = topology.read_node(), topology.NodeBandwidth()
     if measure:
         with err().status("Measuring") as status:
             measured = topology.measure(node, status.update)
-    document = topology.topology_document(node, measured)
-    if file is not None and chosen in ("markdown", "html", "latex"):
-        write_document(document, chosen, file)
-    else:
-        if chosen == "json":
-            text = topology.topology_json(node, measured)
-        elif chosen == "table":
-            text = terminal(document, console.width, console.is_terminal and file is None)
-        else:
-            text = render_document(document, chosen)
-        if file is None:
-            print(text, end="")
-            return
-        write_atomically(file, text)
-    err().print(f"Wrote {file}", markup=False)
+    programs = {"json": partial(topology.topology_json, node, measured)}
+    show_document(topology.topology_document(node, measured), chosen, file, programs)

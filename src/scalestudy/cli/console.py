@@ -1,12 +1,16 @@
 """Where the command line prints, and how it prints errors: a user's, and ours."""
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.util.errors import ScalestudyError
+from scalestudy.util.errors import ScalestudyError, UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from scalestudy.report.document import Document
 
 
 def out() -> "Console":
@@ -24,6 +28,70 @@ def err() -> "Console":
     from scalestudy.report.console import PlainConsole
 
     return PlainConsole(highlight=False, soft_wrap=True, stderr=True)
+
+
+@contextmanager
+def writing(file: Path | None) -> Iterator[None]:
+    """Whoever cannot write a file is told to name another."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{error.filename or file}: {error.strerror}"
+        raise UserError("a file that can be written", what, "Name another with --out.") from error
+
+
+def write_new(file: Path, text: str, *, force: bool) -> None:
+    """Write a file for a user to fill in.
+
+    Raises:
+        UserError: It is there already, without `force`, or cannot be written.
+    """
+    from scalestudy.study.targets import refuse_inside_study
+    from scalestudy.util.files import write_atomically
+
+    refuse_inside_study(file)
+    if file.exists() and not force:
+        action = "Name another, or add --force to overwrite it."
+        raise UserError("a new file", f"{file}, which exists", action)
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, text)
+
+
+def show_document(
+    document: "Document", form: str, file: Path | None, programs: Mapping[str, Callable[[], str]]
+) -> None:
+    """Print a document, or write it into a file, with its figures in a folder beside it.
+
+    Args:
+        document: What to show.
+        form: "table", or one of `FORMS` or `programs`.
+        file: Where to; printed when None.
+        programs: What makes the forms for programs.
+    """
+    from scalestudy.report.as_terminal import terminal
+    from scalestudy.report.write_document import render_document, write_document
+    from scalestudy.util.files import write_atomically
+
+    console = out()
+    if form in programs:
+        text = programs[form]()
+    elif form == "table":
+        text = terminal(document, console.width, console.is_terminal and file is None)
+    else:
+        text = render_document(document, form) if file is None else ""
+    if file is None:
+        print(text, end="")
+        return
+    figures: list[Path] = []
+    with writing(file):
+        if text:
+            write_atomically(file, text)
+        else:
+            figures = write_document(document, form, file)[1:]
+    count = f"{len(figures)} figure{'s' * (len(figures) != 1)}"
+    beside = f" and {count} in {figures[0].parent}" if figures else ""
+    err().print(f"Wrote {file}{beside}", markup=False)
 
 
 def print_error(error: ScalestudyError) -> None:
@@ -60,7 +128,7 @@ def bug_of(error: Exception) -> Bug:
 
 
 def _written(text: str) -> Path | None:
-    """The file that holds the traceback, in the user's folder for logs or among temporary files."""
+    """A new file of this user alone with the traceback, in the folder for logs or in a temporary one."""
     import contextlib
     import os
     import platform
@@ -71,19 +139,15 @@ def _written(text: str) -> Path | None:
 
     import platformdirs
 
-    head = [
-        f"scalestudy {version('scalestudy')}, Python {platform.python_version()}, {platform.platform()}",
-        f"command: {sys.argv!r}",
-        "",
-    ]
-    name = f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
-    for folder in (
-        Path(platformdirs.user_log_dir("scalestudy", appauthor=False)),
-        Path(tempfile.gettempdir()),
-    ):
+    head = f"scalestudy {version('scalestudy')}, Python {platform.python_version()}, {platform.platform()}\n"
+    text = f"{head}command: {sys.argv!r}\n{text}"
+    for logs in (platformdirs.user_log_dir("scalestudy", appauthor=False), ""):
         with contextlib.suppress(OSError, RuntimeError):
-            folder.mkdir(parents=True, exist_ok=True)
-            file = folder / name
-            file.write_text("\n".join(head) + text, encoding="utf-8", errors="backslashreplace")
-            return file
+            if logs:
+                os.makedirs(logs, mode=0o700, exist_ok=True)
+            folder = logs or tempfile.mkdtemp(prefix="scalestudy-")
+            handle, name = tempfile.mkstemp(".txt", f"bug-{time.strftime('%Y%m%d-%H%M%S')}-", folder)
+            with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            return Path(name)
     return None

@@ -1,12 +1,13 @@
 """`scalestudy data`: data sets, shown and prepared ahead."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from scalestudy.cli.help import CommandGroup
-from scalestudy.cli.inspect_data import show
+from scalestudy.cli.options import AnswerOption, CacheOption, ImageSizeOption, SkipBadOption, SourceArgument
 
 if TYPE_CHECKING:
     from scalestudy.app.listener import Listener
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     cls=CommandGroup, help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True
 )
-app.command("show")(show)
 
 
 @app.callback()
@@ -24,24 +24,58 @@ def _group() -> None:
     """Look at data sets, and prepare them ahead of a study."""
 
 
+@app.command("show")
+def show(
+    what: SourceArgument,
+    image_size: ImageSizeOption = None,
+    skip_bad: SkipBadOption = False,
+    cache: CacheOption = None,
+    samples: Annotated[int, typer.Option(help="Samples to picture on the page.", min=0, max=200)] = 8,
+    all: Annotated[
+        bool, typer.Option("--all", help="Read every image of a source that is not prepared.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write it as a page as well, with pictures (HTML).", metavar="FILE"),
+    ] = None,
+    form: AnswerOption = "table",
+) -> None:
+    """Inspect a data set before it is trained on: what was understood, counts, sizes, classes, mistakes.
+
+    Of a set that is prepared, every sample is read as it is trained on; else images of the source, whole and
+    in their own size. Nothing is written but the page.
+    """
+    from scalestudy.cli.console import show_document
+    from scalestudy.cli.terminal import Terminal
+    from scalestudy.features.inspect.inspection import inspect_data
+    from scalestudy.features.inspect.page import inspection_document
+    from scalestudy.report.write_document import check_page_name
+    from scalestudy.study.targets import refuse_target
+
+    if html is not None:
+        check_page_name(html)
+        refuse_target(html, [what])
+    screen = Terminal()
+    _, _, settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
+    inspections = [
+        inspect_data(data, kind, base, samples=samples if html else 0, everything=all, listener=screen)
+        for data in settings
+    ]
+    if form == "json":
+        records = [inspection.as_json() for inspection in inspections]
+        print(json.dumps(records[0] if len(records) == 1 else records, indent=2, ensure_ascii=False))
+    else:
+        show_document(inspection_document(inspections, pictured=False), "table", None, {})
+    if html is not None:
+        show_document(inspection_document(inspections), "html", html, {})
+
+
 @app.command("prepare")
 def prepare(
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits, "
-            "tfds:NAME, keras:NAME, indents@zenodo.",
-            metavar="STUDY_OR_SOURCE",
-        ),
-    ],
-    image_size: Annotated[
-        tuple[int, int] | None,
-        typer.Option(help="Height and width in pixels that images are resized to.", metavar="H W"),
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Go on without damaged files; each is named, and recorded.")
-    ] = False,
-    cache: Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")] = None,
+    what: SourceArgument,
+    image_size: ImageSizeOption = None,
+    skip_bad: SkipBadOption = False,
+    cache: CacheOption = None,
     storage: Annotated[
         Literal["auto", "arrays", "encoded"],
         typer.Option(help="How it is kept: encoded takes less space, and is decoded while training."),

@@ -7,13 +7,6 @@ import typer
 from scalestudy.cli.study_argument import StudyArgument, open_study
 
 FORMATS = ("table", "json", "markdown", "html")
-EPILOG = """\b
-Examples:
-  The point that the decision depends on, of the newest study here:
-    scalestudy diagnose
-  One that you name, with narrower intervals:
-    scalestudy diagnose study.toml --point horovod-w4-s0 --rounds 5
-"""
 
 
 def diagnose(

@@ -47,6 +47,33 @@ EXAMPLES = {
         "scalestudy report study.toml --out table.csv",
         "scalestudy report --from measured.csv --out report.html",
     ),
+    "advise": (
+        "scalestudy advise study.toml                 # what the report advises",
+        "scalestudy advise --deadline 2h              # the cheapest training that is done in time",
+        'scalestudy advise --network "100Gbit,2us,per_node=4"  # larger runs than were measured',
+    ),
+    "diagnose": (
+        "scalestudy diagnose                          # the point that the decision depends on",
+        "scalestudy diagnose study.toml --point horovod-w4-s0 --rounds 5",
+    ),
+    "proposal": (
+        "scalestudy proposal --list                   # the panels there are",
+        "scalestudy proposal --panel csc --out proposal.md",
+    ),
+    "compare": (
+        "scalestudy compare here=studies/unet there=/scratch/unet --out sites.html",
+        "scalestudy compare before=old/digits after=studies/digits --fail-if-slower 5%  # in a pipeline",
+    ),
+    "launch": (
+        "scalestudy launch -n 4 --strategy horovod train.py --epochs 10",
+        "scalestudy launch -n 2 --strategy multiworker --dry-run train.py",
+        "python train.py                              # one worker, plain Keras",
+    ),
+    "check": (
+        "scalestudy check study.toml                  # with real processes for a local study",
+        "scalestudy check study.toml --submit         # then a short job on the nodes",
+        "scalestudy check --topology                  # this node's links and measured bandwidth",
+    ),
     "model predict": ("scalestudy model predict studies/study images/ --out predictions --overlay",),
     "model evaluate": ("scalestudy model evaluate study.toml --data other/images --split all",),
     "model samples": ("scalestudy model samples study.toml --point horovod-w2-s0 --out samples.html",),
@@ -56,7 +83,7 @@ EXAMPLES = {
     "site init": ("scalestudy site init --out my-site.toml",),
     "site list": ("scalestudy site list",),
 }
-"""Command lines by command; those of commands with more to say stand with the command, as its EPILOG."""
+"""Command lines by command."""
 
 
 def epilog(command: str) -> str:

@@ -6,22 +6,9 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.options import DeviceOption, StrategyOption, WorkersOption
 from scalestudy.study.strategies import DEFAULT
 
-# \b keeps the lines as they are.
-EPILOG = """\b
-The three lines of a script that trains with model.fit(x, y, ...):
-  import scalestudy
-  workers = scalestudy.workers()               # right after the imports
-  history = workers.fit(model, x, y, ...)      # was: model.fit(x, y, ...)
-  if workers.is_chief: model.save("m.keras")   # around what is to happen once
-\b
-Examples:
-  scalestudy launch -n 4 --strategy horovod train.py --epochs 10
-  scalestudy launch -n 2 --strategy multiworker --dry-run train.py
-  python train.py                               # one worker, plain Keras
-docs/existing-scripts.md says what is exact, and what not.
-"""
 OPTION = re.compile(r"-n\d*|--(workers|strategy|device|cpus-per-worker|logs|dry-run|help)(=.*)?", re.DOTALL)
 """Options of `launch`, which after the script would be the script's."""
 
@@ -29,12 +16,9 @@ OPTION = re.compile(r"-n\d*|--(workers|strategy|device|cpus-per-worker|logs|dry-
 def launch(
     script: Annotated[Path, typer.Argument(help="Python script; what follows it are its own arguments.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
-    workers: Annotated[int, typer.Option("--workers", "-n", min=1, help="Number of workers.")] = 1,
-    strategy: Annotated[
-        str,
-        typer.Option(help="How workers combine their gradients: native (a process each), horovod, virtual."),
-    ] = DEFAULT,
-    device: Annotated[str, typer.Option(help="What workers compute on: auto, cpu or gpu.")] = "auto",
+    workers: WorkersOption = 1,
+    strategy: StrategyOption = DEFAULT,
+    device: DeviceOption = "auto",
     cpus_per_worker: Annotated[
         int | None, typer.Option(min=1, help="Cores of each worker; 1 on CPUs when absent.")
     ] = None,
@@ -45,21 +29,30 @@ def launch(
         ),
     ] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what would be started, here and by srun; start nothing."),
+        bool, typer.Option("--dry-run", help="Show what would be started, here and by srun; start nothing.")
     ] = False,
 ) -> None:
     """Train with a Keras script of your own on several workers, after three changed lines.
 
+    \b
+      import scalestudy
+      workers = scalestudy.workers()               # right after the imports
+      history = workers.fit(model, x, y, ...)      # was: model.fit(x, y, ...)
+      if workers.is_chief: model.save("m.keras")   # around what is to happen once
+
     Options of launch stand before the script. Rank 0 has this terminal; the output of the others goes to
     their logs. When a rank fails all are ended, and it is named with its last lines.
-    """
+    docs/existing-scripts.md says what is exact, and what not.
+    """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cli.console import err, out
     from scalestudy.features.scripts.launch import run_script, script_of, start_lines
+    from scalestudy.study.targets import refuse_inside_study
 
     keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
-    own = script_arguments(script, arguments or [])
-    planned = script_of(script, own, strategy=strategy, workers=workers, launch=keys)
+    if logs is not None:
+        refuse_inside_study(logs)
+    words = script_arguments(script, arguments or [])
+    planned = script_of(script, words, strategy=strategy, workers=workers, launch=keys)
     if dry_run:
         for line in start_lines(planned):
             out().print(line, markup=False, soft_wrap=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scalestudy.cli.help import CommandGroup
+from scalestudy.cli.options import AnswerOption, DeviceOption, ForceOption, WorkersOption
 from scalestudy.cli.study_argument import newest_study
 
 if TYPE_CHECKING:
@@ -35,10 +36,9 @@ Point = Annotated[
     str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="POINT")
 ]
 Weights = Annotated[str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")]
-Device = Annotated[str, typer.Option(help="auto takes GPUs where there are any.", metavar="auto|cpu|gpu")]
 
 
-@app.command()
+@app.command("predict")
 def predict(
     model: Annotated[
         Path,
@@ -48,8 +48,7 @@ def predict(
         ),
     ],
     images: Annotated[
-        list[str],
-        typer.Argument(help="Images, folders of images, or patterns.", metavar="IMAGES..."),
+        list[str], typer.Argument(help="Images, folders of images, or patterns.", metavar="IMAGES...")
     ],
     out_folder: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="DIR")],
     point: Point = None,
@@ -63,13 +62,9 @@ def predict(
             "--probabilities", help="Also write the probability of each class at each pixel (.npy)."
         ),
     ] = False,
-    workers: Annotated[
-        int, typer.Option("--workers", "-n", help="Processes that share the images.", metavar="N")
-    ] = 1,
-    device: Device = "auto",
-    force: Annotated[
-        bool, typer.Option("--force", help="Write into a folder that holds other things.")
-    ] = False,
+    workers: WorkersOption = 1,
+    device: DeviceOption = "auto",
+    force: ForceOption = False,
 ) -> None:
     """Predict masks or classes of images with a trained model.
 
@@ -80,15 +75,17 @@ def predict(
     Images that cannot be read are named and left out: the exit code is then 1.
     """
     from scalestudy.features.predict import predict as prediction
+    from scalestudy.study.targets import refuse_target
 
-    found, terminal = _found(model, point, weights)
+    refuse_target(out_folder, [model, *images])
+    trained, terminal = _found(model, point, weights)
     wanted = prediction.Wanted(tuple(images), out_folder, overlay, probabilities, workers, device, force)
-    done = prediction.predict(found, wanted, terminal)
-    _print_predicted(done, wanted, found.label)
+    done = prediction.predict(trained, wanted, terminal)
+    _print_predicted(done, wanted, trained.label)
     raise typer.Exit(1 if done.skipped else 0)
 
 
-@app.command()
+@app.command("evaluate")
 def evaluate(
     model: Model = None,
     data: Annotated[
@@ -103,22 +100,20 @@ def evaluate(
     ] = None,
     point: Point = None,
     weights: Weights = "last",
-    device: Device = "auto",
-    format: Annotated[str, typer.Option(help="table or json.", metavar="FORMAT")] = "table",
+    device: DeviceOption = "auto",
+    form: AnswerOption = "table",
 ) -> None:
     """Measure a trained model over a data set, each sample once.
 
     The classes must be those of its training, by their names; their order does not matter.
     """
     from scalestudy.cli.console import out
-    from scalestudy.cli.formats import check_format
     from scalestudy.features.predict import evaluate as evaluation
     from scalestudy.report.format import number
 
-    check_format(format)
-    found, terminal = _found(model, point, weights)
-    done = evaluation.evaluate(found, data, split, terminal, device=device)
-    if format == "json":
+    trained, terminal = _found(model, point, weights)
+    done = evaluation.evaluate(trained, data, split, terminal, device=device)
+    if form == "json":
         print(json.dumps(asdict(done), indent=1))
         return
     console = out()
@@ -128,7 +123,7 @@ def evaluate(
         console.print(f"  {name:<{width}}  {number(value, 4)}", markup=False)
 
 
-@app.command()
+@app.command("samples")
 def samples(
     model: Model = None,
     out_file: Annotated[Path, typer.Option("--out", help="File of the page.", metavar="FILE")] = Path(
@@ -137,7 +132,7 @@ def samples(
     number: Annotated[int, typer.Option(help="Samples of each sort.", metavar="N")] = 3,
     point: Point = None,
     weights: Weights = "last",
-    device: Device = "auto",
+    device: DeviceOption = "auto",
 ) -> None:
     """Show where a model is right and where it is wrong, with truth and prediction.
 
@@ -146,13 +141,15 @@ def samples(
     """
     from scalestudy.cli.console import out
     from scalestudy.features.predict.evaluate import write_gallery
+    from scalestudy.study.targets import refuse_target
 
-    found, terminal = _found(model, point, weights)
-    judged = write_gallery(found, out_file, terminal, samples=number, device=device)
-    out().print(f"{judged} validation samples judged by {found.label}: {out_file}", markup=False)
+    refuse_target(out_file, [model])
+    trained, terminal = _found(model, point, weights)
+    judged = write_gallery(trained, out_file, terminal, samples=number, device=device)
+    out().print(f"{judged} validation samples judged by {trained.label}: {out_file}", markup=False)
 
 
-@app.command()
+@app.command("export")
 def export(
     out_path: Annotated[
         Path, typer.Option("--out", help="File (.keras, .onnx), or folder of a SavedModel.", metavar="PATH")
@@ -160,12 +157,11 @@ def export(
     model: Model = None,
     format: Annotated[str, typer.Option(help="What is written.", metavar="keras|savedmodel|onnx")] = "keras",
     raw_inputs: Annotated[
-        bool,
-        typer.Option("--raw-inputs", help="Leave the scaling out: inputs are then numbers from 0 to 1."),
+        bool, typer.Option("--raw-inputs", help="Leave the scaling out: inputs are then numbers from 0 to 1.")
     ] = False,
     point: Point = None,
     weights: Weights = "last",
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write a trained model so that it loads without Scalestudy.
 
@@ -174,12 +170,14 @@ def export(
     """
     from scalestudy.cli.console import out
     from scalestudy.features.predict.export import export_model
+    from scalestudy.study.targets import refuse_target
 
-    found, terminal = _found(model, point, weights)
-    beside = export_model(found, out_path, format, terminal, raw_inputs=raw_inputs, force=force)
-    shape = " x ".join(map(str, found.record.input_shape))
-    takes = "0..1" if raw_inputs else f"{found.record.dtype}, scaled inside"
-    out().print(f"{found.label}: {out_path} (inputs {shape}, {takes}); classes in {beside}", markup=False)
+    refuse_target(out_path, [model])
+    trained, terminal = _found(model, point, weights)
+    beside = export_model(trained, out_path, format, terminal, raw_inputs=raw_inputs, force=force)
+    shape = " x ".join(map(str, trained.record.input_shape))
+    takes = "0..1" if raw_inputs else f"{trained.record.dtype}, scaled inside"
+    out().print(f"{trained.label}: {out_path} (inputs {shape}, {takes}); classes in {beside}", markup=False)
 
 
 def _found(path: Path | None, point: str | None, weights: str) -> "tuple[FoundModel, Terminal]":

@@ -1,43 +1,20 @@
 """`scalestudy proposal`: the page that a panel asks for."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from scalestudy.cli.options import FileOption, FormOption
 from scalestudy.cli.study_argument import StudyArgument, open_study
-
-EPILOG = """\b
-Examples:
-  The panels there are:
-    scalestudy proposal --list
-  The page for one of them, of the newest study here:
-    scalestudy proposal --panel csc --out proposal.md
-"""
 
 
 def proposal(
     study: StudyArgument = None,
     panel: Annotated[
-        str | None,
-        typer.Option(help="Who asks: a name of --list, or a panel file.", metavar="NAME"),
+        str | None, typer.Option(help="Who asks: a name of --list, or a panel file.", metavar="NAME")
     ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="markdown, latex or html; as FILE ends when absent, else markdown.",
-            metavar="FORMAT",
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="File to write instead of printing; figures go into a folder beside it.",
-            metavar="FILE",
-        ),
-    ] = None,
+    form: FormOption = None,
+    file: FileOption = None,
     list_panels: Annotated[bool, typer.Option("--list", help="Print the panels there are.")] = False,
     runs: Annotated[int, typer.Option(min=1, help="Different trainings to ask for.", metavar="N")] = 1,
     seeds: Annotated[
@@ -70,10 +47,11 @@ def proposal(
 
     What the study does not support is not on the page; its last part says what to run.
     """
-    from scalestudy.cli.console import err, out
+    from scalestudy.cli.console import err, show_document
     from scalestudy.features.proposal.page import propose
-    from scalestudy.features.proposal.subject import RequestOptions, counted
-    from scalestudy.report.write_document import FORMS, form_by_ending, render_document, write_document
+    from scalestudy.features.proposal.subject import RequestOptions
+    from scalestudy.report.write_document import FORMS, form_by_ending
+    from scalestudy.study.targets import refuse_target
     from scalestudy.util.errors import UserError
 
     if list_panels:
@@ -81,25 +59,14 @@ def proposal(
         return
     if panel is None:
         raise UserError("--panel NAME", "none", "--list prints the panels.")
+    refuse_target(file, [study])
     form = form_by_ending(form, file, FORMS, "markdown")
     options = RequestOptions(runs, seeds, strategy, workers, epochs, charge, unit, reserve)
     page = propose(open_study(study), panel, options)
     if page.gaps:
         note = f"{len(page.gaps)} of what {panel} asks for is missing: the page's last part says what to run."
         err().print(note, markup=False)
-    if file is None:
-        print(render_document(page.document, form), end="")
-        return
-    try:
-        written = write_document(page.document, form, file)
-    except OSError as error:
-        raise UserError(
-            "a file that can be written",
-            f"{error.filename or file}: {error.strerror}",
-            "Name another with --out.",
-        ) from error
-    beside = f" and {counted(len(written) - 1, 'figure')} in {written[1].parent}" if len(written) > 1 else ""
-    out().print(f"Wrote {file}{beside}", markup=False)
+    show_document(page.document, form, file, {})
 
 
 def _print_panels() -> None:

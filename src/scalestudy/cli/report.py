@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scalestudy.cli.options import VerboseOption
 from scalestudy.cli.study_argument import StudyArgument, open_study
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ def report(
             "--out", help="File to write instead of printing (html: report/ in DIR).", metavar="FILE"
         ),
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print all that the page says, and not the decision alone.")
-    ] = False,
+    verbose: VerboseOption = False,
     target_quality: Annotated[
         float | None,
         typer.Option(
@@ -71,31 +70,32 @@ def report(
         str | None, typer.Option(help="With --from: column or tag that is the quality.", metavar="NAME")
     ] = None,
     better: Annotated[
-        str | None,
-        typer.Option(help="With --from: which way the quality is better.", metavar="higher|lower"),
+        str | None, typer.Option(help="With --from: which way the quality is better.", metavar="higher|lower")
     ] = None,
 ) -> None:
     """Print or write the report of a study, whatever state it is in.
 
     With --from it is one of numbers that were measured elsewhere; with STUDY too, they stand side by side.
     """
-    from scalestudy.cli.console import out
+    from scalestudy.cli.console import out, writing
     from scalestudy.report.formats import FORMATS, Medium, format_of
     from scalestudy.report.study_document import report_document
     from scalestudy.report.write import PAGE, write_report
     from scalestudy.report.write_document import FORMS, form_by_ending, write_document
+    from scalestudy.study.targets import refuse_target
     from scalestudy.util.errors import UserError
     from scalestudy.util.files import write_atomically
 
+    refuse_target(file, [study])
     form = form_by_ending(form, file, FORMATS.names(), "table")
     made = format_of(form)
     console = out()
     opened = open_study(study) if study is not None or not source else None
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a number after --target-quality", f"{target_quality}", "Correct it.")
-    said = (column or (), strategy, workers, metric, better)
-    findings = _findings(opened, source, file, said, target_quality)
-    try:
+    imported = (column or (), strategy, workers, metric, better)
+    findings = _findings(opened, source, file, imported, target_quality)
+    with writing(file):
         if file is not None and form in FORMS:
             write_document(report_document(findings), form, file)
             console.print(f"Wrote {file}", markup=False)
@@ -115,12 +115,6 @@ def report(
                     "a file to write to", f"--format {form}, which is no text", "Name one with --out."
                 )
             print(content, end="")
-    except OSError as error:
-        raise UserError(
-            "a file that can be written",
-            f"{error.filename or file}: {error.strerror}",
-            "Name another with --out.",
-        ) from error
 
 
 def _page(opened: "StudyFolder", findings: "Findings") -> str:
@@ -138,10 +132,10 @@ def _findings(
     opened: "StudyFolder | None",
     source: list[str] | None,
     file: Path | None,
-    said: tuple[Any, ...],
+    imported: tuple[Any, ...],
     target_quality: float | None,
 ) -> "Findings":
-    """What is reported on: a study, imported numbers, or both; `said` are the options on the latter."""
+    """What is reported on: a study, imported numbers, or both; `imported` are the options on the latter."""
     from scalestudy.analysis.read import read_study
     from scalestudy.util.errors import UserError
 
@@ -151,9 +145,9 @@ def _findings(
 
         if file is not None:
             refuse_as_target(file, source)
-        return import_findings(source, options_of(*said), opened, target_quality)
+        return import_findings(source, options_of(*imported), opened, target_quality)
     assert opened is not None
-    if any(said):
+    if any(imported):
         raise UserError(
             "--from FILE", "an option on imported numbers without it", "Add --from, or leave it out."
         )

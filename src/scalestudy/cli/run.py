@@ -2,41 +2,26 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from scalestudy.cli.options import OrderOption, ReportOption, ResultsOption, StudyFile, VerboseOption
 
 if TYPE_CHECKING:
     from scalestudy.app.survey import Request
     from scalestudy.launch.base import Options
 
-ResultsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
-    ),
-]
-OrderOption = Annotated[
-    Literal["blocks", "rows"] | None,
-    typer.Option(
-        help="Order of runs: for each seed a block of all rows, shuffled; or all seeds of a row before the "
-        "next row. When absent the order that the study has; blocks for a new one."
-    ),
-]
-
 
 def run(
-    study: Annotated[Path, typer.Argument(help="Study file.")] = Path("study.toml"),
+    study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the points; start and write nothing.")
     ] = False,
     order: OrderOption = None,
-    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Print all of the report at the end, not the decision alone."),
-    ] = False,
+    report: ReportOption = True,
+    verbose: VerboseOption = False,
 ) -> None:
     """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
 
@@ -61,18 +46,9 @@ def conducted(
     report: bool = True,
     verbose: bool = False,
 ) -> int:
-    """Run what is missing of a study in this terminal, and report.
+    """Run what is missing of a study here, and report; `resume` is the command that takes it up again.
 
-    Args:
-        request: The study.
-        resume: The command that takes it up again.
-        options: How to start it.
-        dry_run: Print what would be done instead.
-        report: Whether to write the report.
-        verbose: Whether to print all of it, and not the decision alone.
-
-    Returns:
-        The exit code: 0 done, 1 a run failed, 130 interrupted.
+    The exit code is 0 where all is done, 1 where a run failed, 130 after an interruption.
 
     Raises:
         UserError: Before anything is started or written.

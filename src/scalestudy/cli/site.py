@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from scalestudy.cli.help import CommandGroup
+from scalestudy.cli.options import ForceOption
 
 app = typer.Typer(cls=CommandGroup, help="Describe a cluster once, in a site profile.", no_args_is_help=True)
 
@@ -19,30 +20,21 @@ def init(
         Path | None,
         typer.Option("--out", help="File to write; among your site profiles when absent.", metavar="FILE"),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite it.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write a commented site profile, filled from what Slurm says where it answers."""
     import re
 
-    from scalestudy.cli.console import err, out
+    from scalestudy.cli.console import err, out, write_new
     from scalestudy.launch.queue.site import load_site, sites_folder
     from scalestudy.launch.site_init import ask_site, site_template
     from scalestudy.util.errors import UserError
-    from scalestudy.util.files import write_atomically
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")
     values, cluster, silence = ask_site()
     path = file or sites_folder() / f"{name or cluster or 'my-site'}.toml"
-    if path.exists() and not force:
-        raise UserError(
-            "a new file", f"{path}, which exists", "Name another, or add --force to overwrite it."
-        )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, site_template(values))
-    except OSError as error:
-        raise UserError("a file that can be written", f"{path}: {error.strerror}", "Name another.") from error
+    write_new(path, site_template(values), force=force)
     load_site(path)
     if silence is not None:
         err().print(f"Slurm did not tell ({silence.received}): write what you know.", markup=False)

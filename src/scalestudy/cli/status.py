@@ -1,5 +1,6 @@
 """`scalestudy status`: how far a study is."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,11 +21,7 @@ def status(
     study: StudyArgument = None,
     states: Annotated[
         list[str] | None,
-        typer.Option(
-            "--state",
-            help="Only points in this state; can be repeated.",
-            metavar="STATE",
-        ),
+        typer.Option("--state", help="Only points in this state; can be repeated.", metavar="STATE"),
     ] = None,
     points: PointsOption = None,
     by: Annotated[
@@ -62,12 +59,8 @@ def status(
     (truncated, altered, unreadable). A run with a corrupt record is neither trained again nor counted in
     reports: restore its folder from a backup, or move it out of the study.
     """
-    import json
-
     if verify:
-        from scalestudy.cli.verify import print_verified
-
-        raise typer.Exit(0 if print_verified(_results(study), form) else 1)
+        raise typer.Exit(0 if _print_verified(_results(study), form) else 1)
     from scalestudy.app.follow import follow
     from scalestudy.app.selection import selected, status_record
     from scalestudy.cli.console import out
@@ -117,3 +110,25 @@ def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableTyp
         if len(groups) <= MANY:
             return groups_table(groups, overview)
     return groups_table(grouped(overview, ["strategy"]), overview)
+
+
+def _print_verified(folder: Path, form: str) -> bool:
+    """Verify a results folder and print what was found, as "table" or "json"; whether all is sound."""
+    from rich.markup import escape
+
+    from scalestudy.app.verify import verify
+    from scalestudy.cli.console import err, out
+
+    with err().status("Reading") as status:
+        files = verify(folder, lambda name: status.update(f"Reading {escape(name)}"))
+    wrong = [file for file in files if not file.sound]
+    if form == "json":
+        rows = [{"path": file.path, "state": file.word, "reason": file.why} for file in files]
+        print(json.dumps({"folder": str(folder), "sound": not wrong, "files": rows}, indent=1))
+        return not wrong
+    for file in files:
+        if file.word != "sound":
+            out().print(f"{file.path}: {file.word}" + (f": {file.why}" if file.why else ""), markup=False)
+    last = "all sound" if not wrong else f"{len(wrong)} not sound"
+    out().print(f"{len(files)} files: {last}.", style="green" if not wrong else "red")
+    return not wrong

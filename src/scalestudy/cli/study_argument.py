@@ -19,9 +19,7 @@ StudyArgument = Annotated[
 PointsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--point",
-        help="Only points of this name, or like it: 'horovod-*'; can be repeated.",
-        metavar="POINT",
+        "--point", help="Only points of this name, or like it: 'horovod-*'; can be repeated.", metavar="POINT"
     ),
 ]
 
@@ -52,23 +50,32 @@ def open_study(given: Path | None) -> "StudyFolder":
     return StudyFolder.open(folder)
 
 
-def newest_study(here: Path | None = None) -> Path:
+def newest_study(*, besides: Path | None = None) -> Path:
     """The results folder that is meant where none is named: this one, or the newest in it.
+
+    Args:
+        besides: A study file or a results folder that is not meant.
 
     Raises:
         UserError: There is none.
     """
     from scalestudy.util.errors import UserError
 
-    here = here or Path()
-    if (here / "study.json").is_file():
+    here = Path()
+    if besides is not None and besides.suffix == ".toml":
+        besides = open_study(besides).path
+    elif besides is None and (here / "study.json").is_file():
         return here
-    records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json")]
-    known = [record for record in records if record.is_file()]
+    records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json"), here / "study.json"]
+    known = [
+        record
+        for record in records
+        if record.is_file() and not (besides and record.parent.resolve() == besides.resolve())
+    ]
     if not known:
         raise UserError(
             "a study in this folder, or the name of one",
-            "no studies/*/study.json here",
+            f"no {'other ' * (besides is not None)}studies/*/study.json here",
             "Name a study file or a results folder, or run a study first.",
         )
     return max(known, key=lambda record: record.stat().st_mtime).parent

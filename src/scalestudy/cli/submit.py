@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.run import OrderOption, ResultsOption
+from scalestudy.cli.options import OrderOption, ResultsOption, StudyFile
 
 
 def submit(
-    study: Annotated[Path, typer.Argument(help='Study file with launch.on = "slurm" or "pbs".')] = Path(
-        "study.toml"
-    ),
+    study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
     dry_run: Annotated[
         bool,

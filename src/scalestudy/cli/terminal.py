@@ -1,14 +1,12 @@
 """The terminal as a listener: bars, notes, a live table, or a line for each run that ends."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.app.listener import Listener
-from scalestudy.app.point_line import line_of, silence
+from scalestudy.app.listener import Listener, ProgressCallback
 from scalestudy.cli.console import err, out
-from scalestudy.cli.points_table import overview_table
+from scalestudy.cli.points_table import line_of, overview_table, silence
 from scalestudy.study.state import ENDED
 
 if TYPE_CHECKING:
@@ -36,41 +34,24 @@ class Terminal(Listener):
         err().print(text, markup=False)
 
     @contextmanager
-    def preparing(self, source: str) -> Iterator[Callable[[int, int | None], None]]:
-        """A bar that goes away."""
-        with _bar(f"Preparing {source}") as on_progress:
-            yield on_progress
+    def progress(self, what: str, total: int | None = None, unit: str = "") -> Iterator[ProgressCallback]:
+        """A bar on standard error that goes away."""
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
-    @contextmanager
-    def looking(self, what: str) -> Iterator[Callable[[int, int | None], None]]:
-        """A bar that goes away."""
-        with _bar(f"Looking at {what}") as on_progress:
-            yield on_progress
-
-    @contextmanager
-    def computing(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A bar that goes away."""
-        with _bar(what) as on_progress:
-            on_progress(0, total)
-            yield lambda count: on_progress(count, total)
-
-    @contextmanager
-    def downloading(self, what: str, unit: str = "bytes") -> Iterator[Callable[[int, int | None], None]]:
-        """A bar that goes away."""
-        with _bar(f"Fetching {what}", unit) as on_progress:
-            yield on_progress
-
-    @contextmanager
-    def importing(self, task: str) -> Iterator[None]:
-        """What takes time, as long as it does."""
-        with _bar(f"Importing {Path(task).name}"):
-            yield
-
-    @contextmanager
-    def building(self, task: str) -> Iterator[None]:
-        """What takes time, as long as it does."""
-        with _bar(f"Building the model of {Path(task).name} once, for its weights"):
-            yield
+        amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
+        text, console = TextColumn("{task.description}", markup=False), err()
+        columns = (text, BarColumn(), amount, TimeRemainingColumn(elapsed_when_finished=True))
+        # Where nothing can be redrawn it would leave an empty line.
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+            bar = bars.add_task(what, total=total)
+            yield lambda done, total=total: bars.update(bar, completed=done, total=total)
 
     def already_done(self, count: int, total: int) -> None:
         """One line."""
@@ -142,27 +123,6 @@ class Terminal(Listener):
                 already += 1
                 count = f"[{already}/{len(overview.points)}]"
                 self.console.print(line_of(status).line(count), markup=False)
-
-
-@contextmanager
-def _bar(what: str, unit: str = "") -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on standard error that goes away; what is given takes how much of how much is done."""
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
-    text, console = TextColumn("{task.description}", markup=False), err()
-    columns = (text, BarColumn(), amount, TimeRemainingColumn(elapsed_when_finished=True))
-    # Where nothing can be redrawn it would leave an empty line.
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(bar, completed=done, total=total)
 
 
 def _ended(overview: "Overview") -> "Mapping[str, str]":

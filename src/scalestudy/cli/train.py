@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.options import ReportOption, StrategyOption, WorkersOption
 from scalestudy.study.strategies import DEFAULT
 
 
@@ -21,8 +22,8 @@ def train(
             help="A folder, an .npz file, indents, indents:COUNT or digits; the task's own when absent."
         ),
     ] = None,
-    strategy: Annotated[str, typer.Option(help="How workers combine their gradients.")] = DEFAULT,
-    workers: Annotated[int, typer.Option("--workers", "-n", help="Number of workers.", metavar="N")] = 1,
+    strategy: StrategyOption = DEFAULT,
+    workers: WorkersOption = 1,
     seed: Annotated[int, typer.Option(help="Seed of weights, order and dropout.")] = 0,
     folder: Annotated[
         Path | None,
@@ -30,7 +31,7 @@ def train(
             "--out", help="Results folder; studies/TASK-STRATEGY-wWORKERS when absent.", metavar="DIR"
         ),
     ] = None,
-    report: Annotated[bool, typer.Option(help="Write the report at the end.")] = True,
+    report: ReportOption = True,
     keys: Annotated[
         bool, typer.Option("--keys", help="List the settings that are options too, and exit.")
     ] = False,
