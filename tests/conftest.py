@@ -23,6 +23,7 @@ from lanes import (  # noqa: F401 (hooks)
 from scalestudy.cli import main
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.util.imports import without_unused
+from synthetic_result import FakeLauncher
 
 DEVICES = 2
 
@@ -139,3 +140,14 @@ def two_devices(framework, placement) -> Any:
     from scalestudy.engines.group import join
 
     return join("mirrored", placement, workers=2, device="cpu")
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
+    """Stands in for all runs on this machine of two cores."""
+    fake = FakeLauncher()
+    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", fake)
+    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
+    return fake

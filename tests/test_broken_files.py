@@ -109,10 +109,6 @@ def test_the_report_names_each_and_counts_the_sound_ones(study, capsys):
     assert f"1 run is missing: {POINTS[6]}." in text
     rows = said(capsys, "report", study, "--format", "csv")
     assert [f"horovod,{workers}," in rows for workers in (2, 4, 8, 16)] == [False, True, True, True]
-
-
-def test_runs_whose_epochs_are_missing_or_damaged_count_and_are_told(study, capsys):
-    text = said(capsys, "report", study, "--format", "markdown").replace("\\", "")
     assert "epochs.jsonl holds 0 of 4 epochs" in text and "epochs.jsonl, line 2" in text
 
 

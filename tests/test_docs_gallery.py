@@ -13,21 +13,6 @@ PAGES = sorted(GALLERY.glob("*.md"))
 STUDIES = sorted(GALLERY.glob("*.toml"))
 
 
-def test_every_file_is_spoken_of_and_every_name_is_there():
-    text = "".join(page.read_text() for page in PAGES)
-    for name in re.findall(r"\]\(([^):#]+)\)", text):
-        assert (GALLERY / name).is_file(), name
-    there = {file.name for file in GALLERY.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
-    assert {name for name in there - {"README.md"} if name not in text} == set()
-
-
-def test_the_pictures_are_small_and_no_file_names_a_machine_s_folders():
-    pictures = list(GALLERY.rglob("*.svg"))
-    assert sum(picture.stat().st_size for picture in pictures) < 400_000
-    for file in [*pictures, *PAGES, *STUDIES]:
-        assert not re.search(r"(?<![\w.:/])/(?:home|work|tmp|root|users)/", file.read_text()), file.name
-
-
 @pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
 def test_study_files_are_valid(file, monkeypatch):
     monkeypatch.setenv("DATA", "/data")

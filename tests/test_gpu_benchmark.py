@@ -13,7 +13,7 @@ sys.path.insert(0, str(BENCHMARKS))
 import bare  # noqa: E402
 import gpu_programs  # noqa: E402
 import loader  # noqa: E402
-from gpu_table import machine, table  # noqa: E402
+from gpu_table import table  # noqa: E402
 from scalestudy.cluster.placement import Placement  # noqa: E402
 from scalestudy.study.strategies import traits  # noqa: E402
 
@@ -37,13 +37,6 @@ def test_ratios_are_taken_within_a_round_and_against_the_same_devices():
     assert "| cnn | 2 | horovod | ours | 30.0 [30.0, 30.0] | 0.60 | 0.50 | steps 100 |" in lines
     assert [line.count("|") for line in lines[2:]] == [9] * 7
     assert "| GPUs |" in lines[2] and lines[0].startswith("float32, 3 rounds.")
-
-
-def test_the_machine_is_named():
-    gpus, cpu, software = machine("cpu")
-    assert "computed on: cpu" in gpus
-    assert "cores" in cpu
-    assert "keras" in software
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])

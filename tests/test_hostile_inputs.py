@@ -75,9 +75,9 @@ def test_every_fault_is_seen(
 
 @pytest.mark.slow
 def test_a_part_of_all_bad_inputs_is_refused_or_shown_for_what_it_is() -> None:
-    command = [sys.executable, str(BENCHMARKS / "hostile_inputs.py"), "--every", "16"]
+    command = [sys.executable, str(BENCHMARKS / "hostile_inputs.py"), "--every", "40"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     inputs, refusals = map(int, re.search(r"(?m)^all +(\d+) +(\d+)", done.stdout).groups())
-    assert inputs > 100
+    assert inputs > 40
     assert refusals > inputs / 2

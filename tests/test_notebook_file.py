@@ -9,7 +9,6 @@ import pytest
 
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
-from scalestudy.study.records import EpochRecord
 from scalestudy.study.store import StudyFolder
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "post-processing.ipynb"
@@ -19,22 +18,14 @@ TEXT = 'task = "cnn"\n[sweep]\nstrategy = ["native", "horovod"]\nworkers = [1, 2
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a study whose runs were made, but for one that is missing."""
-    from synthetic_result import result_of
+    from synthetic_result import finish
 
     loaded = parse_study(TEXT, Path("study.toml"))
     points = expand(loaded, gpus=0, cores=8)
     folder = StudyFolder.create_or_open(tmp_path_factory.mktemp("made") / "study", loaded, points, TEXT)
     for point in points[:-1]:
         run = folder.new_run(point)
-        for number in (1, 2):
-            run.append_epoch(
-                EpochRecord(
-                    epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number,
-                    train_seconds=1.5, input_seconds=0.1, elapsed_training_seconds=1.5 * number,
-                    validation={"loss": 0.9},
-                )
-            )  # fmt: skip
-        run.write_result(result_of(point, quality=0.75 + 0.01 * point.seed))
+        finish(run, quality=0.75 + 0.01 * point.seed)
     return folder.path
 
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import synthetic
+
 SOURCE = Path(__file__).parents[1] / "src" / "scalestudy"
 FRAMEWORKS = {"tensorflow", "keras", "horovod", "torch", "jax"}
 ORDER = (
@@ -38,10 +40,6 @@ def imports(file: Path) -> set[str]:
     return found
 
 
-def packages() -> list[str]:
-    return sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
-
-
 def constants(file: Path) -> set[str]:
     return {
         node.value
@@ -50,16 +48,16 @@ def constants(file: Path) -> set[str]:
     }
 
 
-def test_every_room_is_listed():
-    assert sorted(packages()) == sorted(ORDER)
+def test_every_package_is_listed():
+    assert sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")) == sorted(ORDER)
 
 
-@pytest.mark.parametrize("package", packages())
-def test_a_package_imports_only_packages_below_it(package):
-    above = set(ORDER[: ORDER.index(package)])
-    for file in (SOURCE / package).rglob("*.py"):
-        used = {name.split(".")[1] for name in imports(file) if name.startswith("scalestudy.")}
-        assert not used & above, f"{file.relative_to(SOURCE)} imports {used & above}"
+def test_a_package_imports_only_packages_below_it():
+    for place, package in enumerate(ORDER):
+        for file in (SOURCE / package).rglob("*.py"):
+            used = {name.split(".")[1] for name in imports(file) if name.startswith("scalestudy.")}
+            above = used & set(ORDER[:place])
+            assert not above, f"{file.relative_to(SOURCE)} imports {above}"
 
 
 def test_what_is_started_as_a_process_is_named_in_one_place():
@@ -87,25 +85,27 @@ def test_a_feature_imports_no_other_feature():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("feature", [path.name for path in features()])
-def test_the_core_works_without_a_feature(feature, made_study, tmp_path):
-    """Its folder is removed, and its lines in registries. Commands import it only when they are called."""
-    tree = tmp_path / "scalestudy"
+def test_the_core_works_without_features(tmp_path):
+    """Without their folders and their lines in registries, all at once, since none imports another.
+
+    Commands import them only when they are called.
+    """
+    tree, study = tmp_path / "scalestudy", tmp_path / "study"
+    synthetic.write(study, "made", synthetic.seeded((1, 2), ("horovod",), 2))
     shutil.copytree(SOURCE, tree)
-    shutil.rmtree(tree / "features" / feature)
+    for feature in features():
+        shutil.rmtree(tree / "features" / feature.name)
     for file in tree.rglob("*.py"):
         lines = file.read_text().splitlines(keepends=True)
-        others = [line for line in lines if not re.search(rf'"scalestudy\.features\.{feature}\.', line)]
-        if others != lines:
-            file.write_text("".join(others))
+        file.write_text("".join(line for line in lines if '"scalestudy.features.' not in line))
     program = (
         "import scalestudy.worker\n"
         "from scalestudy.analysis.read import read_study\n"
         "from scalestudy.cli import main\n"
         "from scalestudy.report.sections import sections\n"
         "from scalestudy.study.store import StudyFolder\n"
-        f"assert sections(read_study(StudyFolder.open({str(made_study)!r})))\n"
-        f"main(['report', {str(made_study)!r}])"
+        f"assert sections(read_study(StudyFolder.open({str(study)!r})))\n"
+        f"main(['report', {str(study)!r}])"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -116,21 +116,11 @@ def test_the_core_works_without_a_feature(feature, made_study, tmp_path):
     assert "horovod" in done.stdout
 
 
-@pytest.fixture(scope="session")
-def made_study(tmp_path_factory):
-    """The results folder of a small study."""
-    import synthetic
-
-    path = tmp_path_factory.mktemp("made") / "study"
-    synthetic.write(path, "made", synthetic.seeded((1, 2), ("horovod",), 2))
-    return path
-
-
-@pytest.mark.parametrize("package", sorted(set(ORDER) - WITH_FRAMEWORK))
-def test_a_login_node_needs_no_framework(package):
-    for file in (SOURCE / package).rglob("*.py"):
-        used = {name.split(".")[0] for name in imports(file)} & FRAMEWORKS
-        assert not used, f"{file.relative_to(SOURCE)} imports {used}"
+def test_a_login_node_needs_no_framework():
+    for package in set(ORDER) - WITH_FRAMEWORK:
+        for file in (SOURCE / package).rglob("*.py"):
+            used = {name.split(".")[0] for name in imports(file)} & FRAMEWORKS
+            assert not used, f"{file.relative_to(SOURCE)} imports {used}"
 
 
 def test_no_two_public_classes_share_a_name():
@@ -155,12 +145,12 @@ def test_help_loads_nothing_heavy():
     assert "LOADED []" in done.stdout, done.stdout[-500:] + done.stderr[-500:]
 
 
-def test_only_the_machines_room_asks_nvml_and_reads_which_devices_are_visible():
+def test_only_hardware_asks_nvml_and_reads_which_devices_are_visible():
     for file in SOURCE.rglob("*.py"):
         if file.parent != SOURCE / "hardware":
             names = {name.split(".")[0] for name in imports(file)} | constants(file)
-            found = [name for name in names if re.match(r"pynvml\b|CUDA_VISIBLE_DEVICES(=|$)", name)]
-            assert not found, f"{file.relative_to(SOURCE)} uses {found}: ask scalestudy.hardware"
+            asked = [name for name in names if re.match(r"pynvml\b|CUDA_VISIBLE_DEVICES(=|$)", name)]
+            assert not asked, f"{file.relative_to(SOURCE)} uses {asked}: ask scalestudy.hardware"
 
 
 def test_no_file_in_the_users_working_folder_is_taken_for_a_module():

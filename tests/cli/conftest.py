@@ -1,13 +1,12 @@
+import os
 from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
-from scalestudy.study.records import EpochRecord, Failure, Progress
 from scalestudy.study.store import StudyFolder
-from synthetic_result import result_of
+from synthetic_result import finish
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
 
@@ -26,64 +25,29 @@ def folder(study: Path) -> StudyFolder:
     return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
 
 
-def epoch(number: int) -> EpochRecord:
-    return EpochRecord(
-        epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
-        input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0, "accuracy": 0.5},
-    )  # fmt: skip
-
-
 @pytest.fixture
 def folder_of_runs(folder: StudyFolder) -> Path:
     """The same with a finished run of each point."""
     for point in folder.points():
         run = folder.new_run(point)
-        for number in (1, 2):
-            run.append_epoch(epoch(number))
-        run.write_result(result_of(point))
+        finish(run)
         run.write_checksums()
     return folder.path
 
 
-class FakeLauncher:
-    """Stands in for runs here: points named in `fail` fail, `interrupt` is one that Ctrl-C meets."""
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-        self.fail: set[str] = set()
-        self.interrupt: str | None = None
-        self.points: list = []
-
-    def __call__(self, folder: StudyFolder, point):
-        self.points.append(point)
-        run = folder.new_run(point)
-        yield run
-        run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
-        yield run
-        if point.name == self.interrupt:
-            run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
-            raise KeyboardInterrupt
-        self.ran.append(point.name)
-        failure = None
-        if point.name in self.fail:
-            failure = Failure(
-                rank=1, exit_code=3, reason="rank 1 ended with exit code 3", tail=["last words"]
-            )
-            run.write_failure(failure)
-        else:
-            for number in (1, 2):
-                run.append_epoch(epoch(number))
-            run.write_result(result_of(point))
-            run.write_checksums()
-        yield run
-        return RunOutcome(point, failure is None, failure)
-
-
 @pytest.fixture
-def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
-    fake = FakeLauncher()
-    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", fake)
-    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
-    monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
-    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
-    return fake
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Clients of Slurm with these bodies; what they were asked is in the file that is given back."""
+    programs, asked = tmp_path / "bin", tmp_path / "asked"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    silent = {"squeue": "", "sacct": "exit 1", "scontrol": "echo ClusterName = test", "scancel": ""}
+
+    def make(**bodies: str) -> Path:
+        for name, body in (silent | bodies).items():
+            file = programs / name
+            file.write_text(f'#!/bin/bash\necho {name} "$@" >> {asked}\n{body}\n')
+            file.chmod(0o755)
+        return asked
+
+    return make

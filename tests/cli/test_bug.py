@@ -32,13 +32,17 @@ def test_the_traceback_goes_to_a_file_and_the_message_asks_for_a_report(
     assert text.startswith("scalestudy ")
 
 
-def test_without_a_folder_for_logs_it_goes_among_the_temporary_files(
+def test_without_a_folder_for_logs_it_goes_into_a_new_one_of_this_user_alone(
     call, broken, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert str(tmp_path / "bug-") in call("run", "a.toml")[2]
+    monkeypatch.setattr("time.strftime", lambda form: "now")
+    errors = call("run", "a.toml")[2] + call("run", "a.toml")[2]
+    files = [Path(name) for name in re.findall(r"in (\S+): please", errors)]
+    assert len(set(files)) == 2 and all(file.parents[1] == tmp_path for file in files)
+    assert {path.stat().st_mode & 0o077 for file in files for path in (file, file.parent)} == {0}
 
 
 def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:

@@ -1,8 +1,5 @@
 import json
-import os
-import stat
 import time
-from pathlib import Path
 
 import pytest
 
@@ -10,24 +7,6 @@ from scalestudy.launch.queue.base import new_mark
 from scalestudy.launch.status import study_status
 from scalestudy.study.records import JobRecord
 from scalestudy.study.store import StudyFolder
-
-
-@pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Client commands with these bodies; what they were asked is in `asked`."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-
-    def make(**bodies: str) -> Path:
-        asked = tmp_path / "asked"
-        for name, body in {"sacct": "exit 1", "scontrol": "exit 1", "scancel": ""}.items() | bodies.items():
-            file = programs / name
-            file.write_text(f'#!/bin/bash\necho {name} "$@" >> {asked}\n{body}\n')
-            file.chmod(file.stat().st_mode | stat.S_IXUSR)
-        return asked
-
-    return make
 
 
 @pytest.fixture

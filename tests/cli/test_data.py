@@ -92,19 +92,3 @@ def test_without_tensorflow_data_are_prepared_and_the_weights_are_told_to_be_mis
     assert "digits: 1438 training samples" in text
     assert "no TensorFlow here" in err
     assert not (weighty.parent / "keras").exists()
-
-
-def test_what_is_left_out_is_printed_each_time(call, tmp_path: Path) -> None:
-    import numpy as np
-    from PIL import Image
-
-    for name in ("a/0", "a/1", "b/0", "b/1", "stray"):
-        file = tmp_path / "set" / f"{name}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.zeros((8, 8), np.uint8)).save(file)
-    (tmp_path / "set" / "a" / "Thumbs.db").touch()
-    for _ in range(2):
-        code, _, err = call("data", "prepare", tmp_path / "set", "--cache", tmp_path / "c")
-        assert code == 0
-        assert "1 left out (hidden or of the system): a/Thumbs.db" in err.replace("\n", " ")
-        assert "1 left out (beside the folders of samples): stray.png" in err.replace("\n", " ")

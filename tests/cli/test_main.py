@@ -6,8 +6,6 @@ import pytest
 
 from scalestudy import __version__
 
-HEAVY = ("tensorflow", "keras", "polars", "altair", "numpy", "sklearn", "pydantic", "scipy")
-
 
 def test_help_teaches_every_command_and_shows_examples(call) -> None:
     code, text, _ = call("--help")
@@ -25,15 +23,6 @@ def test_help_teaches_every_command_and_shows_examples(call) -> None:
             assert re.search(rf"(?m)^  {name} +\S", shown[group]), name
     assert "..." not in "".join(sections[2::2])
     assert text.count("    scalestudy ") == 5
-
-
-@pytest.mark.parametrize(
-    "command", [["init"], ["run"], ["status"], ["report"], ["train"], ["data"], ["data", "prepare"]]
-)
-def test_every_command_has_help(call, command: list[str]) -> None:
-    code, text, _ = call(*command, "--help")
-    assert code == 0
-    assert "Usage:" in text
 
 
 def test_the_version_is_printed(call) -> None:
@@ -59,17 +48,6 @@ def test_an_interrupt_ends_with_130(call, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("scalestudy.app.survey.load_study", interrupt)
     assert call("run", "a.toml")[0] == 130
-
-
-def test_help_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, scalestudy.cli\n"
-        "try: scalestudy.cli.main(['--help'])\n"
-        "except SystemExit: pass\n"
-        f"print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
 
 
 def test_the_package_runs_as_a_module() -> None:

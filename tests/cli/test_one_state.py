@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +16,10 @@ from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import KILLED, study_status
 from scalestudy.study.parse import load_study
-from scalestudy.study.records import EpochRecord, Failure, JobRecord, Progress
+from scalestudy.study.records import Failure, JobRecord, Progress
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
-from synthetic_result import result_of
+from synthetic_result import finish, result_of
 
 VARIES = "native-w2-s0"
 SITE = "cpus_per_node = 4\n"
@@ -57,6 +58,11 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
     "a result": (lambda run: run.write_result(result_of(run.point())),),
     "a result and a failure": (failure, lambda run: run.write_result(result_of(run.point()))),
 }
+STATES = {
+    "nothing": "queued", "fresh progress": "running", "exit 3": "failed", "a cancellation": "cancelled",
+    "a result": "done",
+}  # fmt: skip
+"""What files of each state say where the queue does not answer."""
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,
     "dead": lambda run: run.write_launcher_process(run.launcher_process().model_copy(update={"pid": 1})),
@@ -83,16 +89,14 @@ def made(study: Path, monkeypatch: pytest.MonkeyPatch):
             study.parent / "studies" / "study", loaded, points, study.read_text()
         )
         first = folder.new_run(points[0])
-        first.append_epoch(
-            EpochRecord(
-                epoch=1, steps=2, samples=16, learning_rate=0.1, loss=1.0, train_seconds=1.0,
-                input_seconds=0.0, elapsed_training_seconds=1.0,
-            )
-        )  # fmt: skip
-        first.write_result(result_of(first.point()))
+        finish(first)
         return folder
 
     return make
+
+
+def given_to_queue(run: RunFolder) -> None:
+    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
@@ -104,41 +108,46 @@ def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     monkeypatch.setattr(type(SLURM.queue), "ask", ask)
 
 
-def what_all_say(call, study: Path, folder: StudyFolder) -> tuple[str, str]:
-    """State and reason of the point that varies, which every command has to agree on."""
+def state_of(study: Path, folder: StudyFolder) -> tuple[str, str]:
+    """State and reason of the point that varies, on which starting it and showing it have to agree."""
     before = survey(request_of(study), must=False).overview.of(VARIES)
-    state, reason = before.state, before.reason
-    code, table, _ = call("status", folder.path)
-    assert code == 0
-    words = " ".join(table.split())
-    others = [each for each in ("failed", "cancelled", "running", "queued", "missing") if each != state]
-    assert f" {state}" in words and not any(f" 1 {each}" in words for each in others)
-    assert reason in words
-    told = json.loads(call("report", folder.path, "--format", "json")[1])["points"]
-    assert [(each["state"], each["reason"] or "") for each in told if each["name"] == VARIES] == [
-        (state, reason)
-    ]
-    assert (f" {state}: {VARIES}" in call("report", folder.path)[1]) == (state in UNDONE)
-    record = json.loads(call("status", folder.path, "--format", "json")[1])
-    assert [(each["state"], each["reason"] or "") for each in record["points"] if each["name"] == VARIES] == [
-        (state, reason)
-    ]
     after = study_status(folder).of(VARIES)
-    assert (after.state, after.reason) == (state, reason)
-    return state, reason
+    assert (after.state, after.reason) == (before.state, before.reason)
+    return after.state, after.reason
+
+
+def test_every_command_says_so(call, study: Path, made, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made(queued=True)
+    answer(monkeypatch, "silent")
+    for files, state in STATES.items():
+        run = folder.new_run(folder.points()[1])
+        given_to_queue(run)
+        for write in FILES[files]:
+            write(run)
+        _, reason = known = state_of(study, folder)
+        assert known[0] == state
+        table = " ".join(call("status", folder.path)[1].split())
+        others = {"failed", "cancelled", "running", "queued", "missing"} - {state}
+        assert f" {state}" in table and reason in table
+        assert not any(f" 1 {other}" in table for other in others)
+        for command in ("status", "report"):
+            points = json.loads(call(command, folder.path, "--format", "json")[1])["points"]
+            assert [(point["state"], point["reason"] or "") for point in points][1] == known
+        assert (f" {state}: {VARIES}" in call("report", folder.path)[1]) == (state in UNDONE)
+        shutil.rmtree(run.path)
 
 
 @pytest.mark.parametrize(("files", "word"), [*itertools.product(FILES, ANSWERS)])
 def test_of_a_job_all_say_the_same(
-    call, study: Path, made, monkeypatch: pytest.MonkeyPatch, files: str, word: str
+    study: Path, made, monkeypatch: pytest.MonkeyPatch, files: str, word: str
 ) -> None:
     folder = made(queued=True)
     run = folder.new_run(folder.points()[1])
-    run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
+    given_to_queue(run)
     for write in FILES[files]:
         write(run)
     answer(monkeypatch, word)
-    state, reason = what_all_say(call, study, folder)
+    state, reason = state_of(study, folder)
     if "result" in files:
         assert state == "done"
     elif word == "CANCELLED" and "failure" not in files:
@@ -152,17 +161,17 @@ def test_of_a_job_all_say_the_same(
 
 
 @pytest.mark.parametrize(("files", "owner"), [*itertools.product(FILES, OWNERS)])
-def test_of_a_run_of_this_machine_all_say_the_same(call, study: Path, made, files: str, owner: str) -> None:
+def test_of_a_run_of_this_machine_all_say_the_same(study: Path, made, files: str, owner: str) -> None:
     folder = made(queued=False)
     run = folder.new_run(folder.points()[1])
     for write in (*FILES[files], OWNERS[owner]):
         write(run)
-    state, reason = what_all_say(call, study, folder)
+    state, reason = state_of(study, folder)
     if files == "a cancellation":
         assert (state, reason) == ("cancelled", "interrupted by the user")
     elif owner == "dead" and "result" not in files and "failure" not in files:
         assert (state, reason) == ("failed", KILLED)
 
 
-def test_of_a_point_without_runs_all_say_that_it_is_missing(call, study: Path, made) -> None:
-    assert what_all_say(call, study, made(queued=False)) == ("missing", "")
+def test_of_a_point_without_runs_all_say_that_it_is_missing(study: Path, made) -> None:
+    assert state_of(study, made(queued=False)) == ("missing", "")

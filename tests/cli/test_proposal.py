@@ -34,9 +34,9 @@ def test_a_page_is_printed_and_says_what_is_missing(call, done: Path) -> None:
 def test_a_file_has_the_form_of_its_ending_and_its_figures_beside_it(
     call, done: Path, tmp_path: Path
 ) -> None:
-    code, text, _ = call("proposal", done, "--panel", "csc", "--out", tmp_path / "page.tex")
+    code, _, errors = call("proposal", done, "--panel", "csc", "--out", tmp_path / "page.tex")
     assert code == 0
-    assert f"Wrote {tmp_path / 'page.tex'} and 1 figure in {tmp_path / 'page-figures'}" in text
+    assert f"Wrote {tmp_path / 'page.tex'} and 1 figure in {tmp_path / 'page-figures'}" in errors
     assert r"\documentclass" in (tmp_path / "page.tex").read_text()
     assert call("proposal", done, "--panel", "csc", "--out", tmp_path / "page.html")[0] == 0
     assert "</html>" in (tmp_path / "page.html").read_text()

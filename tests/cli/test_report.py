@@ -56,21 +56,6 @@ def test_the_report_goes_to_a_file_on_request(call, finished: Path, tmp_path: Pa
         assert file.stat().st_size > 0
 
 
-def test_the_ending_of_the_file_says_the_form(call, finished: Path, tmp_path: Path) -> None:
-    assert call("report", finished, "--out", tmp_path / "page.html")[0] == 0
-    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
-
-
-def test_a_study_file_stands_for_its_folder(call, finished: Path, study: Path) -> None:
-    assert call("report", study, "--format", "csv") == call("report", finished, "--format", "csv")
-
-
-def test_the_html_report_goes_to_the_study_folder(call, finished: Path) -> None:
-    code, text, _ = call("report", finished, "--format", "html")
-    assert code == 0
-    assert str(finished / "report" / "report.html") in text
-
-
 def test_an_unknown_format_and_an_unwritable_file_end_with_2(call, finished: Path, tmp_path: Path) -> None:
     assert call("report", finished, "--format", "pdf")[0] == 2
     code, _, errors = call("report", finished, "--format", "csv", "--out", tmp_path / "no" / "where.csv")

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -107,13 +108,6 @@ def test_the_order_that_a_study_was_last_given_is_kept(call, study: Path, launch
     ]  # fmt: skip
 
 
-def test_a_failed_run_does_not_keep_the_others_from_running(call, study: Path, launcher) -> None:
-    launcher.fail = {"native-w1-s0"}
-    code, text, _ = call("run", study, "--no-report", "--order", "rows")
-    assert code == 1
-    assert "[2/2] native-w2-s0 done" in text
-
-
 def test_an_interrupted_study_says_how_to_resume(call, study: Path, launcher) -> None:
     launcher.interrupt = "native-w2-s0"
     code, text, errors = call("run", study, "--out", study.parent / "elsewhere", "--order", "rows")
@@ -215,3 +209,14 @@ def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_prepared(
     assert code == 2
     assert "/dev/null is no folder" in errors
     assert listing(study.parent) == {"study.toml"}
+
+
+@pytest.mark.parametrize("name", ["result.json", "point.json"])
+def test_a_point_with_a_damaged_record_is_not_trained_again(call, study: Path, launcher, name: str) -> None:
+    assert call("run", study, "--no-report")[0] == 0
+    file = study.parent / "studies" / "study" / "points" / "native-w1-s0" / "run-1" / name
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": 99}))
+    launcher.ran, before = [], file.read_bytes()
+    code, _, errors = call("run", study, "--no-report")
+    assert (code, launcher.ran, file.read_bytes()) == (1, [], before)
+    assert name in errors and "status --verify" in errors

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scalestudy.app.point_line import PointLine, line_of
-from scalestudy.cli.points_table import counts, points_table
+from scalestudy.cli.points_table import PointLine, line_of, points_table
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.base import JobView
 from scalestudy.study.expand import expand
@@ -80,10 +79,6 @@ def test_watching_a_study_that_does_not_run_ends_at_once(call, folder) -> None:
     assert call("status", folder.path, "--live")[0] == 0
 
 
-def test_status_of_something_else_ends_with_2(call, tmp_path) -> None:
-    assert call("status", tmp_path)[0] == 2
-
-
 def test_a_long_table_shows_the_part_that_runs() -> None:
     rows = [
         PointLine(f"p{i}-", "done" if i < 50 else "running" if i == 50 else "missing") for i in range(100)
@@ -95,16 +90,19 @@ def test_a_long_table_shows_the_part_that_runs() -> None:
     assert "100 points: 50 done, 1 running, 49 missing" in text
 
 
+def test_every_reason_is_shown_where_there_is_room_and_else_how_many_are_not() -> None:
+    rows = [PointLine(f"p{i}-", "failed", reason=f"reason {i}.") for i in range(8)]
+    assert all(f"p{i}-: reason {i}." in text_of(rows, 16) for i in range(8))
+    text = text_of(rows, 9)
+    assert text.count("reason ") == 3 and "5 more reasons" in text and "--state failed" in text
+
+
 def test_a_narrow_terminal_folds_names_and_keeps_figures_whole() -> None:
     name = "multiworker-w2-s0-batch_size=128-optimizer=momentum"
     text = text_of([PointLine(name, "running", 0.5, "3/20", 123.4, 0.5, 65)], width=80)
     for part in ("multiworker-w2", "running 3/20", "123", "0.5000", "1:05 min"):
         assert part in text
     assert "…" not in text
-
-
-def test_one_point_is_counted_in_the_singular() -> None:
-    assert counts(["done"]) == "1 point: 1 done"
 
 
 MANY = 'task = "cnn"\n[train]\nbatch_size = 1\n[sweep]\nworkers = [1, 2]\nseed = [{}]\n'

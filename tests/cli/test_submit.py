@@ -1,5 +1,3 @@
-import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -18,28 +16,6 @@ def queued(study: Path) -> Path:
     return study
 
 
-@pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An sbatch with this body, and a controller that answers."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-
-    def make(sbatch: str, squeue: str = "") -> None:
-        bodies = {
-            "sbatch": sbatch,
-            "squeue": squeue,
-            "sacct": "exit 1",
-            "scontrol": "echo ClusterName = test",
-        }
-        for name, body in bodies.items():
-            file = programs / name
-            file.write_text(f"#!/bin/bash\n{body}\n")
-            file.chmod(file.stat().st_mode | stat.S_IXUSR)
-
-    return make
-
-
 def prepare(call, study: Path) -> None:
     assert call("data", "prepare", study)[0] == 0
 
@@ -51,7 +27,7 @@ def test_a_study_for_this_machine_is_refused_with_what_to_change(call, study: Pa
 
 
 def test_missing_data_is_refused_with_the_command_that_prepares_it(call, queued: Path, slurm) -> None:
-    slurm("echo 7")
+    slurm(sbatch="echo 7")
     code, _, errors = call("submit", queued)
     assert code == 2
     assert f"scalestudy data prepare {queued}" in errors
@@ -59,7 +35,7 @@ def test_missing_data_is_refused_with_the_command_that_prepares_it(call, queued:
 
 
 def test_what_would_be_submitted_is_shown_before_the_data_is_prepared(call, queued: Path, slurm) -> None:
-    slurm("exit 1")
+    slurm(sbatch="exit 1")
     code, out, errors = call("submit", queued, "--dry-run")
     assert code == 0
     assert "#SBATCH --nodes=1" in out and "2 to submit" in out
@@ -78,7 +54,7 @@ def test_a_missing_site_is_refused_with_the_line(call, queued: Path, command: st
 
 
 def test_what_is_submitted_is_queued_and_is_not_submitted_again(call, queued: Path, slurm) -> None:
-    slurm("echo 7", squeue="echo '7|PENDING||N/A|Priority'")
+    slurm(sbatch="echo 7", squeue="echo '7|PENDING||N/A|Priority'")
     prepare(call, queued)
     queued.write_text(queued.read_text().replace("workers = [1, 2]", "workers = 1"))
     code, text, _ = call("submit", queued)
@@ -89,7 +65,7 @@ def test_what_is_submitted_is_queued_and_is_not_submitted_again(call, queued: Pa
 
 
 def test_what_slurm_refuses_is_told_in_its_own_words_and_leaves_nothing(call, queued: Path, slurm) -> None:
-    slurm("echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1")
+    slurm(sbatch="echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1")
     prepare(call, queued)
     code, _, errors = call("submit", queued)
     assert code == 2 and "Invalid account" in errors
@@ -98,7 +74,7 @@ def test_what_slurm_refuses_is_told_in_its_own_words_and_leaves_nothing(call, qu
 
 def test_what_was_taken_before_a_refusal_is_told(call, queued: Path, slurm) -> None:
     refuses = 'echo "sbatch: error: QOSMaxSubmitJobPerUserLimit" >&2; exit 1'
-    slurm(f'[ -e "$0.1" ] && {{ {refuses}; }}; touch "$0.1"; echo 7')
+    slurm(sbatch=f'[ -e "$0.1" ] && {{ {refuses}; }}; touch "$0.1"; echo 7')
     prepare(call, queued)
     code, text, errors = call("submit", queued, "--order", "rows")
     assert code == 2
@@ -119,7 +95,7 @@ def test_a_dry_run_needs_no_slurm_and_writes_nothing(call, queued: Path) -> None
 def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     call, queued: Path, slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slurm("echo 7")
+    slurm(sbatch="echo 7")
     (queued.parent / "mine.py").write_text("data = 'digits'\n")
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
     told = {"data": "digits", "kind": "classes"}

@@ -5,10 +5,8 @@ from scalestudy.cli.terminal import Terminal
 
 def test_bars_leave_nothing_in_a_log(capsys):
     terminal = Terminal()
-    with terminal.computing("Predicting", 2) as on_progress:
+    with terminal.progress("Predicting", 2) as on_progress:
         on_progress(2)
-    with terminal.downloading("weights") as on_bytes:
+    with terminal.progress("Fetching weights", unit="bytes") as on_bytes:
         on_bytes(1, None)
-    with terminal.importing("my_task.py"):
-        pass
     assert capsys.readouterr().err == ""

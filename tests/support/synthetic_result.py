@@ -1,7 +1,12 @@
-"""The result of a run that was never run."""
+"""The records of a run that was never run, and a launcher that leaves them."""
 
+from collections.abc import Iterator
+
+from scalestudy.launch.local.run import RunOutcome
 from scalestudy.study.point import Point
-from scalestudy.study.records import Result
+from scalestudy.study.records import EpochRecord, Failure, Progress, Result
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.store import StudyFolder
 
 
 def result_of(point: Point, quality: float = 0.75) -> Result:
@@ -14,3 +19,49 @@ def result_of(point: Point, quality: float = 0.75) -> Result:
         quality=quality, best_quality=quality, best_epoch=2, parameters=10, weights_digest="0",
         finished="2020-01-01T00:00:00+00:00",
     )  # fmt: skip
+
+
+def epoch_of(number: int = 1) -> EpochRecord:
+    """What rank 0 writes at the end of an epoch."""
+    return EpochRecord(
+        epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
+        input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0, "accuracy": 0.5},
+    )  # fmt: skip
+
+
+def finish(run: RunFolder, quality: float = 0.75) -> None:
+    """Leave what a run of two epochs leaves."""
+    for number in (1, 2):
+        run.append_epoch(epoch_of(number))
+    run.write_result(result_of(run.point(), quality))
+
+
+class FakeLauncher:
+    """Stands in for runs here: points named in `fail` fail, `interrupt` is one that Ctrl-C meets."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.fail: set[str] = set()
+        self.interrupt: str | None = None
+        self.points: list[Point] = []
+
+    def __call__(self, folder: StudyFolder, point: Point) -> Iterator[RunFolder]:
+        self.points.append(point)
+        run = folder.new_run(point)
+        yield run
+        run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
+        yield run
+        if point.name == self.interrupt:
+            run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
+            raise KeyboardInterrupt
+        self.ran.append(point.name)
+        failure = None
+        if point.name in self.fail:
+            reason = "rank 1 ended with exit code 3"
+            failure = Failure(rank=1, exit_code=3, reason=reason, tail=["last words"])
+            run.write_failure(failure)
+        else:
+            finish(run)
+            run.write_checksums()
+        yield run
+        return RunOutcome(point, failure is None, failure)
