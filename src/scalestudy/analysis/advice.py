@@ -1,37 +1,45 @@
-"""The decision in a few sentences, each of which follows from the numbers and from nothing else."""
+"""The decision in a few sentences, each of which follows from the numbers, and what the study leaves open."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.decision import Decision, Price
-from scalestudy.analysis.open_questions import open_questions
+from scalestudy.analysis.decision import Decision, PassedOver, Price, is_undecided
+from scalestudy.analysis.measures import gathered
 from scalestudy.analysis.quality import Verdict, signed
-from scalestudy.analysis.runs import Planned, metric_label
+from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.analysis.time_to_target import ToTarget
+from scalestudy.study.state import State
 from scalestudy.study.strategies import is_timed
 from scalestudy.util import units
 
 MOST_PASSED_OVER = 3
 """Faster rows of which the advice says why they were not chosen."""
+UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do, why, and what the study leaves open."""
+    """What to do, why, and what the study leaves open.
+
+    Attributes:
+        decision: What it puts into words.
+        headline: The choice.
+        cost: What the choice takes and costs; empty without a choice.
+        sentences: Quality, the next steps up, what was passed over.
+        open_questions: What could not be concluded, and which runs would settle it.
+        choice: The row.
+        verdict: Quality of the choice, against the reference that the decision was made with.
+    """
 
     decision: Decision
     headline: str
     cost: str = ""
-    """What the choice takes and costs; empty without a choice."""
     sentences: tuple[str, ...] = ()
-    """Quality, the next steps up, what was passed over."""
     open_questions: tuple[str, ...] = ()
-    """What could not be concluded, and which runs would settle it."""
     choice: Row | None = None
     verdict: Verdict | None = None
-    """Quality of the choice, against the reference that the decision was made with."""
 
     @property
     def price(self) -> Price | None:
@@ -58,21 +66,21 @@ def advise(
         to_target: What the choice took to reach the quality asked for.
         rate_rule: By what rule the learning rate grew with the batch, where it was not tuned; else "".
         limits: What the scaling model of the choice says of larger counts.
-        by_rows: Whether runs were taken row by row.
+        by_rows: Whether runs were taken row by row, so that drift of the machine differs between rows.
     """
-    questions = tuple(open_questions(rows, planned, decision, by_rows))
+    questions = tuple(_open_questions(rows, planned, decision, by_rows))
     choice = next((row for row in rows if row.key == decision.choice), None)
-    general = (*_failures(rows), *_convergence(rows))
+    general = [*_failures(rows), *_convergence(rows)]
     if choice is None:
-        return Advice(decision, _nothing(decision), "", general, questions)
-    assert decision.verdicts is not None
+        return Advice(decision, _nothing(decision), "", tuple(general), questions)
     verdict = decision.verdicts[choice.key]
+    rivals = [key.label for key in decision.rivals]
     sentences = [
         _quality(choice, verdict),
         _target(to_target, choice),
         *_steps(decision),
-        _rivals(decision),
-        *_passed_over(decision),
+        f"The runs do not show it to be faster than {_enumerated(rivals, 'or')}." if rivals else "",
+        *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
         *limits,
         _lasting(decision),
         *general,
@@ -100,10 +108,10 @@ def _nothing(decision: Decision) -> str:
 
 
 def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
-    details = f", {choice.key.details}" if choice.key.swept else ""
     noun = "worker" if choice.workers == 1 else "workers"
     if decision.kind == "only-smallest":
         return f"Only {choice.workers} {noun} tried: sweep larger counts to see what they gain."
+    details = f", {choice.key.details}" if choice.key.swept else ""
     if decision.kind == "stay":
         text = (
             f"stay with {choice.workers} {noun} ({choice.strategy}{details}): nothing faster keeps a cost"
@@ -120,26 +128,21 @@ def _cost(decision: Decision) -> str:
     price, reference = decision.price, decision.reference
     assert price is not None
     assert reference is not None
-    assert decision.prices is not None
-    first = decision.prices[reference]
-    wall = {"wall": "from start to result", "training": "without start-up and evaluation", "rate": ""}[
-        price.basis
-    ]
-    if price.basis == "rate" or price.seconds.value is None or first.seconds.value is None:
+    relative = f" (relative to {reference.workers} workers)" if decision.relative else ""
+    efficiency = f"cost efficiency of {_number(price.efficiency)}{relative}"
+    if price.basis == "rate":
         if price.key == reference:
             return ""
-        return (
-            f"It is {_number(price.speedup)} times as fast as {reference.label}, at a cost efficiency of"
-            f" {_number(price.efficiency)}{_relative(decision)}."
-        )
-    took = f"One training takes {units.duration(price.seconds.value)} {wall} and costs {_billed(price)}"
+        return f"It is {_number(price.speedup)} times as fast as {reference.label}, at a {efficiency}."
+    first = decision.prices[reference]
+    of = "from start to result" if price.basis == "wall" else "without start-up and evaluation"
+    took = f"One training takes {units.duration(price.duration)} {of} and costs {_billed(price)}"
     if price.key == reference:
-        return took + "."
-    dearer = 1 / (price.efficiency.value or 1)
+        return f"{took}."
     return (
-        f"{took}, where {reference.label} takes {units.duration(first.seconds.value)} and costs"
-        f" {_billed(first)}: {_number(price.speedup)} times as fast at {dearer:.2f} times the cost, a cost"
-        f" efficiency of {_number(price.efficiency)}{_relative(decision)}."
+        f"{took}, where {reference.label} takes {units.duration(first.duration)} and costs {_billed(first)}:"
+        f" {_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost,"
+        f" a {efficiency}."
     )
 
 
@@ -147,28 +150,21 @@ def _billed(price: Price) -> str:
     return units.cost(price.cost.value or 0.0, price.bill)
 
 
-def _relative(decision: Decision) -> str:
-    if not decision.relative or decision.reference is None:
-        return ""
-    return f" (relative to {decision.reference.workers} workers)"
-
-
-def _number(found: Estimate) -> str:
-    text = f"{found.value:.2f}"
-    return text if found.low is None else f"{text} (95 % interval {found.low:.2f} to {found.high:.2f})"
+def _number(estimate: Estimate, digits: int = 2) -> str:
+    text = f"{estimate.value:.{digits}f}"
+    if estimate.low is None:
+        return text
+    return f"{text} (95 % interval {estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
 
 
 def _steps(decision: Decision) -> list[str]:
     """What the last step up to the choice gained, and what the next one would."""
     price = decision.price
     assert price is not None
-    assert decision.prices is not None
-    key = price.key
     above = [
         other
-        for other in decision.prices.values()
-        if (other.key.strategy, other.key.variant) == (key.strategy, key.variant)
-        and other.marginal_from == key.workers
+        for key, other in decision.prices.items()
+        if key.series == price.key.series and other.marginal_from == price.key.workers
     ]
     return [
         f"From {step.marginal_from} to {step.key.workers} workers: each {step.bill} added brings"
@@ -184,57 +180,41 @@ def _quality(choice: Row, verdict: Verdict) -> str:
         return "Its quality is not known: whether the model learns as well is left open."
     if verdict.kind == "reference" or choice.quality.value is None:
         return ""
-    digits, lower = choice.digits, " (lower is better)" if choice.sense.better == "lower" else ""
-    value = f"Its {metric_label(choice.metric)}{lower} is {choice.quality.value:.{digits}f}"
-    if choice.quality.low is not None:
-        value += f" (95 % interval {choice.quality.low:.{digits}f} to {choice.quality.high:.{digits}f})"
+    lower = " (lower is better)" if choice.sense.better == "lower" else ""
     against = f" (against {verdict.reference.label})" if verdict.reference else ""
+    value = f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, choice.digits)}"
     return f"{value}; {verdict.sentence}{against}."
 
 
-def _target(found: ToTarget | None, choice: Row) -> str:
+def _target(reached: ToTarget | None, choice: Row) -> str:
     """What the choice took to reach the quality asked for."""
-    if found is None:
+    if reached is None:
         return ""
-    goal = f"{metric_label(choice.metric)} {found.quality:.{choice.digits}f}"
-    if found.seconds.value is None:
-        return f"{found.reached} of {found.runs} runs reached {goal}."
-    gained = (
-        f", {_number(found.speedup)} times as fast as the best one-worker row"
-        if choice.workers > 1 and found.speedup.value
-        else ""
-    )
-    return f"It reached {goal} after {units.duration(found.seconds.value)}{gained}."
+    goal = f"{metric_label(choice.metric)} {reached.quality:.{choice.digits}f}"
+    if reached.seconds.value is None:
+        return f"{reached.reached} of {reached.runs} runs reached {goal}."
+    gained = ""
+    if choice.workers > 1 and reached.speedup.value:
+        gained = f", {_number(reached.speedup)} times as fast as the best one-worker row"
+    return f"It reached {goal} after {units.duration(reached.seconds.value)}{gained}."
 
 
-def _rivals(decision: Decision) -> str:
-    names = [key.label for key in decision.rivals]
-    return f"The runs do not show it to be faster than {_listed(names)}." if names else ""
-
-
-def _passed_over(decision: Decision) -> list[str]:
-    """Why the fastest rows were not chosen."""
-    assert decision.prices is not None
-    assert decision.verdicts is not None
-    sentences = []
-    for each in decision.passed_over[:MOST_PASSED_OVER]:
-        price, verdict = decision.prices[each.key], decision.verdicts[each.key]
-        if each.why == "cost":
-            why = f"cost efficiency {_below(price.efficiency.value or 0.0, decision.target)}"
-        elif each.why == "uncertain":
-            why = f"too uncertain, {_number(price.speedup)} times as fast"
-        elif each.why == "worse":
-            why = f"its quality is {verdict.sentence}"
-        else:
-            change = signed(verdict.change.value or 0.0, verdict.digits)
-            why = f"its quality seems to suffer, {change} on average"
-        sentences.append(f"Faster, and passed over: {each.key.label} ({why}).")
-    return sentences
-
-
-def _below(value: float, target: float) -> str:
-    """A value below the target in as many digits as show that it is."""
-    return next((text for digits in (2, 3, 4) if float(text := f"{value:.{digits}f}") < target), f"{value}")
+def _passed_over(row: PassedOver, decision: Decision) -> str:
+    """Why a faster row was not chosen."""
+    price, verdict = decision.prices[row.key], decision.verdicts[row.key]
+    if row.why == "cost":
+        value = price.efficiency.value or 0.0
+        # In as many digits as show that it is below the target.
+        texts = (f"{value:.{digits}f}" for digits in (2, 3, 4))
+        why = f"cost efficiency {next((text for text in texts if float(text) < decision.target), value)}"
+    elif row.why == "uncertain":
+        why = f"too uncertain, {_number(price.speedup)} times as fast"
+    elif row.why == "worse":
+        why = f"its quality is {verdict.sentence}"
+    else:
+        change = signed(verdict.change.value or 0.0, verdict.digits)
+        why = f"its quality seems to suffer, {change} on average"
+    return f"Faster, and passed over: {row.key.label} ({why})."
 
 
 def _lasting(decision: Decision) -> str:
@@ -252,32 +232,133 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row.verdict.failed:
             failed.setdefault(row.verdict.sentence, []).append(row.key.label)
-    return [f"Nothing is advised on {_listed(names)}: {why}." for why, names in failed.items()]
+    return [f"Nothing is advised on {_enumerated(names, 'or')}: {why}." for why, names in failed.items()]
 
 
 def _convergence(rows: Sequence[Row]) -> list[str]:
     """How far virtual workers can be added before quality is seen to fall."""
-    series: dict[str, list[Row]] = {}
-    for row in rows:
-        if not is_timed(row.implementation):
-            series.setdefault(row.key.variant, []).append(row)
-    return [sentence for members in series.values() if (sentence := _until(members))]
+    virtual = {row.key: row for row in rows if not is_timed(row.implementation)}
+    sentences = []
+    for keys in gathered(virtual, lambda key: key.variant).values():
+        members = [virtual[key] for key in keys]
+        start = f"With {keys[0].series_label}, {metric_label(members[0].metric)}"
+        worse = [row for row in members if row.verdict.kind == "worse"]
+        compared = [row for row in members if row.verdict.kind != "reference"]
+        if worse:
+            first = worse[0]
+            onwards = all(row.verdict.kind == "worse" for row in members if row.workers > first.workers)
+            where = f"from {first.workers} workers on" if onwards else f"at {first.workers} workers"
+            sentences.append(f"{start} is {first.verdict.sentence} {where}.")
+        elif compared and all(row.verdict.kind == "no-worse" for row in compared):
+            sentences.append(f"{start} holds up to {compared[-1].workers} workers.")
+    return sentences
 
 
-def _until(members: Sequence[Row]) -> str | None:
-    name = members[0].strategy + (f" ({members[0].key.details})" if members[0].key.swept else "")
-    metric = metric_label(members[0].metric)
-    worse = [row for row in members if row.verdict.kind == "worse"]
-    if worse:
-        first = worse[0]
-        onwards = all(row.verdict.kind == "worse" for row in members if row.workers > first.workers)
-        where = f"from {first.workers} workers on" if onwards else f"at {first.workers} workers"
-        return f"With {name}, {metric} is {first.verdict.sentence} {where}."
-    compared = [row for row in members if row.verdict.kind != "reference"]
-    if compared and all(row.verdict.kind == "no-worse" for row in compared):
-        return f"With {name}, {metric} holds up to {compared[-1].workers} workers."
-    return None
+def _open_questions(
+    rows: Sequence[Row], planned: Sequence[Planned], decision: Decision, by_rows: bool
+) -> list[str]:
+    """One sentence for each thing that could not be concluded, with what would settle it."""
+    unclear = [row.key.label for row in rows if row.runs > 1 and decision.verdicts[row.key].kind == "unclear"]
+    unknown = [row.key.label for row in rows if row.verdict.kind == "unknown"]
+    questions = [*_unfinished(planned), *_single_seeds(rows), *_costs(decision)]
+    if unclear:
+        questions.append(f"More seeds are needed to tell whether quality suffers: {_short(unclear)}.")
+    if unknown:
+        whose = "any row" if len(unknown) == len(rows) else _short(unknown)
+        questions.append(f"Quality is not known of {whose}: more workers may have cost some.")
+    questions += _undirected(rows)
+    if decision.relative and decision.reference:
+        questions.append(
+            "No one-worker run was timed: costs and qualities are relative to"
+            f" {decision.reference.label}. Add 1 to the workers to know what the first step costs."
+        )
+    questions += _untimed(rows)
+    if by_rows:
+        questions.append(
+            "Runs were taken row by row: slow drift of the machine looks like a difference between rows, and"
+            " no interval shows it. Run in blocks: --order blocks."
+        )
+    return questions
 
 
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+def _unfinished(planned: Sequence[Planned]) -> list[str]:
+    sentences = []
+    for state in UNDONE:
+        names = [point.name for point in planned if point.state == state]
+        verb = "" if state == "failed" else " is" if len(names) == 1 else " are"
+        if names:
+            noun = "run" if len(names) == 1 else "runs"
+            sentences.append(f"{len(names)} {noun}{verb} {state}: {_short(names)}.")
+    damaged = [point for point in planned if point.state == "corrupt"]
+    return sentences + [
+        f"{point.name} is {point.state}, and not counted: {point.reason}" for point in damaged
+    ]
+
+
+def _single_seeds(rows: Sequence[Row]) -> list[str]:
+    alone = [row.key.label for row in rows if row.runs == 1]
+    if alone and len(alone) == len(rows):
+        return [
+            "One seed only: no interval anywhere, so chance cannot be ruled out. Sweep three or more seeds."
+        ]
+    return [f"One seed only, so no interval: {_short(alone)}."] if alone else []
+
+
+def _costs(decision: Decision) -> list[str]:
+    """Cost efficiencies whose intervals hold the target, and the seeds that would settle them."""
+    asked: set[Key | None] = {decision.choice, *(row.key for row in decision.passed_over)}
+    if decision.kind in ("uncertain", "none"):
+        asked |= set(decision.prices)
+    sentences = []
+    for key, price in decision.prices.items():
+        if key not in asked or decision.reference is None or key.workers <= decision.reference.workers:
+            continue
+        efficiency = price.efficiency
+        if efficiency.contains(decision.target) or is_undecided(price, decision.target):
+            needed = "more than 50 seeds would be needed"
+            settle = f"about {price.seeds} seeds would settle it" if price.seeds else needed
+            sentences.append(
+                f"Whether {key.label} reaches a cost efficiency of {decision.target:g}:"
+                f" {efficiency.value:.2f}, 95 % interval {efficiency.low:.3g} to {efficiency.high:.3g};"
+                f" {settle}, run where nothing else computes."
+            )
+    return sentences
+
+
+def _undirected(rows: Sequence[Row]) -> list[str]:
+    sentences = []
+    for metric in dict.fromkeys(row.metric for row in rows if row.sense.better is None and row.metric):
+        if all(row.source for row in rows if row.metric == metric):
+            remedy = "Say it with --better higher, or lower."
+        else:
+            remedy = f'Add better = {{"{metric}": "higher"}}, or "lower", to the task file and run again.'
+        sentences.append(
+            f"Whether higher or lower {metric_label(metric)} is better is not known, so there is no verdict"
+            f" on quality. {remedy}"
+        )
+    return sentences
+
+
+def _untimed(rows: Sequence[Row]) -> list[str]:
+    """Rows without a speed-up, by reason and series."""
+    untimed = {row.key: row.speed.reason for row in rows if row.speed.reason is not None}
+    sentences = []
+    for reason, keys in gathered(untimed, lambda key: untimed[key]).items():
+        names = []
+        for members in gathered(keys, lambda key: key.series).values():
+            counts = [str(key.workers) for key in members]
+            noun = "worker" if counts == ["1"] else "workers"
+            swept = f" ({members[0].details})" if members[0].swept else ""
+            names.append(f"{members[0].strategy} on {_enumerated(counts, 'and')} {noun}{swept}")
+        sentences.append(f"No speed-up of {_short(names)}: {reason}.")
+    return sentences
+
+
+def _enumerated(names: Sequence[str], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def _short(names: Sequence[str], most: int = 6) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"

@@ -4,15 +4,15 @@ Runs of one seed (split, initial weights, hour) are a block, so rows are compare
 seeds cancel (Fisher, "The design of experiments", 1935; Montgomery, "Design and analysis of experiments",
 chapter 4). The residual of the whole design counts, with (rows - 1)(blocks - 1) degrees of freedom, unless
 the pair's own variance is larger. A row whose residual the others' do not explain (an F test at 1 %, by
-Bonferroni; Cochran 1941) leaves the design. `tests/analysis/test_coverage.py` simulates how often intervals
-hold.
+Bonferroni; Cochran 1941) leaves the design. One run gives no interval, even where the spread of others is
+known: nothing shows that its own is the same. `tests/analysis/test_coverage.py` simulates how often
+intervals hold.
 """
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from scalestudy.analysis.statistics import NOTHING, Contrast, Estimate, Scale, student
 
@@ -33,27 +33,16 @@ ROUNDING = 1e-12
 """Share of the largest value below which a deviation is rounding."""
 
 
-@dataclass(frozen=True)
-class Variance:
+class Variance(NamedTuple):
     """Variance of a single run, and its degrees of freedom."""
 
     value: float
     freedom: float
 
-    def at_least(self, value: float) -> "Variance":
-        """This variance, or `value` where that is larger."""
-        return Variance(max(self.value, value), self.freedom)
 
-
-@dataclass(frozen=True)
-class Pooled(Generic[K]):
-    """Spread of the rows of a design.
-
-    Attributes:
-        rows: Its rows.
-        within: Of a run about its row's mean; blocks add to it.
-        residual: Of a run once the effects of row and block are taken away; None where no rows share blocks.
-    """
+class Pooled(NamedTuple, Generic[K]):
+    """Spread of the rows of a design: of a run about its row's mean (`within`, to which blocks add), and once
+    the effects of row and block are taken away (`residual`; None where no rows share blocks)."""
 
     rows: frozenset[K]
     within: Variance
@@ -91,12 +80,10 @@ class _Fit(Generic[K]):
         import numpy as np
 
         self.rows = rows
-        blocks = {
-            block: place
-            for place, block in enumerate({block for values in rows.values() for block in values})
-        }
+        names = dict.fromkeys(name for values in rows.values() for name in values)
+        places = {name: place for place, name in enumerate(names)}
         row = np.array([place for place, values in enumerate(rows.values()) for _ in values])
-        block = np.array([blocks[name] for values in rows.values() for name in values])
+        block = np.array([places[name] for values in rows.values() for name in values])
         y = np.array([value for values in rows.values() for value in values.values()])
         floor = len(y) * (ROUNDING * float(np.abs(y).max())) ** 2
         deviations = y - _effects(row, y)
@@ -162,7 +149,7 @@ def _satterthwaite(share: float, left_freedom: int, freedom: int) -> float:
     return 1 / ((1 - share) ** 2 / of_blocks + share**2 / left_freedom)
 
 
-def variance(values: Sequence[float]) -> float:
+def _variance(values: Sequence[float]) -> float:
     """Sample variance of two values or more."""
     if min(values) == max(values):  # whose mean may be off by a rounding
         return 0.0
@@ -171,11 +158,11 @@ def variance(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float], design: Pooled[Any] | None) -> Variance | None:
-    """Variance of a run about its row's mean, by the design or its own; None of a single run."""
+    """Variance of a run about its row's mean, by the design or its own if larger; None of a single run."""
     if len(values) < 2:
         return None
-    own = variance(values)
-    return design.within.at_least(own) if design else Variance(own, len(values) - 1)
+    of_row = Variance(_variance(values), len(values) - 1)
+    return design.within._replace(value=max(design.within.value, of_row.value)) if design else of_row
 
 
 def mean(values: Sequence[float], scale: Scale, design: Pooled[Any] | None = None) -> Estimate:
@@ -212,9 +199,10 @@ def contrast(
     common = [block for block in ours if block in theirs]
     if len(common) > 1:
         changes = [ours[block] - theirs[block] for block in common]
-        own = Variance(variance(changes) / 2, len(changes) - 1)
-        known = design.residual if design and design is their_design else None
-        single = known.at_least(own.value) if known and known.freedom >= own.freedom else own
+        single = Variance(_variance(changes) / 2, len(changes) - 1)
+        residual = design.residual if design and design is their_design else None
+        if residual and residual.freedom >= single.freedom:
+            single = residual._replace(value=max(residual.value, single.value))
         error = math.sqrt(2 * single.value / len(changes))
         return Contrast(fmean(changes), error, single.freedom, len(changes))
     change = fmean(ours.values()) - fmean(theirs.values())

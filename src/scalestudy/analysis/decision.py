@@ -7,16 +7,15 @@ fastest row whose cost efficiency is at least the target and whose quality does 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Literal
 
-from scalestudy.analysis.measures import Measure, Measures, is_virtual, oversubscription
+from scalestudy.analysis.measures import Measure, Measures, is_virtual, times_count
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.analysis.table import Row
-from scalestudy.study.metrics import gain
+from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
+from scalestudy.analysis.table import Row, best_single
 from scalestudy.study.quality_margin import QualityMargin
 
 Bill = Literal["worker", "gpu", "core", "node"]
@@ -69,6 +68,11 @@ class Price:
     marginal_from: int | None = None
     seeds: int | None = None
 
+    @property
+    def duration(self) -> float:
+        """The time; of every price it is known and positive."""
+        return self.seconds.value or 0.0
+
 
 @dataclass(frozen=True)
 class PassedOver:
@@ -89,10 +93,10 @@ class Decision:
         choice: The row; None where nothing is advised.
         reference: The row that costs are compared with; None where nothing was timed.
         verdicts: Quality of every row, held against the best one-worker row where that is stricter.
+        prices: Of every row that was timed, in reading order.
         provisional: Why it is provisional; empty where it is not.
         passed_over: Faster rows, the fastest first.
         rivals: Rows that the choice is not shown to be faster than.
-        prices: Of every row that was timed.
         lasting: The choice if trainings were so long that start-up and evaluation did not count, where that
             is another row.
     """
@@ -102,17 +106,17 @@ class Decision:
     bill: Bill
     choice: Key | None = None
     reference: Key | None = None
-    verdicts: Mapping[Key, Verdict] | None = None
+    verdicts: Mapping[Key, Verdict] = field(default_factory=dict)
+    prices: Mapping[Key, Price] = field(default_factory=dict)
     provisional: tuple[Reason, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     rivals: tuple[Key, ...] = ()
-    prices: Mapping[Key, Price] | None = None
     lasting: Key | None = None
 
     @property
     def price(self) -> Price | None:
         """Time and cost of the choice."""
-        return self.prices[self.choice] if self.choice and self.prices else None
+        return self.prices[self.choice] if self.choice else None
 
     @property
     def relative(self) -> bool:
@@ -138,52 +142,45 @@ def decide(
     """
     if not rows:
         return Decision("no-runs", target, bill)
-    verdicts = stricter_verdicts(rows, measures, margin)
+    verdicts = _stricter_verdicts(rows, measures, margin)
+    sound = {key for key, verdict in verdicts.items() if not verdict.seems_worse}
     basis = _basis(rows, measures)
-    found = _decide(rows, measures, verdicts, target, bill, basis)
-    if basis != "wall" or found.choice is None:
-        return found
-    lasting = _decide(rows, measures, verdicts, target, bill, "training").choice
-    return replace(found, lasting=lasting if lasting != found.choice else None)
+
+    def decision(basis: Basis) -> Decision:
+        prices, reference = _prices(rows, measures, sound, target, bill, basis)
+        made = Decision("no-timing", target, bill, verdicts=verdicts, prices=prices)
+        return _choose(made, rows, sound, reference, _measure(measures, basis))
+
+    decided = decision(basis)
+    if basis != "wall" or decided.choice is None:
+        return decided
+    lasting = decision("training").choice
+    return replace(decided, lasting=lasting if lasting != decided.choice else None)
 
 
-def stricter_verdicts(
+def _stricter_verdicts(
     rows: Sequence[Row], measures: Measures, margin: QualityMargin | None
 ) -> dict[Key, Verdict]:
     """Each row's verdict, or that against the study's best one-worker row where the row seems worse there.
 
     A batch size that ruins the model at one worker too must not pass for being no worse.
     """
-    singles = [
-        row for row in rows if row.workers == 1 and not row.verdict.failed and row.quality.value is not None
-    ]
     verdicts = {row.key: row.verdict for row in rows}
-    for metric in {row.metric for row in singles if row.sense.better}:
-        alike = [row for row in singles if row.metric == metric]
-        best = max(alike, key=lambda row: gain(row.quality.value or 0.0, row.sense.better or "higher"))
-        for row in rows:
-            if (
-                row.metric == metric
-                and row.key != best.key
-                and (row.key.swept or row.strategy != best.strategy)
-            ):
-                against_best = judge(row.key, measures, margin, best.key)
-                if against_best.seems_worse:
-                    verdicts[row.key] = against_best
+    best = {metric: best_single(rows, metric) for metric in {row.metric for row in rows}}
+    for row in rows:
+        single = best[row.metric]
+        if single and row.key != single.key and (row.key.swept or row.strategy != single.strategy):
+            against_best = judge(row.key, measures, margin, single.key)
+            if against_best.seems_worse:
+                verdicts[row.key] = against_best
     return verdicts
 
 
-def _decide(
-    rows: Sequence[Row],
-    measures: Measures,
-    verdicts: Mapping[Key, Verdict],
-    target: float,
-    bill: Bill,
-    basis: Basis,
+def _choose(
+    made: Decision, rows: Sequence[Row], sound: set[Key], reference: Key | None, measure: Measure
 ) -> Decision:
-    sound = {row.key for row in rows if not verdicts[row.key].seems_worse}
-    prices, reference = _prices(rows, measures, sound, target, bill, basis)
-    made = Decision("no-timing", target, bill, verdicts=verdicts, prices=prices)
+    """The decision, from prices and verdicts."""
+    target, verdicts, prices = made.target, made.verdicts, made.prices
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")
     candidates = [
@@ -192,33 +189,46 @@ def _decide(
     if reference is None or not candidates:
         return made
     made = replace(made, reference=reference)
-    larger = [row for row in rows if row.workers > reference.workers]
-    learned = [row for row in larger if not verdicts[row.key].failed]
+    learned = [row for row in rows if row.workers > reference.workers and not verdicts[row.key].failed]
     if learned and not any(row.key in prices for row in learned):
         return made
-    open_ = [
+    undecided = [
         price for price in candidates if price.key.workers > reference.workers and is_undecided(price, target)
     ]
-    good = [price for price in candidates if _value(price) >= target * (1 - 1e-9) and price not in open_]
-    if not good or (all(price.key.workers == reference.workers for price in good) and open_):
-        return replace(made, kind="uncertain" if open_ else "none")
-    choice = min(good, key=lambda price: price.seconds.value or 0.0)
-    faster = [
-        price for price in prices.values() if (price.seconds.value or 0.0) < (choice.seconds.value or 0.0)
+    good = [
+        price
+        for price in candidates
+        if (price.efficiency.value or 0.0) >= target * (1 - 1e-9) and price not in undecided
     ]
+    if not good or (undecided and all(price.key.workers == reference.workers for price in good)):
+        return replace(made, kind="uncertain" if undecided else "none")
+    choice = min(good, key=lambda price: price.duration)
+    faster = sorted(
+        (price for price in prices.values() if price.duration < choice.duration),
+        key=lambda price: price.duration,
+    )
     alone = len({row.workers for row in rows}) == 1
     kind: Kind = "ask" if choice.key.workers > reference.workers else "only-smallest" if alone else "stay"
+    rivals = [
+        price.key
+        for price in good
+        if price.key.workers == choice.key.workers
+        and price.key != choice.key
+        and (ratio := _times(measure, choice.basis, price.key, choice.key)).low is not None
+        and ratio.low <= 1
+    ]
+    contenders = [price for price in faster if price.key in sound and kind != "only-smallest"]
     return replace(
         made,
         kind=kind,
         choice=choice.key,
-        provisional=_provisional(choice, reference, verdicts[choice.key], faster, sound, target, kind),
+        provisional=_provisional(choice, reference, verdicts[choice.key], contenders, target, kind),
         passed_over=tuple(
             PassedOver(price.key, _objection(price, verdicts[price.key], target))
-            for price in sorted(faster, key=lambda price: price.seconds.value or 0.0)
+            for price in faster
             if not verdicts[price.key].failed
         ),
-        rivals=tuple(_rivals(choice, good, _measure(measures, basis))) if kind == "ask" else (),
+        rivals=tuple(rivals) if kind == "ask" else (),
     )
 
 
@@ -234,34 +244,31 @@ def is_undecided(price: Price, target: float) -> bool:
 
 
 def _provisional(
-    choice: Price,
-    reference: Key,
-    verdict: Verdict,
-    faster: Sequence[Price],
-    sound: set[Key],
-    target: float,
-    kind: Kind,
+    choice: Price, reference: Key, verdict: Verdict, contenders: Sequence[Price], target: float, kind: Kind
 ) -> tuple[Reason, ...]:
-    reasons: dict[Reason, None] = {}
-    if choice.key != reference:
-        if choice.efficiency.low is None:
-            reasons["single-run"] = None
-        elif choice.efficiency.contains(target):
-            reasons["interval-contains-target"] = None
-    if kind == "only-smallest":
-        return tuple(reasons)
-    for price in faster:
-        if price.key in sound and (price.efficiency.contains(target) or price.efficiency.low is None):
-            reasons["single-run" if price.efficiency.low is None else "faster-may-qualify"] = None
+    """Why a choice is provisional, each reason once; `contenders` are faster rows of sound quality."""
     by_verdict: dict[str, Reason] = {
         "unclear": "quality-unclear", "unknown": "quality-unknown",
         "no-reference": "quality-no-reference", "no-direction": "quality-no-direction",
     }  # fmt: skip
+    reasons: list[Reason] = []
+    if choice.key != reference:
+        if choice.efficiency.low is None:
+            reasons.append("single-run")
+        elif choice.efficiency.contains(target):
+            reasons.append("interval-contains-target")
+    if kind == "only-smallest":
+        return tuple(reasons)
+    for price in contenders:
+        if price.efficiency.low is None:
+            reasons.append("single-run")
+        elif price.efficiency.contains(target):
+            reasons.append("faster-may-qualify")
     if verdict.kind in by_verdict and choice.key.workers > 1:
-        reasons[by_verdict[verdict.kind]] = None
+        reasons.append(by_verdict[verdict.kind])
     if reference.workers > 1 or verdict.relative:
-        reasons["relative"] = None
-    return tuple(reasons)
+        reasons.append("relative")
+    return tuple(dict.fromkeys(reasons))
 
 
 def _objection(price: Price, verdict: Verdict, target: float) -> Objection:
@@ -272,21 +279,6 @@ def _objection(price: Price, verdict: Verdict, target: float) -> Objection:
     return "uncertain" if is_undecided(price, target) else "cost"
 
 
-def _rivals(choice: Price, good: Sequence[Price], measure: Measure) -> list[Key]:
-    """Other rows as good at the choice's count, which the runs do not show to be slower."""
-    keys = [
-        price.key for price in good if price.key.workers == choice.key.workers and price.key != choice.key
-    ]
-    return [
-        key
-        for key in keys
-        if (ratio := _times(measure, choice.basis, key, choice.key)).low is not None and ratio.low <= 1
-    ]
-
-
-_ONE = Estimate(1.0, 1.0, 1.0)
-
-
 def _prices(
     rows: Sequence[Row], measures: Measures, sound: set[Key], target: float, bill: Bill, basis: Basis
 ) -> tuple[dict[Key, Price], Key | None]:
@@ -294,79 +286,68 @@ def _prices(
     measure = _measure(measures, basis)
     prices: dict[Key, Price] = {}
     for row in rows:
-        runs, values = measures.groups[row.key], measure.values[row.key]
-        if not values or oversubscription(runs) or is_virtual(runs):
+        runs = measures.groups[row.key]
+        if not measure.values[row.key] or not times_count(runs):
             continue
         seconds = measure.mean(row.key)
         if seconds.value is None or seconds.value <= 0:
             continue
-        if basis == "rate":
-            seconds = Estimate(1 / seconds.value)
         units = units_of(runs, bill)
-        cost = seconds.scaled(units / 3600) if basis != "rate" else NOTHING
-        prices[row.key] = Price(row.key, basis, seconds, units, bill, cost)
-    smallest = min((key.workers for key in prices if key in sound), default=0)
-    reference = min(
-        (price for price in prices.values() if price.key.workers == smallest and price.key in sound),
-        key=lambda price: price.units * (price.seconds.value or 0.0),
-        default=None,
-    )
+        if basis == "rate":
+            prices[row.key] = Price(row.key, basis, Estimate(1 / seconds.value), units, bill, NOTHING)
+        else:
+            prices[row.key] = Price(row.key, basis, seconds, units, bill, seconds.scaled(units / 3600))
+    usable = [price for key, price in prices.items() if key in sound]
+    smallest = min((price.key.workers for price in usable), default=0)
+    singles = [price for price in usable if price.key.workers == smallest]
+    reference = min(singles, key=lambda price: price.units * price.duration, default=None)
     if reference is None:
         return prices, None
-    prices = {key: _against(price, reference, measure, target) for key, price in prices.items()}
-    front = _front(list(prices.values()), sound)
-    prices = {key: replace(_marginal(price, prices), on_front=key in front) for key, price in prices.items()}
-    return prices, reference.key
+    front = _front(usable)
+    for key, price in prices.items():
+        if key == reference.key:
+            prices[key] = replace(price, speedup=ONE, efficiency=ONE, on_front=key in front)
+            continue
+        speedup = _times(measure, basis, reference.key, key)
+        efficiency, contrast = (
+            speedup.scaled(reference.units / price.units),
+            measure.contrast(reference.key, key),
+        )
+        seeds = None
+        if contrast is not None and efficiency.value:
+            seeds = contrast.pairs_to_settle(abs(log(efficiency.value / target)))
+        prices[key] = replace(
+            price, speedup=speedup, efficiency=efficiency, seeds=seeds, on_front=key in front
+        )
+    return {key: _with_marginal(price, prices) for key, price in prices.items()}, reference.key
 
 
-def _against(price: Price, reference: Price, measure: Measure, target: float) -> Price:
-    if price.key == reference.key:
-        return replace(price, speedup=_ONE, efficiency=_ONE)
-    speedup = _times(measure, price.basis, reference.key, price.key)
-    efficiency = speedup.scaled(reference.units / price.units)
-    contrast = measure.contrast(reference.key, price.key)
-    seeds = None
-    if contrast is not None and efficiency.value:
-        seeds = contrast.pairs_to_settle(abs(log(efficiency.value / target)))
-    return replace(price, speedup=speedup, efficiency=efficiency, seeds=seeds)
-
-
-def _times(measure: Measure, basis: Basis, ours: Key, theirs: Key) -> Estimate:
+def _times(measure: Measure, basis: Basis, key: Key, other: Key) -> Estimate:
     """Ratio of the times of two rows."""
-    return measure.ratio(theirs, ours) if basis == "rate" else measure.ratio(ours, theirs)
+    return measure.ratio(other, key) if basis == "rate" else measure.ratio(key, other)
 
 
-def _marginal(price: Price, prices: Mapping[Key, Price]) -> Price:
+def _with_marginal(price: Price, prices: Mapping[Key, Price]) -> Price:
     """The price with what the last step up in its series has gained."""
     key = price.key
-    below = [
-        other
-        for other in prices.values()
-        if (other.key.strategy, other.key.variant) == (key.strategy, key.variant)
-        and other.key.workers < key.workers
-    ]
-    if not below or price.speedup.value is None:
+    below = [other for row, other in prices.items() if row.series == key.series and row.workers < key.workers]
+    before = max(below, key=lambda other: other.key.workers, default=None)
+    if before is None or before.units >= price.units:
         return price
-    before = max(below, key=lambda other: other.key.workers)
-    if before.speedup.value is None or before.units >= price.units:
+    if price.speedup.value is None or before.speedup.value is None:
         return price
     gained = (price.speedup.value - before.speedup.value) / (price.units - before.units)
     return replace(price, marginal=gained, marginal_from=before.key.workers)
 
 
-def _front(prices: Sequence[Price], sound: set[Key]) -> set[Key]:
-    """Rows of sound quality that no other one beats in both time and cost (Pareto)."""
+def _front(prices: Sequence[Price]) -> set[Key]:
+    """Rows that no other one beats in both time and cost (Pareto)."""
     front: set[Key] = set()
     cheapest = float("inf")
-    amounts = {
-        price.key: ((price.seconds.value or 0.0), price.units * (price.seconds.value or 0.0))
-        for price in prices
-        if price.key in sound
-    }
-    for key, (_, cost) in sorted(amounts.items(), key=lambda item: item[1]):
-        if cost < cheapest:
-            front.add(key)
-            cheapest = cost
+    for price in sorted(prices, key=lambda price: (price.duration, price.units * price.duration)):
+        if price.units * price.duration < cheapest:
+            front.add(price.key)
+            cheapest = price.units * price.duration
     return front
 
 
@@ -375,7 +356,7 @@ def _basis(rows: Sequence[Row], measures: Measures) -> Basis:
     keys = [row.key for row in rows if not row.oversubscribed and not is_virtual(measures.groups[row.key])]
     works: dict[tuple[str, str], set[int | None]] = {}
     for row in rows:
-        works.setdefault((row.strategy, row.key.variant), set()).add(row.samples_processed)
+        works.setdefault(row.key.series, set()).add(row.samples_processed)
     alike = all(len(samples) == 1 for samples in works.values())
     for basis in ("wall", "training"):
         if alike and keys and all(_measure(measures, basis).values[key] for key in keys):
@@ -400,7 +381,3 @@ def units_of(runs: Sequence[Run], bill: Bill) -> float:
         size = run.ranks[0].size if run.ranks else 0
         return float(sum(granted) / len(granted) * size) if granted else workers
     return workers
-
-
-def _value(price: Price) -> float:
-    return price.efficiency.value or 0.0

@@ -1,9 +1,8 @@
 """Whether runs learned anything: those that diverged, stand at chance, or collapsed beside others of a row.
 
 Chance is the quality of one answer for every sample (or pixel), which each run measures on its own set. The
-share of right answers of n labels scatters by sqrt(c(1 - c) / n) about a chance of c, so a metric in [0, 1]
-must lie two of these beyond it. Every run is judged by itself: a mean over seven seeds hides one that failed,
-and so does its interval.
+share of right answers of n labels scatters by sqrt(c(1 - c) / n) about a chance of c. Every run is judged by
+itself: a mean over seven seeds hides one that failed, and so does its interval.
 """
 
 from collections.abc import Sequence
@@ -36,57 +35,42 @@ class FailedRun(NamedTuple):
 
 
 def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
-    """The runs of a row that failed to learn.
-
-    Args:
-        runs: Of one row.
-        sense: Of its quality.
-        digits: Decimals of its quality, for the sentences.
-    """
+    """The runs of a row that failed to learn; `digits` are the decimals of their quality, for sentences."""
     chance = chance_of(runs)
     floor = chance if chance is not None else 0.0 if sense.bounded and sense.better == "higher" else None
-    known = [run.result.quality for run in runs if run.result.quality is not None]
-    finite = [quality for quality in known if isfinite(quality)]
-    middle = median(finite) if finite else None
-    found = []
+    qualities = [run.result.quality for run in runs if run.result.quality is not None]
+    finite = [quality for quality in qualities if isfinite(quality)]
+    usual = median(finite) if finite else None
+    failed = []
     for run in runs:
-        failed = _failure(run, chance, floor, middle, sense, digits)
-        if failed:
-            found.append(FailedRun(seed_of(run), *failed))
-    return found
-
-
-def _failure(
-    run: Run, chance: float | None, floor: float | None, middle: float | None, sense: Sense, digits: int
-) -> tuple[FailureKind, str] | None:
-    wild = divergence(run)
-    if wild:
-        return "diverged", f"diverged: {wild}"
-    quality, metric = run.result.quality, metric_label(run.result.metric)
-    if quality is None or sense.better is None:
-        return None
-    labels = run.result.quality_labels or 0
-    if chance is not None and gain(quality - chance, sense.better) <= scatter(chance, labels, sense):
-        return (
-            "chance",
-            f"learned nothing: {metric} {quality:.{digits}f} is no better than the {chance:.{digits}f}"
-            " of one answer for everything",
-        )
-    if floor is None or middle is None:
-        return None
-    learned, usual = gain(quality - floor, sense.better), gain(middle - floor, sense.better)
-    if usual > 0 and learned < COLLAPSED * usual:
-        return (
-            "collapsed",
-            f"collapsed: {metric} {quality:.{digits}f}, where the median is {middle:.{digits}f}",
-        )
-    return None
+        seed, quality, metric = seed_of(run), run.result.quality, metric_label(run.result.metric)
+        if why := _divergence(run):
+            failed.append(FailedRun(seed, "diverged", f"diverged: {why}"))
+        elif quality is None or sense.better is None:
+            continue
+        elif chance is not None and gain(quality - chance, sense.better) <= scatter(
+            chance, run.result.quality_labels or 0, sense
+        ):
+            why = (
+                f"{quality:.{digits}f} is no better than the {chance:.{digits}f} of one answer for everything"
+            )
+            failed.append(FailedRun(seed, "chance", f"learned nothing: {metric} {why}"))
+        elif (
+            floor is not None
+            and usual is not None
+            and 0 < gain(usual - floor, sense.better)
+            and gain(quality - floor, sense.better) < COLLAPSED * gain(usual - floor, sense.better)
+        ):
+            why = f"{quality:.{digits}f}, where the median is {usual:.{digits}f}"
+            failed.append(FailedRun(seed, "collapsed", f"collapsed: {metric} {why}"))
+    return failed
 
 
 def chance_of(runs: Sequence[Run]) -> float | None:
     """Mean quality of one answer for everything; None where a run did not record it."""
-    known = [run.result.constant_quality for run in runs if run.result.constant_quality is not None]
-    return fmean(known) if known and len(known) == len(runs) else None
+    qualities = [run.result.constant_quality for run in runs]
+    recorded = [quality for quality in qualities if quality is not None]
+    return fmean(recorded) if recorded and len(recorded) == len(runs) else None
 
 
 def scatter(chance: float, labels: int, sense: Sense) -> float:
@@ -97,7 +81,7 @@ def scatter(chance: float, labels: int, sense: Sense) -> float:
     return max(ERRORS * error, LEAST * min(chance, 1 - chance))
 
 
-def divergence(run: Run) -> str | None:
+def _divergence(run: Run) -> str | None:
     """What shows that a run diverged: a loss or quality that is not finite, or a training loss that grew."""
     result = run.result
     if result.quality is not None and not isfinite(result.quality):

@@ -42,20 +42,15 @@ class Epochs(Sequence[EpochRecord]):
             return tuple(map(_record, self._frame[index].iter_rows(named=True)))
         return _record(self._frame.row(range(len(self))[index], named=True))
 
-    def value(self, index: int, *path: str) -> Any:
-        """One value of one epoch, None where it lacks it: `value(-1, "loss")`."""
-        return self.column(*path)[index]
-
-    def column(self, *path: str) -> list[Any]:
+    def column(self, name: str, inner: str | None = None) -> list[Any]:
         """One value of all epochs, None where one lacks it: `column("validation", "loss")`."""
-        name, *inner = path
         if name not in self._frame.columns:
             return [None] * len(self)
         column = self._frame[name]
-        if inner:
-            if not isinstance(column.dtype, pl.Struct) or inner[0] not in column.struct.fields:
+        if inner is not None:
+            if not isinstance(column.dtype, pl.Struct) or inner not in column.struct.fields:
                 return [None] * len(self)
-            column = column.struct.field(inner[0])
+            column = column.struct.field(inner)
         return column.to_list()
 
 
@@ -86,10 +81,10 @@ def read_epochs(run: Path) -> tuple[Epochs, list[str]]:
 
 def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
     """A value of a record by where it stands; None if it lacks it."""
-    found: Any = record
+    value: Any = record
     for key in path:
-        found = found.get(key) if isinstance(found, dict) else getattr(found, key, None)
-    return found
+        value = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
+    return value
 
 
 def _frame(lines: bytes) -> pl.DataFrame | None:
@@ -116,5 +111,5 @@ def _frame(lines: bytes) -> pl.DataFrame | None:
 
 def _record(row: dict[str, Any]) -> EpochRecord:
     validation = row.get("validation") or {}
-    known = {name: value for name, value in validation.items() if value is not None}
-    return EpochRecord.model_validate(row | {"validation": known})
+    recorded = {name: value for name, value in validation.items() if value is not None}
+    return EpochRecord.model_validate(row | {"validation": recorded})

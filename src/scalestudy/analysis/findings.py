@@ -17,27 +17,35 @@ from scalestudy.study.quality_margin import QualityMargin
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study asked for and what was found."""
+    """What a study asked for and what was found.
+
+    Attributes:
+        name: Name of the study.
+        runs: Finished runs, in reading order.
+        planned: What the study asked for.
+        rows: One a point without its seed.
+        measures: What the rows were computed from, and over which of them spreads were pooled.
+        phases: Mean seconds by phase for each row.
+        advice: The decision in words.
+        target: Cost efficiency below which workers count as not worth their cost.
+        margin: Loss of quality that is accepted, as the study file says; None for the default.
+        models: How the times of each strategy and variant scale.
+        readings: How files of numbers that were measured elsewhere were understood, in sentences.
+        folder: The study's folder, for sections that have records of their own there; None of numbers alone.
+    """
 
     name: str
     runs: tuple[Run, ...]
     planned: tuple[Planned, ...]
     rows: tuple[Row, ...]
     measures: Measures
-    """What the rows were computed from, and over which of them spreads were pooled."""
     phases: dict[Key, dict[str, float]]
-    """Mean seconds by phase for each row."""
     advice: Advice
     target: float
-    """Cost efficiency below which workers count as not worth their cost."""
     margin: QualityMargin | None = None
-    """Loss of quality that is accepted, as the study file says; None for the default."""
-    readings: tuple[str, ...] = ()
-    """How files of numbers that were measured elsewhere were understood, in sentences."""
     models: tuple[Model, ...] = ()
-    """How the times of each strategy and variant scale."""
+    readings: tuple[str, ...] = ()
     folder: Path | None = None
-    """The study's folder, for sections that have records of their own there; None of numbers alone."""
 
 
 def analyse(
@@ -50,6 +58,7 @@ def analyse(
     margin: QualityMargin | None = None,
     target_quality: float | None = None,
     rate_rule: str = "",
+    folder: Path | None = None,
 ) -> Findings:
     """Analyse finished runs.
 
@@ -63,6 +72,7 @@ def analyse(
         target_quality: Quality whose time is wanted; by default that of the best one-worker row, less the
             margin.
         rate_rule: By what rule the learning rate grew with the batch, where it was not tuned.
+        folder: The study's folder.
     """
     measures = measure(grouped(runs))
     groups = measures.groups
@@ -72,10 +82,18 @@ def analyse(
     decision = decide(ours, measures, target, bill, margin)
     wanted = default_target(ours, margin) if target_quality is None else target_quality
     reached = {} if wanted is None else times_to_target(ours, measures, wanted, bill)
-    prices = decision.prices or {}
-    rows = [replace(row, price=prices.get(row.key), to_target=reached.get(row.key)) for row in rows]
-    ours = [row for row in rows if not row.source] or rows
-    models = models_of(measures)
+    rows = [replace(row, price=decision.prices.get(row.key), to_target=reached.get(row.key)) for row in rows]
+    models, choice = models_of(measures), decision.choice
+    limits = next((model for model in models if choice and model.series.key.series == choice.series), None)
+    advice = advise(
+        [row for row in rows if not row.source] or rows,
+        decision,
+        planned,
+        to_target=reached.get(choice) if choice else None,
+        rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
+        limits=model_sentences(limits) if limits else (),
+        by_rows=any(run.result.order == "rows" for run in runs),
+    )
     return Findings(
         name=name,
         runs=tuple(run for members in groups.values() for run in members),
@@ -83,28 +101,12 @@ def analyse(
         rows=tuple(rows),
         measures=measures,
         phases={key: phase_seconds(members) for key, members in groups.items()},
-        advice=advise(
-            ours,
-            decision,
-            planned,
-            to_target=reached.get(decision.choice) if decision.choice else None,
-            rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
-            limits=_limits(models, decision.choice),
-            by_rows=any(run.result.order == "rows" for run in runs),
-        ),
+        advice=advice,
         target=target,
         margin=margin,
         models=models,
+        folder=folder,
     )
-
-
-def _limits(models: Sequence[Model], choice: Key | None) -> list[str]:
-    """What the scaling model of the choice says of larger counts."""
-    for model in models:
-        key = model.series.key
-        if choice and (key.strategy, key.variant) == (choice.strategy, choice.variant):
-            return model_sentences(model)
-    return []
 
 
 def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:

@@ -2,15 +2,14 @@
 
 The 95 % interval of the difference, paired by seed, decides: wholly on the good side of the margin, no
 worse; wholly beyond it, worse; else it is not settled. Piaggio et al., "Reporting of noninferiority and
-equivalence randomized trials", JAMA 308 (2012), figure 1. `tests/analysis/test_quality.py` simulates how
-often each errs.
+equivalence randomized trials", JAMA 308 (2012), figure 1.
 """
 
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from scalestudy.analysis.divergence import FailureKind, failures
+from scalestudy.analysis.divergence import failures
 from scalestudy.analysis.measures import Measures, find_baseline
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import NOTHING, Estimate
@@ -32,21 +31,24 @@ accuracy and error rate of one model have one margin."""
 
 @dataclass(frozen=True)
 class Verdict:
-    """Quality of one row against its reference."""
+    """Quality of one row against its reference.
+
+    Attributes:
+        kind: The verdict.
+        sentence: The same in words, without a full stop.
+        change: Quality less the reference's quality, paired by seed.
+        reference: The row it is held against.
+        seems_worse: Whether the estimate lies further to the bad side of the reference than the margin,
+            proven or not, or nothing was learned. That is not advised: more runs may show that it was chance.
+        digits: Decimals of the metric that tell the margin.
+    """
 
     kind: VerdictKind
     sentence: str
-    """The verdict in words, without a full stop."""
     change: Estimate = NOTHING
-    """Quality less the reference's quality, paired by seed."""
     reference: Key | None = None
     seems_worse: bool = False
-    """Whether the estimate lies further to the bad side of the reference than the margin, proven or not, or
-    nothing was learned. What seems worse is not advised: it is for more runs to show that it was chance."""
     digits: int = 3
-    """Decimals of the metric that tell the margin."""
-    margin: float | None = None
-    """Loss of quality that is accepted, in the metric's own unit."""
 
     @property
     def failed(self) -> bool:
@@ -60,13 +62,7 @@ class Verdict:
 
 
 def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) -> float:
-    """Loss of quality that is accepted of a reference, in the metric's own unit.
-
-    Args:
-        reference: Quality of the reference.
-        sense: What the metric means.
-        margin: What the study file says; None for the default.
-    """
+    """Loss of quality that is accepted of a reference's, in the metric's own unit; by default for None."""
     if margin is not None:
         return margin.value * (abs(reference) if margin.relative else 1.0)
     if sense.bounded and sense.better and 0 <= reference <= 1:
@@ -79,46 +75,37 @@ def judge(
 ) -> Verdict:
     """Verdict on a row against `reference`, by default that of `find_baseline`."""
     sense, digits = measures.senses[key], measures.digits[key]
-    better = sense.better
-    failed = _failed(key, measures)
-    if failed:
-        return Verdict(*failed, seems_worse=True, digits=digits)
+    if failed := _failed(key, measures):
+        return failed
     if not measures.quality.values[key]:
         return Verdict("unknown", "not known", digits=digits)
     reference = reference or find_baseline(key, measures.groups)
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
-    unfit = _unfit(reference, measures)
-    if reference is None or unfit:
-        return Verdict("no-reference", unfit or "no finished one-worker run to compare with", digits=digits)
-    if better is None:
+    if reference is None:
+        return Verdict("no-reference", "no finished one-worker run to compare with", digits=digits)
+    if not measures.quality.values[reference]:
+        return Verdict("no-reference", f"the quality of {reference.label} is not known", digits=digits)
+    if unfit := _failed(reference, measures):
+        return Verdict("no-reference", f"{reference.label} is no reference: {unfit.sentence}", digits=digits)
+    if sense.better is None:
         return Verdict("no-direction", "no verdict: whether higher or lower is better is not known")
-    allowed = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
+    margin_length = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
     change = measures.quality.difference(key, reference)
-    kind = decide(change, allowed, better)
-    seems_worse = kind == "worse" or (change.value is not None and gain(change.value, better) < -allowed)
-    sentence = _in_words(kind, change, allowed, better, digits)
-    return Verdict(kind, sentence, change, reference, seems_worse, digits, allowed)
+    kind = decide(change, margin_length, sense.better)
+    below = change.value is not None and gain(change.value, sense.better) < -margin_length
+    sentence = _in_words(kind, change, margin_length, sense.better, digits)
+    return Verdict(kind, sentence, change, reference, kind == "worse" or below, digits)
 
 
-def _failed(key: Key, measures: Measures) -> tuple[FailureKind, str] | None:
-    """Kind and sentence of the first of a row's failed runs, with their share."""
-    runs = measures.groups[key]
-    failed = failures(runs, measures.senses[key], measures.digits[key])
+def _failed(key: Key, measures: Measures) -> Verdict | None:
+    """Verdict by the first of a row's failed runs, with their share; None where none failed."""
+    runs, digits = measures.groups[key], measures.digits[key]
+    failed = failures(runs, measures.senses[key], digits)
     if not failed:
         return None
     share = "" if len(runs) == 1 else f"{len(failed)} of {len(runs)} runs "
-    return failed[0].kind, f"{share}{failed[0].sentence}"
-
-
-def _unfit(reference: Key | None, measures: Measures) -> str | None:
-    """Why nothing can be held against a reference; None where it can, or where there is none."""
-    if reference is None:
-        return None
-    if not measures.quality.values[reference]:
-        return f"the quality of {reference.label} is not known"
-    failed = _failed(reference, measures)
-    return f"{reference.label} is no reference: {failed[1]}" if failed else None
+    return Verdict(failed[0].kind, share + failed[0].sentence, seems_worse=True, digits=digits)
 
 
 def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:

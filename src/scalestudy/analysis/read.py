@@ -1,18 +1,19 @@
 """The one place where analysis reads a study's folder."""
 
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.launch.base import Overview
+from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status
 from scalestudy.study.records import Result
 from scalestudy.study.store import RunFolder, StudyFolder
+
+_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
+"""Rules by which the learning rate follows the global batch, in words."""
 
 
 def read_study(
@@ -32,30 +33,23 @@ def read_study(
         target_quality: Quality whose time is wanted; one worker's less the margin when None.
         overview: Its points as they stand; looked up when None.
     """
-    overview = overview or study_status(folder)
-    runs = [
-        read_run(each.run, each.result, folder.path) for each in overview.points if each.run and each.result
-    ]
-    study = folder.study
+    overview, study = overview or study_status(folder), folder.study
     tuned = "train.learning_rate" in study.sweep.other
-    found = analyse(
+    return analyse(
         folder.name,
-        runs,
-        list(_planned(folder, overview)),
+        [
+            read_run(status.run, status.result, folder.path)
+            for status in overview.points
+            if status.run and status.result
+        ],
+        [_planned(status, folder.path) for status in overview.points],
         target,
         bill=bill or billing_unit(folder) or "worker",
         margin=study.quality_margin,
         target_quality=target_quality,
         rate_rule="" if tuned else _RULES[study.train.learning_rate_scaling],
-    )
-    return replace(
-        found,
         folder=folder.path,
     )
-
-
-_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
-"""Rules by which the learning rate follows the global batch, in words."""
 
 
 def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
@@ -64,24 +58,23 @@ def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
     if not wrong and len(epochs) != result.epochs:
         wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
     ranks, gallery = tuple(folder.ranks()), folder.gallery_record()
-    return Run(result, epochs, _relative(folder.path, study), ranks, tuple(wrong), gallery)
+    return Run(result, epochs, _relative(folder, study), ranks, tuple(wrong), gallery)
 
 
-def _planned(folder: StudyFolder, overview: Overview) -> Iterable[Planned]:
-    for each in overview.points:
-        point = each.point
-        yield Planned(
-            name=point.name,
-            strategy=point.strategy,
-            workers=point.workers,
-            seed=point.seed,
-            state=each.state,
-            swept=tuple(sorted(point.swept.items())),
-            folder=_relative(each.run.path, folder.path) if each.run else None,
-            reason=each.reason or None,
-            tail=tuple(each.failure.tail) if each.failure else (),
-        )
+def _planned(status: PointStatus, study: Path) -> Planned:
+    point = status.point
+    return Planned(
+        name=point.name,
+        strategy=point.strategy,
+        workers=point.workers,
+        seed=point.seed,
+        state=status.state,
+        swept=tuple(sorted(point.swept.items())),
+        folder=_relative(status.run, study) if status.run else None,
+        reason=status.reason or None,
+        tail=tuple(status.failure.tail) if status.failure else (),
+    )
 
 
-def _relative(path: Path, root: Path) -> str:
-    return str(path).removeprefix(f"{root}/")
+def _relative(run: RunFolder, study: Path) -> str:
+    return str(run.path).removeprefix(f"{study}/")

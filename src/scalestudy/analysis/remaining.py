@@ -74,7 +74,7 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
 def expected_seconds(status: PointStatus, known: "Known") -> Range | None:
     """How long a point takes from its start to its end, by what others took."""
     from scalestudy.analysis.scaling.fit import fit  # brings in NumPy, which `watch` shows nothing without
-    from scalestudy.analysis.scaling.terms import terms_of
+    from scalestudy.analysis.scaling.fit import terms_of
 
     series = known.get(_series(status), {})
     workers = status.point.workers

@@ -14,15 +14,16 @@ from scalestudy.study.state import State
 from scalestudy.study.strategies import position
 from scalestudy.util.units import bytes_of
 
+Seed = int | str
+"""What tells a row's runs apart: the seed; of a run without one its name, which no other row shares."""
+
 
 @dataclass(frozen=True)
 class RunSource:
-    """Where numbers that were taken elsewhere come from."""
+    """File that a run's numbers were taken from, as it was given, and its first and last line, from 1."""
 
     file: str
-    """Name of the file, as it was given."""
     lines: tuple[int, int] | None = None
-    """First and last line, counted from 1; None where a file has none."""
 
     def __str__(self) -> str:
         if self.lines is None:
@@ -33,23 +34,27 @@ class RunSource:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: one of ours, or numbers that were taken elsewhere, of which much may be unknown."""
+    """A finished run: one of ours, or numbers that were taken elsewhere, of which much may be unknown.
+
+    Attributes:
+        result: A `Result` where the run is ours.
+        epochs: Of the run.
+        folder: Its folder, relative to the study's: `points/horovod-w2-s0/run-1`.
+        ranks: Environment of rank 0 (or of all ranks), where it was recorded.
+        damage: What is wrong with its records of epochs, which are left out then.
+        gallery: A few validation samples with their prediction, if it has left them.
+        source: Where the numbers come from; None for a run of ours.
+        epoch_seconds: Mean time of an epoch as the source says, where it does not list its epochs.
+    """
 
     result: Outcome
-    """A `Result` where the run is ours."""
     epochs: Sequence[EpochOutcome] = ()
     folder: str | None = None
-    """Its folder, relative to the study's: `points/horovod-w2-s0/run-1`."""
     ranks: tuple[RankRecord, ...] = ()
-    """Environment of rank 0 (or of all ranks), where it was recorded."""
     damage: tuple[str, ...] = ()
-    """What is wrong with its records of epochs, which are left out then."""
     gallery: GalleryRecord | None = None
-    """A few validation samples with their prediction, if it has left them."""
     source: RunSource | None = None
-    """Where the numbers come from; None for a run of ours."""
     epoch_seconds: float | None = None
-    """Mean time of an epoch as the source says, where it does not list its epochs."""
 
     @property
     def foreign(self) -> bool:
@@ -59,7 +64,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Planned:
-    """A point that the study asks for, with the state of its newest run."""
+    """A point that the study asks for, with the state of its newest run.
+
+    `reason` says why that run failed, `tail` has the last lines of the log of the rank that failed.
+    """
 
     name: str
     strategy: str
@@ -69,19 +77,19 @@ class Planned:
     swept: tuple[tuple[str, Any], ...] = ()
     folder: str | None = None
     reason: str | None = None
-    """Why its newest run failed."""
     tail: tuple[str, ...] = ()
-    """Last lines of the log of the rank that failed."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """What tells one row of the table from another: a point without its seed."""
+    """What tells one row of the table from another: a point without its seed.
+
+    `variant` has the other swept values as JSON with sorted keys, so that any value can be compared.
+    """
 
     strategy: str
     workers: int
     variant: str
-    """Other swept values, as JSON with sorted keys, so that any value can be compared."""
 
     @property
     def swept(self) -> dict[str, Any]:
@@ -89,15 +97,29 @@ class Key:
         values: dict[str, Any] = json.loads(self.variant)
         return values
 
+    @property
+    def series(self) -> tuple[str, str]:
+        """What rows share that differ in nothing but the number of workers."""
+        return self.strategy, self.variant
+
     def with_(self, strategy: str, workers: int) -> "Key":
         """Key of another strategy or worker count with the same other swept values."""
         return Key(strategy, workers, self.variant)
+
+    def on(self, workers: int) -> "Key":
+        """Key of another worker count in the same series."""
+        return Key(self.strategy, workers, self.variant)
 
     @property
     def label(self) -> str:
         """Short name for sentences: `horovod on 4 workers (train.batch_size = 8)`."""
         noun = "worker" if self.workers == 1 else "workers"
         return f"{self.strategy} on {self.workers} {noun}" + (f" ({self.details})" if self.swept else "")
+
+    @property
+    def series_label(self) -> str:
+        """Strategy, and the other swept values where there are any."""
+        return f"{self.strategy} ({self.details})" if self.swept else self.strategy
 
     @property
     def details(self) -> str:
@@ -124,10 +146,7 @@ def describe(swept: dict[str, Any]) -> str:
 
 
 def order(key: Key) -> tuple[Any, ...]:
-    """Sorts rows as a reader looks for them: by variant, then strategy, then workers.
-
-    Numbers and sizes ("8 MiB") in the variant sort as numbers, before words.
-    """
+    """Sorts rows as a reader looks for them: by variant, then strategy, then workers."""
     values = tuple((name, *_value_order(value)) for name, value in sorted(key.swept.items()))
     return values, position(key.strategy), key.strategy, key.workers
 
@@ -150,10 +169,6 @@ def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     return {key: sorted(groups[key], key=_by_seed) for key in sorted(groups, key=order)}
 
 
-Seed = int | str
-"""What tells a row's runs apart: the seed; of a run without one its name, which no other row shares."""
-
-
 def _by_seed(run: Run) -> tuple[Any, ...]:
     place = (run.source.file, run.source.lines or (0, 0)) if run.source else ("", (0, 0))
     return run.result.seed is None, run.result.seed or 0, *place, run.result.name
@@ -166,9 +181,9 @@ def seed_of(run: Run) -> Seed:
 
 def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict[Seed, float]:
     """A row's values by seed; empty as soon as one run lacks it."""
-    found = {seed_of(run): value(run) for run in runs}
-    known = {seed: each for seed, each in found.items() if each is not None}
-    return known if len(known) == len(found) else {}
+    values = {seed_of(run): value(run) for run in runs}
+    complete = {seed: number for seed, number in values.items() if number is not None}
+    return complete if len(complete) == len(values) else {}
 
 
 def epoch_values(epochs: Sequence[EpochOutcome], *path: str) -> list[Any]:
@@ -180,7 +195,7 @@ def epoch_values(epochs: Sequence[EpochOutcome], *path: str) -> list[Any]:
 
 def epoch_value(epochs: Sequence[EpochOutcome], index: int, *path: str) -> Any:
     """The same of one epoch."""
-    return epochs.value(index, *path) if isinstance(epochs, Epochs) else value_of(epochs[index], path)
+    return epochs.column(*path)[index] if isinstance(epochs, Epochs) else value_of(epochs[index], path)
 
 
 def swept_names(runs: Sequence[Run]) -> list[str]:
@@ -192,8 +207,7 @@ def sense_of(runs: Sequence[Run]) -> Sense:
     """What the quality of runs means: as recorded, else as the name of the metric says."""
     result = next((run.result for run in runs if run.result.better), runs[0].result)
     named = known(result.metric)
-    bounded = named.bounded if result.bounded is None else result.bounded
-    return Sense(result.better or named.better, bounded)
+    return Sense(result.better or named.better, named.bounded if result.bounded is None else result.bounded)
 
 
 def direction_label(better: Better | None) -> str:
@@ -210,11 +224,11 @@ def sources(runs: Sequence[Run], most: int = 8) -> str:
 
 def metric_label(name: str) -> str:
     """Name of a metric as written in text: `IoU`, `accuracy`; `quality` where it has none."""
-    known = {
+    labels = {
         "iou": "IoU", "auc": "AUC", "f1": "F1", "dice": "Dice", "boundary_f1": "boundary F1",
         "auroc": "AUROC", "object_ap": "object AP", "ece": "ECE", "brier": "Brier score",
     }  # fmt: skip
-    return known.get(name, name.replace("_", " ")) or "quality"
+    return labels.get(name, name.replace("_", " ")) or "quality"
 
 
 def whole_metrics(runs: Sequence[Run]) -> list[str]:

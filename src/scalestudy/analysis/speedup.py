@@ -15,24 +15,28 @@ from scalestudy.analysis.measures import (
     oversubscription,
 )
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """Speed-up of one row; an absent value always has its reason."""
+    """Speed-up of one row; an absent value always has its reason.
+
+    Attributes:
+        steady: Ratio of steady throughputs, or of what stands for them (`measures.RATES`).
+        training: Ratio of total training times.
+        wall: Ratio of times from the start of the processes to the result.
+        baseline: The row it is against.
+        reason: Why `steady` has no value.
+        training_reason: Why `training` has no value.
+    """
 
     steady: Estimate = NOTHING
-    """Ratio of steady throughputs, or of what stands for them (`rates`)."""
     training: Estimate = NOTHING
-    """Ratio of total training times."""
     wall: Estimate = NOTHING
-    """Ratio of times from the start of the processes to the result."""
     baseline: Key | None = None
     reason: str | None = None
-    """Why `steady` has no value."""
     training_reason: str | None = None
-    """Why `training` has no value."""
 
     @property
     def against(self) -> int:
@@ -49,21 +53,23 @@ class SpeedUp:
 
 def speed_up(key: Key, measures: Measures) -> SpeedUp:
     """Speed-up of a row over its baseline, from steady throughput and from total training time."""
-    groups = measures.groups
-    runs = groups[key]
-    if is_virtual(runs):
-        return _without("virtual workers are computed one after another, so they have no speed-up")
+    runs = measures.groups[key]
+    baseline = find_baseline(key, measures.groups, timed=True)
     excluded = oversubscription(runs)
-    if excluded:
-        return _without(f"oversubscribed: {excluded}")
-    baseline = find_baseline(key, groups, timed=True)
-    if baseline is None:
-        return _without(_no_baseline(key, groups))
-    if baseline == key:
-        return _of_baseline(key, measures)
+    reason = (
+        "virtual workers are computed one after another, so they have no speed-up"
+        if is_virtual(runs)
+        else f"oversubscribed: {excluded}"
+        if excluded
+        else None
+    )
+    if reason is None and baseline is None:
+        reason = _no_baseline(key, measures.groups)
+    if reason is not None or baseline is None:
+        return SpeedUp(reason=reason, training_reason=reason)
     steady, reason = _steady(key, baseline, measures)
-    training, training_reason = _times(key, baseline, measures, measures.training_seconds)
-    wall, _ = _times(key, baseline, measures, measures.wall_seconds)
+    training, training_reason = _of_times(key, baseline, measures, measures.training_seconds)
+    wall, _ = _of_times(key, baseline, measures, measures.wall_seconds)
     return SpeedUp(steady, training, wall, baseline, reason, training_reason)
 
 
@@ -72,62 +78,51 @@ def efficiency(speed: Estimate, workers: int, against: int = 1) -> Estimate:
     return speed.scaled(against / workers)
 
 
-def _without(reason: str) -> SpeedUp:
-    return SpeedUp(reason=reason, training_reason=reason)
-
-
-def _of_baseline(key: Key, measures: Measures) -> SpeedUp:
-    # Held against itself the ratio is 1 by definition, with nothing left to chance.
-    one = Estimate(1.0, 1.0, 1.0) if len(measures.groups[key]) > 1 else Estimate(1.0)
-    steady, reason = (one, None) if measures.rate.values[key] else (NOTHING, _no_rate(key, measures))
-    training, no_time = (one, None) if measures.training_seconds.values[key] else (NOTHING, _NO_TIME)
-    wall = one if measures.wall_seconds.values[key] else NOTHING
-    return SpeedUp(steady, training, wall, key, reason, no_time)
-
-
 def _no_baseline(key: Key, groups: Groups) -> str:
     others = f" with {key.details}" if key.swept else ""
-    own = key.with_(key.strategy, 1)
-    if own in groups:
+    if key.on(1) in groups:
         return f"its one-worker run{others} was oversubscribed, so there is nothing to compare with"
     return f"no finished one-worker run of {key.strategy}, single or native{others} to compare with"
 
 
-_ONE_EPOCH = "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
-_NO_TIME = "its training time is not known"
+def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Estimate:
+    """Ratio of a row to its baseline; held against itself it is 1 by definition, nothing left to chance."""
+    if key == baseline:
+        return ONE if len(measures.groups[key]) > 1 else Estimate(1.0)
+    return measure.ratio(key, baseline)
+
+
+def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
+    for row in (key, baseline):
+        if not measures.rate.values[row]:
+            return NOTHING, _no_rate(row, measures)
+    unlike = _unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
+    if unlike:
+        return NOTHING, unlike
+    estimate = _ratio(key, baseline, measures, measures.rate)
+    return estimate, None if estimate.value is not None else "a throughput is not a positive number"
 
 
 def _no_rate(key: Key, measures: Measures) -> str:
     if not any(run.foreign for run in measures.groups[key]):
-        return _ONE_EPOCH
+        return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
     missing = {"throughput": "throughput", "epoch": "time of an epoch", "training": "training time"}
     return f"its {missing[measures.bases[key]]}, by which the others are compared, is not known"
 
 
-def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
-    values = measures.rate.values
-    for each in (key, baseline):
-        if not values[each]:
-            return NOTHING, _no_rate(each, measures)
-    unlike = _unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
-    if unlike:
-        return NOTHING, unlike
-    estimate = measures.rate.ratio(key, baseline)
-    return estimate, None if estimate.value is not None else "a throughput is not a positive number"
-
-
-def _times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tuple[Estimate, str | None]:
+def _of_times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tuple[Estimate, str | None]:
     if not times.values[key] or not times.values[baseline]:
-        return NOTHING, _NO_TIME
-    unlike = _unlike_work(key, baseline, measures)
-    if unlike:
+        return NOTHING, "its training time is not known"
+    if unlike := _unlike_work(key, baseline, measures):
         return NOTHING, unlike
-    estimate = times.ratio(baseline, key)
+    estimate = _ratio(baseline, key, measures, times)
     return estimate, None if estimate.value is not None else "a training time is not a positive number"
 
 
 def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     """How the work of two rows differed, as far as that is known; what is not known is taken to be alike."""
+    if key == baseline:
+        return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
     processed = {run.result.samples_processed for run in runs}
     sizes = {run.result.training_samples for run in runs} - {None} if processed == {None} else set()

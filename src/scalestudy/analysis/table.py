@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from scalestudy.analysis.costs import COLUMNS as COSTS
@@ -13,7 +12,7 @@ from scalestudy.analysis.measures import Basis, Measures, measure, oversubscript
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, grouped, sense_of, sources, swept_names
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.quality_margin import QualityMargin
 
@@ -23,59 +22,65 @@ if TYPE_CHECKING:
     from scalestudy.analysis.decision import Price
     from scalestudy.analysis.time_to_target import ToTarget
 
-MEASURED = (
-    "throughput", "training_seconds", "speedup", "efficiency", "quality",
-    "speedup_training", "efficiency_training", "wall_seconds", "speedup_wall",
-)  # fmt: skip
-"""Columns that come with `_low` and `_high`, in the table's order."""
-
 
 @dataclass(frozen=True)
 class Row:
-    """All runs of a point without its seed, summed up. Seconds, and samples per second."""
+    """All runs of a point without its seed, summed up. Seconds, and samples per second.
+
+    Attributes:
+        key: Its point.
+        implementation: Strategy that did the work.
+        communication: By what gradients were summed; None where nothing was exchanged, or not recorded.
+        seeds: Of its runs, one each; None where it is not known.
+        global_batch: Samples of a step.
+        samples_processed: Samples of one training; None when runs differ, or where it is not known.
+        throughput: Steady.
+        training_seconds: Of the epochs alone.
+        wall_seconds: From the start of the processes to the result.
+        speed: Speed-up, or why there is none.
+        quality: By `metric`.
+        metric: Its name.
+        sense: Which way the metric is better, and whether it lies in [0, 1].
+        digits: Decimals that the quality is written with.
+        constant_quality: Quality of one answer for everything: chance. None where it was not recorded.
+        verdict: Quality against its reference.
+        oversubscribed: Why its times say nothing.
+        costs: Utilisation, memory, energy, hours, bytes and the share of the devices' peak.
+        basis: What `speed.steady` is the ratio of: "throughput", or the inverse of the mean time of an
+            "epoch", or of the "training".
+        same_work: Whether all of its runs did the same work, as far as that is known.
+        source: Files and lines that it was taken from; None for runs of ours.
+        failed_runs: Runs that diverged, stand at chance or collapsed.
+        worst_quality: Quality of its worst run.
+        price: Time and cost of one training; None where it was not timed.
+        to_target: What it took to reach the quality asked for; None where its epochs do not tell.
+    """
 
     key: Key
     implementation: str
     communication: str | None
-    """By what gradients were summed; None where nothing was exchanged, or it was not recorded."""
     seeds: tuple[int | None, ...]
-    """Of its runs, one each; None where it is not known."""
     global_batch: int | None
     samples_processed: int | None
-    """Samples of one training; None when runs differ, or where it is not known."""
     throughput: Estimate
     training_seconds: Estimate
     wall_seconds: Estimate
-    """From the start of the processes to the result."""
     speed: SpeedUp
     quality: Estimate
     metric: str
     sense: Sense
-    """Which way the metric is better, and whether it lies in [0, 1]."""
     digits: int
-    """Decimals that the quality is written with."""
     constant_quality: float | None
-    """Quality of one answer for everything: chance. None where it was not recorded."""
     verdict: Verdict
     oversubscribed: str | None
     costs: Costs
-    """Utilisation, memory, energy, hours, bytes and the share of the devices' peak."""
-    rate: Estimate = NOTHING
-    """What its speed-up is the ratio of: throughput, or what stands for it where that is not known."""
-    basis: Basis = "throughput"
-    """What `rate` is: "throughput", or the inverse of the mean time of an "epoch", or of the "training"."""
-    same_work: bool = True
-    """Whether all of its runs did the same work, as far as that is known."""
-    source: str | None = None
-    """Files and lines that it was taken from; None for runs of ours."""
-    failed_runs: int = 0
-    """Runs that diverged, stand at chance or collapsed."""
-    worst_quality: float | None = None
-    """Quality of its worst run."""
+    basis: Basis
+    same_work: bool
+    source: str | None
+    failed_runs: int
+    worst_quality: float | None
     price: "Price | None" = None
-    """Time and cost of one training; None where it was not timed."""
     to_target: "ToTarget | None" = None
-    """What it took to reach the quality asked for; None where its epochs do not tell."""
 
     @property
     def strategy(self) -> str:
@@ -109,15 +114,21 @@ class Row:
 
     def measured(self, column: str) -> Estimate:
         """Estimate behind one of the `MEASURED` columns."""
-        if column == "speedup":
-            return self.speed.steady
-        if column == "speedup_training":
-            return self.speed.training
-        if column == "speedup_wall":
-            return self.speed.wall
-        estimate = getattr(self, column)
-        assert isinstance(estimate, Estimate)
-        return estimate
+        return MEASURED[column](self)
+
+
+MEASURED: dict[str, Callable[[Row], Estimate]] = {
+    "throughput": lambda row: row.throughput,
+    "training_seconds": lambda row: row.training_seconds,
+    "speedup": lambda row: row.speed.steady,
+    "efficiency": lambda row: row.efficiency,
+    "quality": lambda row: row.quality,
+    "speedup_training": lambda row: row.speed.training,
+    "efficiency_training": lambda row: row.efficiency_training,
+    "wall_seconds": lambda row: row.wall_seconds,
+    "speedup_wall": lambda row: row.speed.wall,
+}
+"""Columns that come with `_low` and `_high`, in the table's order."""
 
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
@@ -132,46 +143,55 @@ def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row
 
 
 def _row(key: Key, measures: Measures, largest_batch: int | None, margin: QualityMargin | None) -> Row:
-    runs = measures.groups[key]
+    runs, sense = measures.groups[key], measures.senses[key]
     first = runs[0].result
     samples = {run.result.samples_processed for run in runs}
     work = {(run.result.samples_processed, run.result.epochs) for run in runs}
-    alike = len(samples) == 1 and (None not in samples or len(work) == 1)
+    qualities = [run.result.quality for run in runs if run.result.quality is not None]
+    ordered = sense.better is not None and len(qualities) == len(runs) and all(map(math.isfinite, qualities))
     return Row(
         key=key,
         implementation=first.implementation,
         communication=first.communication,
         seeds=tuple(run.result.seed for run in runs),
         global_batch=first.global_batch,
-        samples_processed=samples.pop() if len(samples) == 1 else None,
+        samples_processed=next(iter(samples)) if len(samples) == 1 else None,
         throughput=measures.throughput.mean(key),
         training_seconds=measures.training_seconds.mean(key),
         wall_seconds=measures.wall_seconds.mean(key),
         speed=speed_up(key, measures),
         quality=measures.quality.mean(key),
         metric=first.metric,
-        sense=measures.senses[key],
+        sense=sense,
         digits=measures.digits[key],
         constant_quality=chance_of(runs),
         verdict=judge(key, measures, margin),
         oversubscribed=oversubscription(runs),
         costs=costs_of(runs, largest_batch),
-        rate=measures.rate.mean(key),
         basis=measures.bases[key],
-        same_work=alike,
+        same_work=len(samples) == 1 and (None not in samples or len(work) == 1),
         source=sources(runs) or None,
-        failed_runs=len(failures(runs, measures.senses[key], measures.digits[key])),
-        worst_quality=_worst(runs, measures.senses[key]),
+        failed_runs=len(failures(runs, sense, measures.digits[key])),
+        worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
     )
 
 
-def _worst(runs: Sequence[Run], sense: Sense) -> float | None:
-    """Quality of the worst run; None where one is not known or finite, or the direction is not known."""
-    known = [run.result.quality for run in runs if run.result.quality is not None]
-    if sense.better is None or len(known) < len(runs) or not all(map(math.isfinite, known)):
-        return None
-    better = sense.better
-    return min(known, key=lambda quality: gain(quality, better))
+def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
+    """The one-worker row of the best quality, of those by one metric; None where none learned anything."""
+    singles = [
+        row
+        for row in rows
+        if row.workers == 1
+        and row.metric == (metric or row.metric)
+        and row.sense.better is not None
+        and not row.verdict.failed
+        and row.quality.value is not None
+    ]
+    return max(
+        singles,
+        key=lambda row: gain(row.quality.value or 0.0, row.sense.better or "higher"),
+        default=None,
+    )
 
 
 Kind = Literal["text", "whole", "float", "flag"]
@@ -179,16 +199,13 @@ _Column = tuple[Kind, Callable[[Row], Any]]
 
 
 def _intervals(names: Sequence[str]) -> dict[str, _Column]:
+    """Value and ends of an interval, each a column."""
     ends = {"": "value", "_low": "low", "_high": "high"}
     return {
-        f"{name}{ending}": ("float", partial(_end, name, end))
+        f"{name}{ending}": ("float", lambda row, name=name, end=end: getattr(row.measured(name), end))
         for name in names
         for ending, end in ends.items()
     }
-
-
-def _end(name: str, end: str, row: "Row") -> Any:
-    return getattr(row.measured(name), end)
 
 
 def _cost(name: str) -> _Column:
@@ -209,9 +226,9 @@ _COLUMNS: dict[str, _Column] = {
     "workers": ("whole", lambda row: row.workers),
     "runs": ("whole", lambda row: row.runs),
     "global_batch": ("whole", lambda row: row.global_batch),
-    **_intervals(MEASURED[:5]),
+    **_intervals([*MEASURED][:5]),
     "metric": ("text", lambda row: row.metric),
-    **_intervals(MEASURED[5:]),
+    **_intervals([*MEASURED][5:]),
     "oversubscribed": ("text", lambda row: row.oversubscribed),
     "baseline": ("text", lambda row: row.speed.baseline.label if row.speed.baseline else None),
     "implementation": ("text", lambda row: row.implementation),
@@ -278,13 +295,12 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
     import polars as pl
 
     types = {"text": pl.String, "whole": pl.Int64, "float": pl.Float64, "flag": pl.Boolean}
-    names, found = sorted({name for row in rows for name in row.key.swept}), records(rows)
-    series = []
-    for name in columns(names):
-        values = [record[name] for record in found]
-        known = name in _COLUMNS
-        series.append(pl.Series(name, values, types[_COLUMNS[name][0]]) if known else _swept(name, values))
-    return pl.DataFrame(series)
+    names, table = sorted({name for row in rows for name in row.key.swept}), records(rows)
+    values = {name: [record[name] for record in table] for name in columns(names)}
+    return pl.DataFrame([
+        pl.Series(name, column, types[_COLUMNS[name][0]]) if name in _COLUMNS else _swept(name, column)
+        for name, column in values.items()
+    ])  # fmt: skip
 
 
 def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":

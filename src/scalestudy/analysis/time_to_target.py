@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from scalestudy.analysis.decision import Bill, units_of
-from scalestudy.analysis.measures import Measures, is_virtual, measured, oversubscription
+from scalestudy.analysis.measures import Measures, measured_times, times_count
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
-from scalestudy.analysis.statistics import LOGARITHM, NOTHING, Estimate
-from scalestudy.analysis.table import Row
-from scalestudy.study.metrics import gain
+from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.table import Row, best_single
+from scalestudy.study.metrics import Better, gain
 from scalestudy.study.quality_margin import QualityMargin
 
 BEFORE = ("start-up", "compile")
@@ -45,65 +45,48 @@ class ToTarget:
 
 def default_target(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
     """The quality of the best one-worker row, less the loss that is accepted of it; None where unknown."""
-    singles = [row for row in rows if row.workers == 1 and not row.verdict.failed and row.sense.better]
-    known = [row for row in singles if row.quality.value is not None]
-    if not known or len({row.metric for row in rows}) > 1:
+    best = best_single(rows)
+    if best is None or best.quality.value is None or len({row.metric for row in rows}) > 1:
         return None
-    best = max(known, key=lambda row: gain(row.quality.value or 0.0, row.sense.better or "higher"))
-    assert best.quality.value is not None
-    assert best.sense.better is not None
-    return best.quality.value - gain(accepted_loss(best.quality.value, best.sense, margin), best.sense.better)
+    return best.quality.value - gain(
+        accepted_loss(best.quality.value, best.sense, margin), best.sense.better or "higher"
+    )
 
 
 def times_to_target(
     rows: Sequence[Row], measures: Measures, target: float, bill: Bill = "worker"
 ) -> dict[Key, ToTarget]:
     """What each timed row took to reach `target`; rows whose epochs tell no quality are left out."""
-    times: dict[Key, dict[Seed, float]] = {}
-    counts: dict[Key, tuple[int, int]] = {}
+    reached: dict[Key, dict[Seed, float | None]] = {}
     for row in rows:
-        runs = measures.groups[row.key]
-        if (
-            row.sense.better is None
-            or oversubscription(runs)
-            or is_virtual(runs)
-            or not all(map(_known, runs))
-        ):
-            continue
-        reached = {seed_of(run): _first(run, target, row.sense.better) for run in runs}
-        known = {seed: seconds for seed, seconds in reached.items() if seconds is not None}
-        counts[row.key] = len(known), len(runs)
-        times[row.key] = known if len(known) == len(runs) else {}
-    keys = [key for key, values in times.items() if values]
-    measure = measured(times, dict.fromkeys(times, LOGARITHM), [keys], LOGARITHM)
-    means = {key: measure.mean(key) for key in keys}
-    reference = min(
-        (key for key in keys if key.workers == 1), key=lambda key: means[key].value or 0.0, default=None
-    )
-    found = {}
-    for key, (reached_by, of) in counts.items():
-        if key not in means:
-            found[key] = ToTarget(target, reached_by, of)
-            continue
-        cost = means[key].scaled(units_of(measures.groups[key], bill) / 3600)
-        speedup = (
-            NOTHING
-            if reference is None
-            else Estimate(1.0)
-            if key == reference
-            else measure.ratio(reference, key)
-        )
-        found[key] = ToTarget(target, reached_by, of, means[key], cost, speedup)
-    return found
+        runs, better = measures.groups[row.key], row.sense.better
+        if better is not None and times_count(runs) and all(map(_has_qualities, runs)):
+            reached[row.key] = {seed_of(run): _seconds_until(run, target, better) for run in runs}
+    times = {
+        key: {seed: seconds for seed, seconds in by_seed.items() if seconds is not None}
+        for key, by_seed in reached.items()
+    }
+    counts = {key: (len(times[key]), len(measures.groups[key])) for key in reached}
+    complete = {key: by_seed for key, by_seed in times.items() if len(by_seed) == counts[key][1]}
+    measure = measured_times({key: measures.groups[key] for key in complete}, complete)
+    means = {key: measure.mean(key) for key in complete}
+    singles = [key for key in complete if key.workers == 1]
+    reference = min(singles, key=lambda key: means[key].value or 0.0, default=None)
+    answers = {key: ToTarget(target, *count) for key, count in counts.items()}
+    for key, seconds in means.items():
+        cost = seconds.scaled(units_of(measures.groups[key], bill) / 3600)
+        speedup = measure.ratio(reference, key) if reference else NOTHING
+        speedup = Estimate(1.0) if key == reference else speedup
+        answers[key] = ToTarget(target, *counts[key], seconds, cost, speedup)
+    return answers
 
 
-def _known(run: Run) -> bool:
-    return bool(run.epochs) and any(
-        value is not None for value in epoch_values(run.epochs, "validation", run.result.metric)
-    )
+def _has_qualities(run: Run) -> bool:
+    values = epoch_values(run.epochs, "validation", run.result.metric)
+    return any(value is not None for value in values)
 
 
-def _first(run: Run, target: float, better: str) -> float | None:
+def _seconds_until(run: Run, target: float, better: Better) -> float | None:
     """Seconds until a run's quality first reached the target; None where it never did."""
     qualities = epoch_values(run.epochs, "validation", run.result.metric)
     trained = epoch_values(run.epochs, "train_seconds")

@@ -1,6 +1,20 @@
 """A scaling model fitted to training times: which terms, how large, how sure.
 
-**Terms** are non-negative (Lawson and Hanson, "Solving least squares problems", 1974). Times spread by
+**Terms.** T(n) = fixed + updates(n) * t_step(n). With a batch per worker and fixed epochs the updates fall as
+1/n, and an update takes compute + exchange(n); with one global batch the updates stay, and an update takes
+compute/n + serial + exchange(n). Nothing is exchanged on one worker, so every exchange term is 0 there:
+
+- one that does not grow: latency, a fixed share of the update that overlap does not hide;
+- a ring's, 2 (n - 1)/n times the gradients' bytes over the bandwidth (Patarasuk and Yuan, JPDC 69, 2009);
+- log2 n: trees, and waiting for the slowest of n (Thakur, Rabenseifner and Gropp, Int. J. High Performance
+  Computing Applications 19, 2005);
+- n - 1: what is done for each other worker in turn;
+- one that begins with the second node.
+
+Left out is what others add up to: of a batch per worker, exchange proportional to n - 1 takes (1 - 1/n) of a
+time, and a ring under one global batch likewise: both have the form a + b/n.
+
+**Choice.** Terms are non-negative (Lawson and Hanson, "Solving least squares problems", 1974). Times spread by
 factors, so every run is weighted by the geometric mean of its count. Of the models with up to three terms,
 and fewer than counts, the one with the least corrected Akaike information criterion is taken (Hurvich and
 Tsai, Biometrika 76, 1989); below six runs the best pair of terms.
@@ -16,21 +30,22 @@ and Smith, "Applied regression analysis", 1998, section 2.1), by more than `SLIG
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from scalestudy.analysis.scaling.terms import ScalingTerm
-from scalestudy.analysis.statistics import Estimate, product, student, within
+from scalestudy.analysis.statistics import Estimate, student
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
 
+Work = Literal["strong", "weak"]
+Update = Literal["fixed", "growing"]
 MINIMUM_COUNTS = 3
 """Different counts that a model takes: any two points have a line."""
 MOST_TERMS = 3
@@ -48,6 +63,50 @@ DOUBLINGS = 21
 
 
 @dataclass(frozen=True)
+class ScalingTerm:
+    """One term: its name in files, how it is written after its number, and its shape in n, of [counts].
+
+    Names are "fixed", "compute", "constant", "ring", "log", "linear" and "second node".
+    """
+
+    name: str
+    text: str
+    shape: "Callable[[Array], Array]"
+
+
+def terms_of(work: Work, update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
+    """Terms that the times of a series may have, the one that all have first.
+
+    Args:
+        work: "strong" where every training processes as many samples, "weak" where these grow with n.
+        update: "growing" with a batch per worker, which None is taken for, "fixed" with one global batch.
+        full_node: Most workers of one node, where a term for the second node can be told; else None.
+    """
+    fixed = update == "fixed"
+    # A training has n**power times the updates of one worker's.
+    power = (1 if fixed else 0) if work == "weak" else (0 if fixed else -1)
+    many = {-1: "/n", 0: "", 1: " n"}[power]
+    over = {-1: "/n²", 0: "/n", 1: ""}[power]
+    ring = ScalingTerm("ring", f" · 2(n − 1){over}", lambda n: 2 * (n - 1) * n ** (power - 1))
+    linear = ScalingTerm("linear", f" (n − 1){many}", lambda n: (n - 1) * n**power)
+    if work == "weak":
+        terms = [ScalingTerm("compute", "", lambda n: n**0)]
+    else:
+        terms = [
+            ScalingTerm("compute", "/n", lambda n: 1 / n),
+            ScalingTerm("fixed", "", lambda n: n**0),
+        ]
+    terms.append(ScalingTerm("constant", f"{many} for n ≥ 2", lambda n: (n >= 2) * n**power))
+    terms += [ring] if work == "weak" or not fixed else []
+    terms.append(ScalingTerm("log", f" log₂(n){many}", lambda n: np.log2(n) * n**power))
+    terms += [linear] if work == "weak" or fixed else []
+    if full_node:
+        second = f"{many} for n > {full_node}"
+        terms.append(ScalingTerm("second node", second, lambda n: (n > full_node) * n**power))
+    return tuple(terms)
+
+
+@dataclass(frozen=True)
 class ScalingFit:
     """A scaling model with its numbers.
 
@@ -57,6 +116,10 @@ class ScalingFit:
         counts: Different numbers of workers it was fitted to, in order.
         residuals: Geometric mean of each count over the model's time, less 1.
         lack_of_fit: Whether the model misses something that the runs show.
+        columns: Of all terms, weighted, [runs, terms].
+        values: Times, weighted, [runs].
+        variance: Of one run, as a share of its time.
+        freedom: Degrees of freedom of that; 0 for no interval.
     """
 
     terms: tuple[ScalingTerm, ...]
@@ -64,7 +127,10 @@ class ScalingFit:
     counts: tuple[int, ...]
     residuals: dict[int, float]
     lack_of_fit: bool
-    spread: "_Spread" = field(repr=False, compare=False)
+    columns: "Array" = field(repr=False, compare=False)
+    values: "Array" = field(repr=False, compare=False)
+    variance: float
+    freedom: int
 
     @property
     def parts(self) -> dict[str, float]:
@@ -85,7 +151,15 @@ class ScalingFit:
     @property
     def worst(self) -> tuple[int, float]:
         """The count that lies furthest from the model, and its residual."""
-        return max(self.residuals.items(), key=lambda each: abs(each[1]))
+        return max(self.residuals.items(), key=lambda pair: abs(pair[1]))
+
+    @property
+    def one_run(self) -> Estimate:
+        """Factor about a mean, with the interval that holds one run; none where there are too few runs."""
+        if not self.freedom:
+            return Estimate(1.0)
+        factor = math.exp(student(self.freedom) * math.sqrt(self.variance))
+        return Estimate(1.0, 1 / factor, factor)
 
     def seconds(self, workers: float) -> float:
         """T(n)."""
@@ -94,56 +168,19 @@ class ScalingFit:
     def mean(self, workers: float) -> Estimate:
         """T(n) with the 95 % interval of the mean over many runs; none where the runs do not bound it."""
         value = self.seconds(workers)
-        low, high = self.spread.ends(_columns(self.terms, [workers])[0])
-        return (
-            Estimate(value, min(value, low), max(value, high))
-            if 0 < low < high < math.inf
-            else Estimate(value)
-        )
-
-    def run(self, workers: float) -> Estimate:
-        """T(n) with the 95 % prediction interval of one run."""
-        mean = self.mean(workers)
-        return mean if mean.low is None else product(mean, within(1.0, self.spread.run))
-
-    def shortest(self) -> Estimate:
-        """The shortest time that any number of workers takes, as by `mean`."""
-        found = [self.mean(self.counts[0] * 2**doubling) for doubling in range(DOUBLINGS)]
-        ends = [(each.low, each.high) for each in found if each.low is not None and each.high is not None]
-        value = min(each.value or math.inf for each in found)
-        if len(ends) < len(found):
-            return Estimate(value)
-        return Estimate(value, min(low for low, _ in ends), min(high for _, high in ends))
-
-
-@dataclass(frozen=True)
-class _Spread:
-    """What intervals come from: the runs under all terms of the series, let free."""
-
-    columns: "Array"
-    """Weighted, [runs, terms]."""
-    values: "Array"
-    """Weighted, [runs]."""
-    variance: float
-    """Of one run, as a share of its time."""
-    freedom: int
-    """Degrees of freedom of that; 0 for no interval."""
-
-    @property
-    def run(self) -> float:
-        """Factor about a mean that holds one run."""
-        return math.exp(student(self.freedom) * math.sqrt(self.variance)) if self.freedom else math.inf
-
-    def ends(self, shape: "Array") -> tuple[float, float]:
-        """Least and largest value of `shape` [terms] times coefficients that the runs allow."""
         if not self.freedom:
-            return 0.0, math.inf
+            return Estimate(value)
+        shape = _columns(self.terms, [workers])[0]
         coefficients, least = _least_squares(self.columns, self.values)
         best = float(shape @ coefficients)
         allowed = least + max(self.variance, ROUNDING**2) * student(self.freedom) ** 2
-        return self._end(shape, best, allowed, 0.8), self._end(shape, best, allowed, 1.25)
+        low, high = (self._end(shape, best, allowed, factor) for factor in (0.8, 1.25))
+        if 0 < low < high < math.inf:
+            return Estimate(value, min(value, low), max(value, high))
+        return Estimate(value)
 
     def _end(self, shape: "Array", best: float, allowed: float, factor: float) -> float:
+        """Least or largest value of `shape` [terms] times coefficients that the runs allow."""
         from scipy.optimize import brentq
 
         heavy = 1e4  # one row that holds the value where it is asked to be
@@ -159,19 +196,32 @@ class _Spread:
             end *= factor
         return float(brentq(excess, end, end / factor, xtol=1e-12 * best, rtol=1e-5))
 
+    def run(self, workers: float) -> Estimate:
+        """T(n) with the 95 % prediction interval of one run."""
+        return self.mean(workers).times(self.one_run)
+
+    def shortest(self) -> Estimate:
+        """The shortest time that any number of workers takes, as by `mean`."""
+        means = [self.mean(self.counts[0] * 2**doubling) for doubling in range(DOUBLINGS)]
+        ends = [(mean.low, mean.high) for mean in means if mean.low is not None and mean.high is not None]
+        value = min(mean.value or math.inf for mean in means)
+        if len(ends) < len(means):
+            return Estimate(value)
+        return Estimate(value, min(low for low, _ in ends), min(high for _, high in ends))
+
 
 def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[float]) -> ScalingFit | None:
     """Fit a scaling model to runs: one number of workers and one training time each.
 
     Returns None below three different counts, and for times that are not positive numbers.
     """
-    n, taken = np.asarray(counts, float), np.asarray(seconds, float)
+    n, times = np.asarray(counts, float), np.asarray(seconds, float)
     different, place = np.unique(n, return_inverse=True)
-    if len(different) < MINIMUM_COUNTS or not np.all(np.isfinite(taken)) or np.any(taken <= 0):
+    if len(different) < MINIMUM_COUNTS or not np.all(np.isfinite(times)) or np.any(times <= 0):
         return None
     runs = np.bincount(place)
-    level = np.exp(np.bincount(place, np.log(taken)) / runs)
-    columns, values = _columns(terms, n) / level[place][:, None], taken / level[place]
+    level = np.exp(np.bincount(place, np.log(times)) / runs)
+    columns, values = _columns(terms, n) / level[place][:, None], times / level[place]
     coefficients = _choose(columns, values, len(different))
     residuals = level / (_columns(terms, different) @ coefficients) - 1
     scatter = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
@@ -179,13 +229,17 @@ def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[f
     squares = float(np.sum((columns @ coefficients - values) ** 2))
     missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
     largest = float(np.max(np.abs(residuals)))
+    variance, freedom = _variance(least, scatter, len(n), len(different), free)
     return ScalingFit(
         terms=tuple(terms),
         coefficients=tuple(float(value) for value in coefficients),
         counts=tuple(int(count) for count in different),
         residuals={int(count): float(off) for count, off in zip(different, residuals, strict=True)},
         lack_of_fit=missed < LEVEL and largest > SLIGHT if len(n) > len(different) else largest > CLEAR,
-        spread=_Spread(columns, values, *_variance(least, scatter, len(n), len(different), free)),
+        columns=columns,
+        values=values,
+        variance=variance,
+        freedom=freedom,
     )
 
 
@@ -215,12 +269,7 @@ def _lack(
 ) -> tuple[float, float]:
     """P value of the F test of lack of fit, 1 where nothing can be tested; and the means' variance.
 
-    Args:
-        squares: About the model.
-        scatter: Squares about the counts' own means.
-        runs: Number of runs.
-        counts: Number of different counts.
-        coefficients: Of the model.
+    `squares` are about the model, `scatter` about the counts' own means.
     """
     from scipy.special import fdtrc
 
@@ -250,8 +299,8 @@ def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
     # Terms of one size, so that no tolerance takes a small one for none.
     size = np.linalg.norm(columns, axis=0)
     size[size == 0] = 1.0
-    found, rest = nnls(columns / size, values)
-    return found / size, float(rest) ** 2
+    coefficients, rest = nnls(columns / size, values)
+    return coefficients / size, float(rest) ** 2
 
 
 def _columns(terms: Sequence[ScalingTerm], counts: "Sequence[float] | Array") -> "Array":

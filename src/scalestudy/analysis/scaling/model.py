@@ -7,16 +7,15 @@ from functools import cached_property
 from typing import Literal
 
 from scalestudy.analysis.measures import Groups, Measures, find_baseline
-from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, ScalingFit, fit
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, ScalingFit, ScalingTerm, fit, terms_of
 from scalestudy.analysis.scaling.series import Series, series_of
-from scalestudy.analysis.scaling.terms import ScalingTerm, terms_of
-from scalestudy.analysis.statistics import NOTHING, Estimate, geometric_means, inverse, product, within
+from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 
 REACH = 4
 """How far predictions and limits go: times the largest count, or the largest speed-up measured."""
 ANY_NUMBER = 10_000
 """An upper end of the limit of speed-up beyond this is none."""
-ONE = Estimate(1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,8 @@ class Prediction:
 
     Attributes:
         workers: The number.
-        seconds: Training time: where it was measured the geometric mean of the runs, else the model's, with
-            the prediction interval of one run.
+        seconds: Where it was measured the geometric mean of the runs, else the model's, with the prediction
+            interval of one run.
         speedup: Against `Model.reference` workers; of work that grows with the workers the scaled one.
         efficiency: Its share of the ideal.
         kind: Whether the number of workers was measured, or lies between or outside of those that were.
@@ -61,15 +60,18 @@ class Model:
         series: Its runs.
         fit: The scaling model; None where there is too little, for which `reason` is given.
         reason: Why there is none.
-        reference: Workers that its speed-up is against.
-        reference_seconds: Training time there.
+        baseline: The row that its speed-up is against.
     """
 
     series: Series
     fit: ScalingFit | None
     reason: str
-    reference: int
-    reference_seconds: Estimate
+    baseline: Key
+
+    @property
+    def reference(self) -> int:
+        """Workers that its speed-up is against."""
+        return self.baseline.workers
 
     @property
     def lack_of_fit(self) -> bool:
@@ -94,36 +96,46 @@ class Model:
         """
         counts = self.series.different
         if workers in counts:
-            return self._prediction(workers, self.series.means[int(workers)], "measured")
+            row = self.series.key.on(int(workers))
+            return self._prediction(
+                workers, self.series.times.mean(row), self._measured(self.baseline, row), "measured"
+            )
         if self.fit is None:
             raise ValueError(self.reason)
-        kind: Literal["interpolated", "extrapolated"] = (
-            "interpolated" if counts[0] < workers < counts[-1] else "extrapolated"
-        )
-        return self._prediction(workers, self.fit.run(workers), kind)
+        inside = counts[0] < workers < counts[-1]
+        seconds = self.fit.run(workers)
+        speed = self._first.times(seconds.inverse())
+        return self._prediction(workers, seconds, speed, "interpolated" if inside else "extrapolated")
 
     def by_model(self, workers: float) -> Prediction:
-        """The same by the scaling model alone, for the line of a figure."""
+        """The same by the scaling model alone, without intervals, for the line of a figure."""
         assert self.fit is not None
-        return self._prediction(workers, Estimate(self.fit.seconds(workers)), "interpolated")
+        seconds = Estimate(self.fit.seconds(workers))
+        return self._prediction(workers, seconds, self._first.times(seconds.inverse()), "interpolated")
 
     def _prediction(
-        self, workers: float, seconds: Estimate, kind: Literal["measured", "interpolated", "extrapolated"]
+        self,
+        workers: float,
+        seconds: Estimate,
+        speed: Estimate,
+        kind: Literal["measured", "interpolated", "extrapolated"],
     ) -> Prediction:
-        speed = product(self._first if kind != "measured" else self.reference_seconds, inverse(seconds))
-        if seconds is self.reference_seconds and seconds.low is not None:
-            speed = ONE
         if self.series.work == "weak":
             speed = speed.scaled(workers / self.reference)
         return Prediction(workers, seconds, speed, speed.scaled(self.reference / workers), kind)
 
+    def _measured(self, reference: Key, row: Key) -> Estimate:
+        """How many times as fast a row was as another, in pairs."""
+        times = self.series.times
+        if row == reference:
+            return ONE if len(times.values[row]) > 1 else Estimate(1.0)
+        return times.ratio(reference, row)
+
     @property
     def _first(self) -> Estimate:
         """Time of the reference; where that is one run, with what runs scatter about the model."""
-        value = self.reference_seconds.value
-        if self.reference_seconds.low is not None or self.fit is None or value is None:
-            return self.reference_seconds
-        return within(value, self.fit.spread.run) if self.fit.spread.freedom else self.reference_seconds
+        seconds = self.series.times.mean(self.baseline)
+        return seconds.times(self.fit.one_run) if seconds.low is None and self.fit else seconds
 
     @cached_property
     def limit(self) -> Estimate:
@@ -136,30 +148,30 @@ class Model:
         if self.fit is None or self.fit.lack_of_fit or self.series.work == "weak":
             return NOTHING
         reached = max(self.predict(count).speedup.value or 0.0 for count in counts)
-        found = product(self._first, inverse(self.fit.shortest()))
-        if found.value is None or found.high is None or found.high > ANY_NUMBER:
+        limit = self._first.times(self.fit.shortest().inverse())
+        if limit.value is None or limit.high is None or limit.high > ANY_NUMBER:
             return NOTHING
-        return found if counts[-1] >= REACH * counts[0] and found.value <= REACH * reached else NOTHING
+        return limit if counts[-1] >= REACH * counts[0] and limit.value <= REACH * reached else NOTHING
 
     def counts(self, most: int | None = None) -> list[int]:
         """Measured counts, and beyond them doublings up to `most`, by default `REACH` times the largest."""
-        found = list(self.series.different)
-        most = most or REACH * found[-1]
-        while found[-1] * 2 <= most:
-            found.append(found[-1] * 2)
-        return found
+        counts = list(self.series.different)
+        most = most or REACH * counts[-1]
+        while counts[-1] * 2 <= most:
+            counts.append(counts[-1] * 2)
+        return counts
 
     @property
     def by_node(self) -> tuple[NodeRow, ...]:
         """One full node and several, where counts filled them; none where no more than one node was full."""
-        nodes = self.series.nodes
+        nodes, key = self.series.nodes, self.series.key
         full = max((count for count, number in nodes.items() if number == 1), default=0)
         filled = [count for count, number in sorted(nodes.items()) if full and count == number * full]
         if len(filled) < 2:
             return ()
         rows = []
         for count in filled:
-            speed = product(self.series.means[full], inverse(self.series.means[count]))
+            speed = self._measured(key.on(full), key.on(count))
             speed = speed.scaled(count / full) if self.series.work == "weak" else speed
             rows.append(NodeRow(nodes[count], count, ONE if count == full else speed))
         return tuple(rows)
@@ -167,40 +179,38 @@ class Model:
 
 def models_of(measures: Measures) -> tuple[Model, ...]:
     """A scaling model of every strategy and variant, in reading order."""
-    return tuple(model_of(series, measures.groups) for series in series_of(measures.groups))
+    return tuple(model_of(series, measures.groups) for series in series_of(measures))
 
 
 def model_of(series: Series, groups: Groups) -> Model:
     """Model of one series; `groups` holds the one-worker runs that it may be held against."""
-    found = fit(_terms(series), series.counts, series.seconds)
-    reference, seconds = series.key.workers, series.means[series.key.workers]
-    baseline = find_baseline(series.key, groups, timed=True)
+    timed = series.timed
+    scaling = fit(_terms(series), [count for count, _ in timed], [seconds for _, seconds in timed])
+    reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
     if baseline and baseline.strategy != series.key.strategy and series.work == "strong":
-        runs = groups[baseline]
-        taken = [run.result.training_seconds for run in runs if run.result.training_seconds]
-        alike = {run.result.samples_processed for run in runs} == {series.samples}
-        if series.of == "training" and alike and len(taken) == len(runs):
-            reference, seconds = baseline.workers, geometric_means({1: taken})[1]
-    return Model(series, found, "" if found else _why_none(series), reference, seconds)
+        samples = {run.result.samples_processed for run in groups[baseline]}
+        if series.of == "training" and samples == {series.samples} and series.times.values[baseline]:
+            reference = baseline
+    return Model(series, scaling, "" if scaling else _why_none(series), reference)
 
 
 def _terms(series: Series) -> tuple[ScalingTerm, ...]:
     """With one for the second node where two counts or more lie on either side of it."""
     one = [count for count, nodes in series.nodes.items() if nodes == 1]
     several = [count for count, nodes in series.nodes.items() if nodes > 1]
-    told = min(len(one), len(several)) > 1 and max(one) < min(several)
-    return terms_of(series.work, series.update, max(one) if told else None)
+    told_apart = min(len(one), len(several)) > 1 and max(one) < min(several)
+    return terms_of(series.work, series.update, max(one) if told_apart else None)
 
 
 def _why_none(series: Series) -> str:
-    found = len(series.different)
-    if found < MINIMUM_COUNTS:
-        left = f" ({_listed(series.others)} process other numbers of samples)" if series.others else ""
-        return (
-            f"a scaling model takes {MINIMUM_COUNTS} different numbers of workers, and there"
-            f" {'is 1' if found == 1 else f'are {found}'}{left}"
-        )
-    return "a training time is not a positive number"
+    counts = len(series.different)
+    if counts >= MINIMUM_COUNTS:
+        return "a training time is not a positive number"
+    others = f" ({_listed(series.others)} process other numbers of samples)" if series.others else ""
+    return (
+        f"a scaling model takes {MINIMUM_COUNTS} different numbers of workers, and there"
+        f" {'is 1' if counts == 1 else f'are {counts}'}{others}"
+    )
 
 
 def _listed(counts: Sequence[int]) -> str:
@@ -219,8 +229,4 @@ def karp_flatt(speedup: Estimate, workers: float) -> Estimate:
     """
     if workers <= 1 or not speedup.value or speedup.value < 0 or math.isinf(speedup.value):
         return NOTHING
-
-    def share(value: float | None) -> float | None:
-        return (1 / value - 1 / workers) / (1 - 1 / workers) if value else None
-
-    return Estimate(share(speedup.value), share(speedup.high), share(speedup.low))
+    return speedup.inverse().map(lambda value: (value - 1 / workers) / (1 - 1 / workers))
