@@ -41,8 +41,11 @@ class Variance(NamedTuple):
 
 
 class Pooled(NamedTuple, Generic[K]):
-    """Spread of the rows of a design: of a run about its row's mean (`within`, to which blocks add), and once
-    the effects of row and block are taken away (`residual`; None where no rows share blocks)."""
+    """Spread of the rows of a design.
+
+    Of a run about its row's mean (`within`, to which blocks add), and once the effects of row and block are
+    taken away (`residual`; None where no rows share blocks).
+    """
 
     rows: frozenset[K]
     within: Variance

@@ -51,14 +51,13 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
         elif chance is not None and gain(quality - chance, sense.better) <= scatter(
             chance, run.result.quality_labels or 0, sense
         ):
-            why = (
-                f"{quality:.{digits}f} is no better than the {chance:.{digits}f} of one answer for everything"
-            )
-            failed.append(FailedRun(seed, "chance", f"learned nothing: {metric} {why}"))
+            why = f"no better than the {chance:.{digits}f} of one answer for everything"
+            words = f"learned nothing: {metric} {quality:.{digits}f} is {why}"
+            failed.append(FailedRun(seed, "chance", words))
         elif (
             floor is not None
             and usual is not None
-            and 0 < gain(usual - floor, sense.better)
+            and gain(usual - floor, sense.better) > 0
             and gain(quality - floor, sense.better) < COLLAPSED * gain(usual - floor, sense.better)
         ):
             why = f"{quality:.{digits}f}, where the median is {usual:.{digits}f}"

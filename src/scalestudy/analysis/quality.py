@@ -82,12 +82,9 @@ def judge(
     reference = reference or find_baseline(key, measures.groups)
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
-    if reference is None:
-        return Verdict("no-reference", "no finished one-worker run to compare with", digits=digits)
-    if not measures.quality.values[reference]:
-        return Verdict("no-reference", f"the quality of {reference.label} is not known", digits=digits)
-    if unfit := _failed(reference, measures):
-        return Verdict("no-reference", f"{reference.label} is no reference: {unfit.sentence}", digits=digits)
+    unfit = _unfit(reference, measures)
+    if reference is None or unfit:
+        return Verdict("no-reference", unfit or "no finished one-worker run to compare with", digits=digits)
     if sense.better is None:
         return Verdict("no-direction", "no verdict: whether higher or lower is better is not known")
     margin_length = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
@@ -106,6 +103,16 @@ def _failed(key: Key, measures: Measures) -> Verdict | None:
         return None
     share = "" if len(runs) == 1 else f"{len(failed)} of {len(runs)} runs "
     return Verdict(failed[0].kind, share + failed[0].sentence, seems_worse=True, digits=digits)
+
+
+def _unfit(reference: Key | None, measures: Measures) -> str | None:
+    """Why nothing can be held against a reference; None where it can, or where there is none."""
+    if reference is None:
+        return None
+    if not measures.quality.values[reference]:
+        return f"the quality of {reference.label} is not known"
+    failed = _failed(reference, measures)
+    return f"{reference.label} is no reference: {failed.sentence}" if failed else None
 
 
 def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:

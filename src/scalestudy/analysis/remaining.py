@@ -73,8 +73,8 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
 
 def expected_seconds(status: PointStatus, known: "Known") -> Range | None:
     """How long a point takes from its start to its end, by what others took."""
-    from scalestudy.analysis.scaling.fit import fit  # brings in NumPy, which `watch` shows nothing without
-    from scalestudy.analysis.scaling.fit import terms_of
+    # Brings in NumPy, which `watch` shows nothing without.
+    from scalestudy.analysis.scaling.fit import fit, terms_of
 
     series = known.get(_series(status), {})
     workers = status.point.workers

@@ -148,8 +148,10 @@ def exponential(value: float) -> float:
 
 @dataclass(frozen=True)
 class Scale:
-    """A monotonic transform: there, back (from any number: what lies outside comes back as the end), where
-    values may lie, and the mean that is reported, in the values' own unit."""
+    """A monotonic transform: there and back, where values may lie, and the mean that is reported of them.
+
+    `back` takes any number: what lies outside comes back as the end.
+    """
 
     forward: Callable[[float], float]
     back: Callable[[float], float]

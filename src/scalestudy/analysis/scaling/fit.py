@@ -14,8 +14,8 @@ compute/n + serial + exchange(n). Nothing is exchanged on one worker, so every e
 Left out is what others add up to: of a batch per worker, exchange proportional to n - 1 takes (1 - 1/n) of a
 time, and a ring under one global batch likewise: both have the form a + b/n.
 
-**Choice.** Terms are non-negative (Lawson and Hanson, "Solving least squares problems", 1974). Times spread by
-factors, so every run is weighted by the geometric mean of its count. Of the models with up to three terms,
+**Choice.** Terms are non-negative (Lawson and Hanson, "Solving least squares problems", 1974). Times spread
+by factors, so every run is weighted by the geometric mean of its count. Of the models with up to three terms,
 and fewer than counts, the one with the least corrected Akaike information criterion is taken (Hurvich and
 Tsai, Biometrika 76, 1989); below six runs the best pair of terms.
 

@@ -15,7 +15,7 @@ NAMES = {
 
 
 def model_sentences(model: Model) -> list[str]:
-    """What the model says of going further: its limit with its interval, its lack of fit, what it leaves out."""
+    """What the model says of going further: its limit, its lack of fit, and what it leaves out."""
     if model.fit is None:
         return []
     sentences, limit = [], model.limit
