@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.analysis.open_questions import UNDONE
+from scalestudy.analysis.advice import UNDONE
 from scalestudy.app.survey import request_of, survey
 from scalestudy.launch.base import Options, launcher_of
 from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable

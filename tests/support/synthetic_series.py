@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
+from scalestudy.analysis.measures import measured
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import model_of
 from scalestudy.analysis.scaling.series import Series
+from scalestudy.analysis.statistics import LOGARITHM
 
 
 def series(times, *, update="growing", work="strong", per_node=None, runs=3, spread=0.0, noise=None):
@@ -17,15 +19,21 @@ def series(times, *, update="growing", work="strong", per_node=None, runs=3, spr
         per_node: Workers of a full node; None where nodes are not known.
         noise: A generator, whose normal numbers times `spread` are added to the logarithms.
     """
-    counts = tuple(n for n in times for _ in range(runs))
+    steps = np.tile(np.linspace(-1, 1, runs) if runs > 1 else np.zeros(1), (len(times), 1))
     if noise is None:
-        steps = np.tile(np.linspace(-1, 1, runs) if runs > 1 else np.zeros(1), len(times))
+        # Rows differ in their order, so that blocks share nothing.
+        steps = np.array([np.roll(row, place) for place, row in enumerate(steps)])
     else:
-        steps = noise.standard_normal(len(counts))
+        steps = noise.standard_normal(steps.shape)
+    key = Key("horovod", min(times), "{}")
+    values = {
+        key.on(count): {seed: seconds * math.exp(spread * step) for seed, step in enumerate(row)}
+        for (count, seconds), row in zip(times.items(), steps.tolist(), strict=True)
+    }
     return Series(
-        key=Key("horovod", min(times), "{}"),
-        counts=counts,
-        seconds=tuple(times[n] * math.exp(spread * step) for n, step in zip(counts, steps, strict=True)),
+        key=key,
+        different=tuple(sorted(times)),
+        times=measured(values, dict.fromkeys(values, LOGARITHM), [list(values)], LOGARITHM),
         work=work,
         samples=6000,
         update=update,

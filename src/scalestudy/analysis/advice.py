@@ -24,12 +24,9 @@ class Advice:
     """What to do, why, and what the study leaves open.
 
     Attributes:
-        decision: What it puts into words.
-        headline: The choice.
         cost: What the choice takes and costs; empty without a choice.
         sentences: Quality, the next steps up, what was passed over.
         open_questions: What could not be concluded, and which runs would settle it.
-        choice: The row.
         verdict: Quality of the choice, against the reference that the decision was made with.
     """
 

@@ -40,11 +40,9 @@ class Price:
     """Time and cost of one training on a row.
 
     Attributes:
-        key: The row.
         basis: What the time is of.
         seconds: The time; seconds, or on the basis of rates those of one sample.
         units: Units that are billed while it runs.
-        bill: Their name.
         cost: Unit-hours of one training; empty on the basis of rates.
         speedup: Time on the reference over this one.
         efficiency: Cost efficiency: cost on the reference over this one.
@@ -87,9 +85,6 @@ class Decision:
     """Which row to ask for.
 
     Attributes:
-        kind: What is advised.
-        target: Cost efficiency asked for.
-        bill: Units that the site bills.
         choice: The row; None where nothing is advised.
         reference: The row that costs are compared with; None where nothing was timed.
         verdicts: Quality of every row, held against the best one-worker row where that is stricter.

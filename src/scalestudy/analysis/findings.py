@@ -20,13 +20,9 @@ class Findings:
     """What a study asked for and what was found.
 
     Attributes:
-        name: Name of the study.
-        runs: Finished runs, in reading order.
-        planned: What the study asked for.
         rows: One a point without its seed.
         measures: What the rows were computed from, and over which of them spreads were pooled.
         phases: Mean seconds by phase for each row.
-        advice: The decision in words.
         target: Cost efficiency below which workers count as not worth their cost.
         margin: Loss of quality that is accepted, as the study file says; None for the default.
         models: How the times of each strategy and variant scale.
@@ -63,9 +59,9 @@ def analyse(
     """Analyse finished runs.
 
     Args:
-        name: Name of the study.
+        name: Of the study.
         runs: Its finished runs.
-        planned: What else the study asked for.
+        planned: All that it asked for.
         target: Cost efficiency that the advised row has to keep.
         bill: Units that the site bills.
         margin: Loss of quality that is accepted.

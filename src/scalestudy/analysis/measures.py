@@ -124,11 +124,7 @@ class Measures:
     """A study's runs by row, and what was measured over them.
 
     Attributes:
-        groups: The runs.
-        throughput: Samples per second.
-        training_seconds: Of the epochs alone.
         wall_seconds: From the start of the processes to the result: what is waited and paid for.
-        quality: By each run's metric.
         rate: What speed-up is the ratio of: throughput, or what stands for it where that is not known.
         bases: What `rate` is of each row.
         senses: What each row's quality means.

@@ -3,9 +3,9 @@
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 from scalestudy.analysis.runs import Run
 
@@ -14,8 +14,7 @@ KINDS = {"float32": "float32", "tf32": "tf32", "mixed_float16": "float16", "mixe
 TERA = 1e12
 
 
-@dataclass(frozen=True)
-class Peak:
+class Peak(NamedTuple):
     """FLOP/s of one device, or why they are unknown."""
 
     value: float | None = None
@@ -41,11 +40,9 @@ def peak_of(runs: Sequence[Run]) -> Peak:
 
 
 def device_peak(name: str, kind: str) -> float | None:
-    """FLOP/s of a GPU, dense, as its maker states them.
+    """FLOP/s of a GPU, dense, as its maker states them; of MIG instances none is known.
 
-    Args:
-        name: As the driver gives it: "NVIDIA A100-SXM4-80GB". Of MIG instances none is known.
-        kind: "float32", "tf32", "float16" or "bfloat16".
+    `name` is as the driver gives it, "NVIDIA A100-SXM4-80GB"; `kind` one of the values of `KINDS`.
     """
     value = _entry(name).get(kind)
     return float(value) * TERA if isinstance(value, int | float) else None
@@ -65,5 +62,5 @@ def _entry(name: str) -> Mapping[str, object]:
 @cache
 def _table() -> list[Mapping[str, object]]:
     text = resources.files("scalestudy.analysis").joinpath("device_peaks.toml").read_text()
-    found: list[Mapping[str, object]] = tomllib.loads(text)["device"]
-    return found
+    devices: list[Mapping[str, object]] = tomllib.loads(text)["device"]
+    return devices

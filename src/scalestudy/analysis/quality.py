@@ -34,8 +34,7 @@ class Verdict:
     """Quality of one row against its reference.
 
     Attributes:
-        kind: The verdict.
-        sentence: The same in words, without a full stop.
+        sentence: The verdict in words, without a full stop.
         change: Quality less the reference's quality, paired by seed.
         reference: The row it is held against.
         seems_worse: Whether the estimate lies further to the bad side of the reference than the margin,

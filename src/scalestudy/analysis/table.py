@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from scalestudy.analysis.costs import COLUMNS as COSTS
-from scalestudy.analysis.costs import Costs, costs_of, largest_batches
+from scalestudy.analysis.costs import Costs, costs_of
 from scalestudy.analysis.divergence import chance_of, failures
 from scalestudy.analysis.measures import Basis, Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
@@ -28,24 +28,13 @@ class Row:
     """All runs of a point without its seed, summed up. Seconds, and samples per second.
 
     Attributes:
-        key: Its point.
-        implementation: Strategy that did the work.
         communication: By what gradients were summed; None where nothing was exchanged, or not recorded.
         seeds: Of its runs, one each; None where it is not known.
-        global_batch: Samples of a step.
         samples_processed: Samples of one training; None when runs differ, or where it is not known.
-        throughput: Steady.
-        training_seconds: Of the epochs alone.
         wall_seconds: From the start of the processes to the result.
-        speed: Speed-up, or why there is none.
-        quality: By `metric`.
-        metric: Its name.
-        sense: Which way the metric is better, and whether it lies in [0, 1].
         digits: Decimals that the quality is written with.
         constant_quality: Quality of one answer for everything: chance. None where it was not recorded.
-        verdict: Quality against its reference.
         oversubscribed: Why its times say nothing.
-        costs: Utilisation, memory, energy, hours, bytes and the share of the devices' peak.
         basis: What `speed.steady` is the ratio of: "throughput", or the inverse of the mean time of an
             "epoch", or of the "training".
         same_work: Whether all of its runs did the same work, as far as that is known.
@@ -138,11 +127,10 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
 
 def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row]:
     """The same, of what was measured; `margin` is the loss of quality that is accepted."""
-    batches = largest_batches(measures.groups)
-    return [_row(key, measures, batches.get(key), margin) for key in measures.groups]
+    return [_row(key, measures, margin) for key in measures.groups]
 
 
-def _row(key: Key, measures: Measures, largest_batch: int | None, margin: QualityMargin | None) -> Row:
+def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
     runs, sense = measures.groups[key], measures.senses[key]
     first = runs[0].result
     samples = {run.result.samples_processed for run in runs}
@@ -167,7 +155,7 @@ def _row(key: Key, measures: Measures, largest_batch: int | None, margin: Qualit
         constant_quality=chance_of(runs),
         verdict=judge(key, measures, margin),
         oversubscribed=oversubscription(runs),
-        costs=costs_of(runs, largest_batch),
+        costs=costs_of(runs),
         basis=measures.bases[key],
         same_work=len(samples) == 1 and (None not in samples or len(work) == 1),
         source=sources(runs) or None,
@@ -209,8 +197,7 @@ def _intervals(names: Sequence[str]) -> dict[str, _Column]:
 
 
 def _cost(name: str) -> _Column:
-    kinds: dict[str, Kind] = {"energy_of": "text", "unmeasured": "text", "largest_batch": "whole"}
-    return kinds.get(name, "float"), lambda row: getattr(row.costs, name)
+    return "text" if name in ("energy_of", "unmeasured") else "float", lambda row: getattr(row.costs, name)
 
 
 def _priced(get: "Callable[[Price], Any]", kind: Kind = "float") -> _Column:

@@ -41,16 +41,12 @@ HOURS = (
     CostColumn(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
     CostColumn(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
     CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
-    CostColumn(Heading("Energy", "per quality", "per quality"), "watt_hours_per_quality", _watt_hours),
 )
 BUSY = (
     CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
     CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
     CostColumn(Heading("GPU memory", "most", "GPU mem"), "gpu_memory_bytes", units.size),
     CostColumn(Heading("Host memory", "most, a process", "memory"), "peak_memory_bytes", units.size),
-    CostColumn(
-        Heading("Largest batch", "a worker", "batch ≤"), "largest_batch", lambda v: f"≈ {number(v, 0)}"
-    ),
     CostColumn(Heading("FLOP", "a sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
     CostColumn(
         Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")
@@ -74,9 +70,7 @@ TABLES = (
 MEANINGS = {
     "device_hours": "Device and node time are from the start of the processes to the result, as sites charge"
     " it; the training time alone is in the table of results.",
-    "watt_hours": "Energy is of the training time: {energy}. Per quality, it is divided by the quality.",
-    "largest_batch": "The largest batch is estimated: memory is a line in the batch size, through the runs of"
-    " several.",
+    "watt_hours": "Energy is of the training time: {energy}.",
     "loopback_bytes": "Network and loopback bytes are those of whole nodes, whoever had them moved.",
     "read_bytes": "What is read from the page cache is not read from storage.",
     "flops_per_sample": "FLOP are those of products and convolutions, counted in the graph of the training"

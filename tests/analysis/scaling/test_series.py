@@ -2,6 +2,7 @@ import pytest
 
 import synthetic
 from elsewhere import foreign
+from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import Run, grouped
 from scalestudy.analysis.scaling.series import nodes_of, series_of
 
@@ -16,7 +17,7 @@ def changed(run, hosts=(), **fields):
 
 
 def only(runs):
-    (found,) = series_of(grouped(runs))
+    (found,) = series_of(measure(grouped(runs)))
     return found
 
 
@@ -56,13 +57,13 @@ def test_times_that_say_nothing_are_in_no_series():
         synthetic.run("horovod", 1),
         synthetic.run("horovod", 8, oversubscribed="8 workers on 2 cores"),
     ]
-    assert [each.key.strategy for each in series_of(grouped(runs))] == ["horovod"]
+    assert [each.key.strategy for each in series_of(measure(grouped(runs)))] == ["horovod"]
     assert only(runs[3:]).different == (1,)
 
 
 def test_swept_values_are_series_of_their_own():
     runs = [synthetic.run("horovod", n, swept={"train.batch_size": b}) for n in (1, 2) for b in (8, 32)]
-    assert len(series_of(grouped(runs))) == 2
+    assert len(series_of(measure(grouped(runs)))) == 2
 
 
 @pytest.mark.parametrize(("hosts", "nodes"), [(("a",), 1), (("a", "a"), 1), (("a", "b", "b", "c"), 3)])
@@ -83,5 +84,5 @@ def test_of_numbers_of_others_a_set_that_grows_with_the_workers_is_weak_scaling(
                 **{known: seconds if known == "training_seconds" else [seconds] * 3})
         for n, seconds in times.items()
     ]  # fmt: skip
-    (found,) = series_of(grouped(runs))
+    (found,) = series_of(measure(grouped(runs)))
     assert (found.work, found.others) == ("weak", ())

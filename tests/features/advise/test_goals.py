@@ -108,7 +108,7 @@ def test_one_worker_alone_is_enough_to_predict_what_would_pay():
     result = answer(findings, Goal(), series, missing)
     assert (result.best.key.workers, result.predicted.kind) == (1, "from one worker")
     assert result.predicted.efficiency.value >= 0.7
-    one = result.outlooks[0].candidates[0]
+    one = result.larger[0].runs[0]
     assert one.efficiency.value == 1
     for candidate in result.outlooks[0].candidates:
         assert candidate.cost.value == pytest.approx(candidate.key.workers * candidate.seconds.value / 3600)

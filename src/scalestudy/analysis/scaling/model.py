@@ -23,7 +23,6 @@ class Prediction:
     """Time and speed-up on a number of workers, with 95 % intervals.
 
     Attributes:
-        workers: The number.
         seconds: Where it was measured the geometric mean of the runs, else the model's, with the prediction
             interval of one run.
         speedup: Against `Model.reference` workers; of work that grows with the workers the scaled one.
@@ -57,9 +56,7 @@ class Model:
     """A series with its scaling model.
 
     Attributes:
-        series: Its runs.
         fit: The scaling model; None where there is too little, for which `reason` is given.
-        reason: Why there is none.
         baseline: The row that its speed-up is against.
     """
 

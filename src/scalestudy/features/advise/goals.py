@@ -7,12 +7,11 @@ one worker, beyond. Predicted counts have no quality: counts from which on quali
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import fmean
 from typing import Literal
 
-from scalestudy.analysis.decision import Price
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import REACH, Model
@@ -20,7 +19,6 @@ from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.features.advise.larger_runs import LargerRuns
 
 Aim = Literal["efficiency", "deadline", "energy"]
-Kind = Literal["measured", "interpolated", "extrapolated", "from one worker"]
 
 
 @dataclass(frozen=True)
@@ -53,21 +51,17 @@ class Candidate:
     """
 
     key: Key
-    kind: Kind
+    kind: Literal["measured", "interpolated", "extrapolated", "from one worker"]
     seconds: Estimate
     cost: Estimate
-    efficiency: Estimate = NOTHING
+    efficiency: Estimate
     joules: float | None = None
     energy_of: str | None = None
 
-
-@dataclass(frozen=True)
-class Outlook:
-    """Larger runs of a strategy, each with its time and cost."""
-
-    series: LargerRuns
-    candidates: tuple[Candidate, ...]
-    """One for each of `series.runs`."""
+    @property
+    def duration(self) -> float:
+        """Seconds; of every candidate they are known."""
+        return self.seconds.value or 0.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ class GoalAnswer:
         predicted: Of the aim for efficiency: the fastest count that was not measured, is faster than the
             choice, and keeps the target as predicted; None where there is none.
         reasons: Why series have no candidate, or none beyond a number of nodes.
-        outlooks: What larger runs are expected to take, where the network is known.
+        larger: What larger runs are expected to take and cost, where the network is known.
     """
 
     goal: Goal
@@ -91,7 +85,7 @@ class GoalAnswer:
     others: tuple[Candidate, ...] = ()
     predicted: Candidate | None = None
     reasons: tuple[str, ...] = ()
-    outlooks: tuple[Outlook, ...] = ()
+    larger: tuple[LargerRuns, ...] = ()
 
 
 def answer(
@@ -106,97 +100,93 @@ def answer(
         missing: Why none are expected of some strategies.
     """
     decision = findings.advice.decision
-    outlooks = tuple(_outlook(findings, series) for series in expected)
-    measured = [_measured(findings, price) for price in _sound(findings)]
+    measured = _measured(findings)
     if goal.aim == "energy":
         return _least_energy(measured, goal)
+    larger = tuple(_priced(findings, series) for series in expected)
     reasons = list(missing)
-    predicted = [candidate for outlook in outlooks for candidate in _beyond(findings, outlook)]
+    predicted = [candidate for series in larger for candidate in _beyond(findings, series)]
+    expected_series = {series.key.series for series in larger}
     for model in findings.models:
-        known = any(_same_series(outlook.series.key, model.series.key) for outlook in outlooks)
-        predicted += _predicted(findings, model, goal, reasons, beyond=not known)
+        beyond = model.series.key.series not in expected_series
+        predicted += _predicted(findings, model, goal, reasons, beyond=beyond)
     if goal.aim == "efficiency":
         best = next((candidate for candidate in measured if candidate.key == decision.choice), None)
         faster = [
             candidate
             for candidate in predicted
             if (candidate.efficiency.value or 0.0) >= decision.target
-            and (best is None or _seconds(candidate) < _seconds(best))
+            and (best is None or candidate.duration < best.duration)
         ]
         sure = best is not None and not decision.provisional
-        fastest = min(faster, key=_seconds, default=None)
-        return GoalAnswer(goal, best, sure, (), fastest, tuple(reasons), outlooks)
-    within = [candidate for candidate in [*measured, *predicted] if _seconds(candidate) <= goal.deadline]
-    within.sort(
-        key=lambda candidate: (
-            candidate.cost.value or 0.0,
-            candidate.kind != "measured",
-            _seconds(candidate),
-        )
-    )
+        fastest = min(faster, key=lambda candidate: candidate.duration, default=None)
+        return GoalAnswer(goal, best, sure, (), fastest, tuple(reasons), larger)
+    within = [candidate for candidate in [*measured, *predicted] if candidate.duration <= goal.deadline]
+    within.sort(key=lambda row: (row.cost.value or 0.0, row.kind != "measured", row.duration))
     cheapest: dict[tuple[str, str], Candidate] = {}
     for candidate in within:
-        cheapest.setdefault((candidate.key.strategy, candidate.key.variant), candidate)
-    best, *rest = cheapest.values() or [None]
+        cheapest.setdefault(candidate.key.series, candidate)
+    best, *others = [*cheapest.values()] or [None]
     sure = best is not None and best.seconds.high is not None and best.seconds.high <= goal.deadline
-    shown = tuple(candidate for candidate in rest if candidate)
-    return GoalAnswer(goal, best, sure, shown, None, tuple(reasons), outlooks)
+    return GoalAnswer(goal, best, sure, tuple(filter(None, others)), None, tuple(reasons), larger)
+
+
+def candidates_of(series: LargerRuns) -> list[Candidate]:
+    """Larger runs as candidates."""
+    return [
+        Candidate(series.key.on(run.workers), "from one worker", run.seconds, run.cost, run.cost_efficiency)
+        for run in series.runs
+    ]
 
 
 def _least_energy(measured: Sequence[Candidate], goal: Goal) -> GoalAnswer:
-    known = [candidate for candidate in measured if candidate.joules is not None]
-    if len({candidate.energy_of for candidate in known}) != 1:
-        why = "no run recorded its energy" if not known else "some rows counted GPUs and others processors"
+    recorded = [candidate for candidate in measured if candidate.joules is not None]
+    if len({candidate.energy_of for candidate in recorded}) != 1:
+        why = "some rows counted GPUs and others processors" if recorded else "no run recorded its energy"
         return GoalAnswer(goal, None, reasons=(why,))
-    return GoalAnswer(goal, min(known, key=lambda candidate: candidate.joules or 0.0))
+    return GoalAnswer(goal, min(recorded, key=lambda candidate: candidate.joules or 0.0))
 
 
-def _sound(findings: Findings) -> Iterator[Price]:
-    """Prices of rows whose quality does not seem worse and whose cost is known."""
-    decision = findings.advice.decision
-    verdicts = decision.verdicts or {}
-    for key, price in (decision.prices or {}).items():
-        if not verdicts[key].seems_worse and price.cost.value is not None:
-            yield price
+def _measured(findings: Findings) -> list[Candidate]:
+    """Rows whose quality does not seem worse and whose cost is known."""
+    decision, costs = findings.advice.decision, {row.key: row.costs for row in findings.rows}
+    return [
+        Candidate(
+            key, "measured", price.seconds, price.cost, price.efficiency,
+            None if costs[key].watt_hours is None else 3600 * (costs[key].watt_hours or 0.0),
+            costs[key].energy_of,
+        )
+        for key, price in decision.prices.items()
+        if not decision.verdicts[key].seems_worse and price.cost.value is not None
+    ]  # fmt: skip
 
 
-def _measured(findings: Findings, price: Price) -> Candidate:
-    row = next(row for row in findings.rows if row.key == price.key)
-    joules = None if row.costs.watt_hours is None else 3600 * row.costs.watt_hours
-    return Candidate(
-        price.key, "measured", price.seconds, price.cost, price.efficiency, joules, row.costs.energy_of
-    )
-
-
-def _outlook(findings: Findings, series: LargerRuns) -> Outlook:
-    """Cost and cost efficiency of larger runs.
+def _priced(findings: Findings, series: LargerRuns) -> LargerRuns:
+    """Larger runs with their cost and cost efficiency.
 
     Efficiency is that of the measured row of one worker, where there is one, times what larger runs keep of
     it: what is uncertain of one worker and of many alike falls out of that.
     """
-    prices, reference = findings.advice.decision.prices or {}, _reference_cost(findings)
+    prices, reference = findings.advice.decision.prices, _reference_cost(findings)
     single = _units(findings, series.key, 1, series.per_node)
     one = (series.runs[0].seconds.value or 0.0) * single / 3600
-    kept = prices[series.key].efficiency.value if series.key in prices else reference and reference / one
-    candidates = []
+    first = prices[series.key].efficiency.value if series.key in prices else reference and reference / one
+    runs = []
     for run in series.runs:
-        key = series.key.with_(series.key.strategy, run.workers)
         units = _units(findings, series.key, run.workers, series.per_node)
-        efficiency = run.times_faster.scaled(kept * single / units) if kept else NOTHING
-        cost = run.seconds.scaled(units / 3600)
-        candidates.append(Candidate(key, "from one worker", run.seconds, cost, efficiency))
-    return Outlook(series, tuple(candidates))
+        efficiency = run.times_faster.scaled(first * single / units) if first else NOTHING
+        runs.append(replace(run, cost=run.seconds.scaled(units / 3600), cost_efficiency=efficiency))
+    return replace(series, runs=tuple(runs))
 
 
-def _beyond(findings: Findings, outlook: Outlook) -> list[Candidate]:
+def _beyond(findings: Findings, series: LargerRuns) -> list[Candidate]:
     """Larger runs than were measured of the series, before quality seems worse."""
-    key = outlook.series.key
-    largest = max((row.workers for row in findings.rows if _same_series(row.key, key)), default=1)
-    below = _worse_from(findings, key)
+    counts = [row.workers for row in findings.rows if row.key.series == series.key.series]
+    below = _worse_from(findings, series.key)
     return [
         candidate
-        for candidate in outlook.candidates
-        if candidate.key.workers > largest and (below is None or candidate.key.workers < below)
+        for candidate in candidates_of(series)
+        if max(counts, default=1) < candidate.key.workers < (below or candidate.key.workers + 1)
     ]
 
 
@@ -204,9 +194,7 @@ def _predicted(
     findings: Findings, model: Model, goal: Goal, reasons: list[str], *, beyond: bool
 ) -> Iterator[Candidate]:
     """Counts of a series that were not measured, by its scaling model; `beyond`: the largest measured."""
-    key = model.series.key
-    name = key.strategy + (f" ({key.details})" if key.swept else "")
-    reference = _reference_cost(findings)
+    key, reference = model.series.key, _reference_cost(findings)
     if reference is None:
         return
     why = ""
@@ -217,32 +205,29 @@ def _predicted(
     elif model.lack_of_fit:
         why = "its scaling model misses something"
     if why:
-        reasons += [f"{name}: nothing is predicted, since {why}"] if beyond else []
+        reasons += [f"{key.series_label}: nothing is predicted, since {why}"] if beyond else []
         return
     largest = model.series.different[-1]
-    most = _most(model, goal, name, reasons) if beyond else min(goal.most or largest, largest)
+    most = _most(model, goal, reasons) if beyond else min(goal.most or largest, largest)
     for workers in _counts(findings, model, most):
         prediction, beside = model.predict(workers), _beside_training(findings, model, workers)
-        seconds = prediction.seconds
-        if seconds.value is None:
-            continue
-        ends = (None if end is None else end + beside for end in (seconds.value, seconds.low, seconds.high))
-        wall = Estimate(*ends)
-        cost = wall.scaled(_units(findings, key, workers, model.workers_per_node) / 3600)
-        ratios = (reference / end if end else None for end in (cost.value, cost.high, cost.low))
-        yield Candidate(key.with_(key.strategy, workers), prediction.kind, wall, cost, Estimate(*ratios))
+        if prediction.seconds.value is not None:
+            seconds = prediction.seconds.map(lambda end, beside=beside: end + beside)  # type: ignore[misc]
+            cost = seconds.scaled(_units(findings, key, workers, model.workers_per_node) / 3600)
+            efficiency = cost.inverse().scaled(reference)
+            yield Candidate(key.on(workers), prediction.kind, seconds, cost, efficiency)
 
 
-def _most(model: Model, goal: Goal, name: str, reasons: list[str]) -> int:
+def _most(model: Model, goal: Goal, reasons: list[str]) -> int:
     """The largest count to predict: on no more nodes than were measured."""
     nodes, per_node, largest = model.nodes_measured, model.workers_per_node, model.series.different[-1]
     wanted = goal.most or REACH * largest
     most = min(wanted, nodes * per_node) if nodes and per_node else min(wanted, largest)
     if most < wanted:
-        known = f"{nodes} node{'s' if nodes != 1 else ''}" if nodes else "an unknown number of nodes"
+        number = f"{nodes} node{'s' if nodes != 1 else ''}" if nodes else "an unknown number of nodes"
         reasons.append(
-            f"{name}: nothing is predicted above {max(most, largest)} workers, since {known} were measured:"
-            ' --network "100Gbit,2us" predicts the exchange between nodes'
+            f"{model.series.key.series_label}: nothing is predicted above {max(most, largest)} workers, since"
+            f' {number} were measured: --network "100Gbit,2us" predicts the exchange between nodes'
         )
     return most
 
@@ -261,23 +246,15 @@ def _counts(findings: Findings, model: Model, most: int) -> list[int]:
 
 def _worse_from(findings: Findings, key: Key) -> int | None:
     """The fewest workers of a series with which quality seems worse."""
-    verdicts = findings.advice.decision.verdicts or {}
-    worse = [
-        row.workers for row, verdict in verdicts.items() if verdict.seems_worse and _same_series(row, key)
-    ]
+    verdicts = findings.advice.decision.verdicts
+    worse = [row.workers for row in verdicts if verdicts[row].seems_worse and row.series == key.series]
     return min(worse, default=None)
-
-
-def _same_series(one: Key, other: Key) -> bool:
-    return (one.strategy, one.variant) == (other.strategy, other.variant)
 
 
 def _reference_cost(findings: Findings) -> float | None:
     """Cost of the row that others are held against."""
     decision = findings.advice.decision
-    if decision.reference is None or not decision.prices:
-        return None
-    return decision.prices[decision.reference].cost.value
+    return decision.prices[decision.reference].cost.value if decision.reference else None
 
 
 def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> float:
@@ -285,8 +262,7 @@ def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> 
     decision = findings.advice.decision
     if decision.bill == "node":
         return float(ceil(workers / per_node)) if per_node else float(workers)
-    prices = decision.prices or {}
-    price = prices.get(key) or (prices.get(decision.reference) if decision.reference else None)
+    price = decision.prices.get(key) or (decision.prices[decision.reference] if decision.reference else None)
     return workers * (price.units / price.key.workers if price else 1.0)
 
 
@@ -294,19 +270,12 @@ def _beside_training(findings: Findings, model: Model, workers: int) -> float:
     """Mean seconds of a run beside training, the larger of the measured counts' on either side."""
     means: dict[int, float] = {}
     for count in model.series.different:
-        runs = findings.measures.groups[model.series.key.with_(model.series.key.strategy, count)]
         spent = [
             max(0.0, run.result.wall_seconds - run.result.training_seconds)
-            for run in runs
+            for run in findings.measures.groups[model.series.key.on(count)]
             if run.result.wall_seconds is not None and run.result.training_seconds is not None
         ]
         means |= {count: fmean(spent)} if spent else {}
-    near = [
-        max((count for count in means if count <= workers), default=None),
-        min((count for count in means if count >= workers), default=None),
-    ]
-    return max((means[count] for count in near if count is not None), default=0.0)
-
-
-def _seconds(candidate: Candidate) -> float:
-    return candidate.seconds.value or 0.0
+    below = max((count for count in means if count <= workers), default=None)
+    above = min((count for count in means if count >= workers), default=None)
+    return max((means[count] for count in (below, above) if count is not None), default=0.0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.analysis.runs import Key, Run, key_of
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.features.advise.all_reduce import KnownLink
 from scalestudy.features.advise.network import KnownNetwork, Route, collectives_of, network_of, route_of
 from scalestudy.features.advise.one_worker import FEWEST_CALLS, OneWorker, one_worker
@@ -57,6 +57,8 @@ class LargerRun:
         updates: Of all epochs.
         parts: Seconds of an epoch by part, in the mean of all draws; see `step_model.PARTS`.
         lost_to: Part that keeps most from ideal scaling, of `LOSSES`; "" for none.
+        cost: Unit-hours, where they are known.
+        cost_efficiency: Likewise.
     """
 
     workers: int
@@ -69,6 +71,8 @@ class LargerRun:
     updates: int
     parts: dict[str, float]
     lost_to: str
+    cost: Estimate = NOTHING
+    cost_efficiency: Estimate = NOTHING
 
 
 @dataclass(frozen=True)
@@ -95,22 +99,11 @@ class LargerRuns:
     runs: tuple[LargerRun, ...]
     assumptions: tuple[tuple[str, str, str], ...]
 
-    @property
-    def label(self) -> str:
-        """The strategy with the other swept values."""
-        return f"{self.key.strategy} ({self.key.details})" if self.key.swept else self.key.strategy
-
 
 def read_larger_runs(
     folder: StudyFolder, runs: Sequence[Run], texts: Sequence[str], most: int | None
 ) -> tuple[list[LargerRuns], list[str]]:
-    """The same as `larger_runs`, with what the study's folder holds.
-
-    Args:
-        folder: The study.
-        runs: Its finished runs.
-        texts: Values of `--network`.
-        most: Most workers.
+    """The same as `larger_runs`, with what the study's folder holds; `texts` are values of `--network`.
 
     Raises:
         UserError: The network cannot be read.
@@ -159,7 +152,7 @@ def larger_runs(
         end = most or (point.train.batch_size if point.train.batch == "global" else MOST)
         series = _series(key, point, runs, network, counts_of(network, end, measured), steps or {})
         if isinstance(series, str):
-            missing.append(f"{key.strategy}{f' ({key.details})' if key.swept else ''}: {series}")
+            missing.append(f"{key.series_label}: {series}")
         else:
             expected.append(series)
     return expected, missing
@@ -272,19 +265,19 @@ def _assumptions(
 ) -> Iterator[tuple[str, str, str]]:
     """What an expectation rests on: each number with its range, and where it is from."""
     runs = f"measured in {worker.runs} run{'s' * (worker.runs > 1)} of one worker"
-    epoch, jitter, buckets = worker.epoch_seconds, worker.jitter, len(worker.bucket_bytes)
+    epoch, buckets = worker.epoch_seconds, len(worker.bucket_bytes)
     yield "one worker's epoch", f"{epoch.value:.3g} s ({epoch.low:.3g}–{epoch.high:.3g})", runs
     share = f"{100 * worker.input_share:.1f} % of it, the same for a sample at any number of workers"
     yield "waiting for input", share, f"{runs}; the file system is taken to have no limit"
     yield "fixed cost of a step", f"{_share(unmeasured.fixed)} of one worker's step", "not measured"
     value = f"standard deviation {_share(unmeasured.differences)} of a step; all wait for the slowest"
     yield "differences between workers", value, "not measured by one worker"
-    if jitter is None:
-        value = f"standard deviation {_share(JITTER_UNKNOWN)}"
-        yield "steps of one worker", value, f"fewer than {FEWEST_CALLS} calls were timed"
+    if worker.jitter is None:
+        value, source = f"standard deviation {_share(JITTER_UNKNOWN)}", f"fewer than {FEWEST_CALLS} calls"
+        yield "steps of one worker", value, f"{source} were timed"
     else:
-        slowest = 100 * float(np.median(jitter.slowest(8, seed=0, draws=200)))
-        calls = f"{sum(jitter.counts):,} calls of one worker, but for its first epoch's warm-up"
+        slowest = 100 * float(np.median(worker.jitter.slowest(8, seed=0, draws=200)))
+        calls = f"{sum(worker.jitter.counts):,} calls of one worker, but for its first epoch's warm-up"
         yield "steps of one worker", f"the slowest of 8 takes {slowest:.2g} % longer", calls
     yield "another run", f"within a factor of {worker.repeats.high:.2f}", runs
     value = f"{_share(unmeasured.overhead)} of the computing whenever workers double"
@@ -301,15 +294,12 @@ def _assumptions(
     if unmeasured.contention.high:
         value = f"workers of a node slow each other by {_share(unmeasured.contention)}"
         yield "contention", value, "not measured: `scalestudy diagnose` does"
-    known = network.per_node or network.measured
-    source = "stated, or as the check had them" if known else "not given: add per_node=N"
+    stated = network.per_node or network.measured
+    source = "stated, or as the check had them" if stated else "not given: add per_node=N"
     yield "workers of a node", str(network.workers_per_node), source
     value = f"{units.duration(worker.other_seconds)}, whatever the number of workers, and evaluation"
-    yield (
-        "beside training",
-        value,
-        "measured on one worker; thousands that start from one file system take more",
-    )
+    source = "measured on one worker; thousands that start from one file system take more"
+    yield "beside training", value, source
 
 
 def _link(link: KnownLink) -> str:
@@ -322,7 +312,7 @@ def _link(link: KnownLink) -> str:
     )
 
 
-def _share(known: Uncertain) -> str:
-    if known.low == known.high:
-        return f"{100 * known.value:.1f} %"
-    return f"{100 * known.low:.3g} to {100 * known.high:.3g} %"
+def _share(share: Uncertain) -> str:
+    if share.low == share.high:
+        return f"{100 * share.value:.1f} %"
+    return f"{100 * share.low:.3g} to {100 * share.high:.3g} %"

@@ -7,8 +7,8 @@ from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.features.advise.goals import Candidate, GoalAnswer, Outlook
-from scalestudy.features.advise.larger_runs import LOSSES
+from scalestudy.features.advise.goals import Candidate, GoalAnswer, candidates_of
+from scalestudy.features.advise.larger_runs import LOSSES, LargerRuns
 from scalestudy.report.document import Block, Document, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import decimals, time_unit, with_interval
 from scalestudy.util import units
@@ -22,24 +22,27 @@ RANGES = "Ranges hold 95 % of the draws under the stated assumptions; they are n
 
 def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
     """The answer, what it rests on, and what would settle it."""
-    advice, goal = findings.advice, answer.goal
+    advice = findings.advice
     blocks: list[Block] = [Paragraph(headline(findings, answer))]
     shown = [candidate for candidate in (answer.best, *answer.others, answer.predicted) if candidate]
-    if goal.aim == "efficiency":
-        sentences = (advice.cost, *advice.sentences)
-        blocks.append(Items(tuple(sentence for sentence in sentences if sentence)))
+    if answer.goal.aim == "efficiency":
+        blocks.append(Items(tuple(filter(None, (advice.cost, *advice.sentences)))))
         if advice.open_questions:
             blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
     if shown:
-        blocks.append(_answer_table(findings, shown))
+        more = [(Heading("Strategy", numeric=False), [row.key.series_label for row in shown])]
+        if any(row.joules is not None for row in shown):
+            energies = [f"{row.joules / 3600:.3g}" if row.joules else "" for row in shown]
+            more.append((Heading("Energy", "Wh", "Wh"), energies))
+        more.append((Heading("Count", numeric=False), [row.kind for row in shown]))
+        blocks.append(_table(findings, shown, more, name="advised"))
     if any(candidate.kind in ("interpolated", "extrapolated") for candidate in shown):
         blocks.append(Paragraph(BY_MODEL))
     if answer.reasons:
         blocks.append(Items(tuple(f"{reason[0].upper()}{reason[1:]}." for reason in answer.reasons)))
-    if answer.outlooks:
-        target = findings.advice.decision.target
-        items = Items(tuple(sentence(outlook, target) for outlook in answer.outlooks))
-        tables = [block for outlook in answer.outlooks for block in _outlook_blocks(findings, outlook)]
+    if answer.larger:
+        items = Items(tuple(sentence(series, advice.decision.target) for series in answer.larger))
+        tables = [block for series in answer.larger for block in _larger_blocks(findings, series)]
         blocks.append(Section("Larger runs, from one worker", (Paragraph(RANGES), items, *tables)))
     return Document(f"{findings.name}: what to ask for", tuple(blocks))
 
@@ -63,166 +66,20 @@ def advise_json(findings: Findings, answer: GoalAnswer) -> str:
         "open_questions": list(findings.advice.open_questions),
         "larger_runs": [
             {
-                "strategy": outlook.series.key.strategy,
-                "swept": outlook.series.key.swept,
-                "collective": outlook.series.collective,
-                "algorithm": outlook.series.algorithm,
+                "strategy": series.key.strategy,
+                "swept": series.key.swept,
+                "collective": series.collective,
+                "algorithm": series.algorithm,
                 "assumptions": [
                     dict(zip(("name", "value", "because"), assumption, strict=True))
-                    for assumption in outlook.series.assumptions
+                    for assumption in series.assumptions
                 ],
-                "runs": [
-                    asdict(run) | {"cost": asdict(row.cost), "cost_efficiency": asdict(row.efficiency)}
-                    for run, row in zip(outlook.series.runs, outlook.candidates, strict=True)
-                ],
+                "runs": [asdict(run) for run in series.runs],
             }
-            for outlook in answer.outlooks
+            for series in answer.larger
         ],
     }
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def headline(findings: Findings, answer: GoalAnswer) -> str:
-    """What to ask for, in a sentence or two."""
-    goal, best, predicted = answer.goal, answer.best, answer.predicted
-    if goal.aim == "efficiency":
-        if not predicted:
-            return findings.advice.headline
-        basis = (
-            "From one worker and the network"
-            if predicted.kind == "from one worker"
-            else "By its scaling model"
-        )
-        return (
-            f"{findings.advice.headline} {basis} {predicted.key.label} would keep"
-            f" {with_interval(predicted.efficiency, 2)}: measure it before you ask for it."
-        )
-    if best is None:
-        if goal.aim == "energy":
-            return f"No row is known to need the least energy: {'; '.join(answer.reasons)}."
-        return f"No count is done in {units.duration(goal.deadline)}."
-    if goal.aim == "energy":
-        of = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}
-        return (
-            f"Ask for {best.key.label}: the least energy of a training, {(best.joules or 0) / 3600:.3g} Wh of"
-            f" its {of[best.energy_of or 'gpus']} only, without the rest of the node."
-        )
-    ask = "Ask" if answer.sure else "Provisionally, ask" if best.kind == "measured" else "As predicted, ask"
-    return (
-        f"{ask} for {best.key.label}: the least cost of a training that is done in"
-        f" {units.duration(goal.deadline)}."
-    )
-
-
-def sentence(outlook: Outlook, target: float) -> str:
-    """Up to where a strategy is expected to pay (by medians, lower and upper ends), and what ends it."""
-    rows, label = outlook.candidates, outlook.series.label
-    last = {
-        end: max(
-            (row.key.workers for row in rows if (getattr(row.efficiency, end) or 0.0) >= target), default=1
-        )
-        for end in ("value", "low", "high")
-    }
-    count, low, high = last.values()
-    ends = "" if low == high else f" (range {low} to {high})"
-    beyond = next((place for place, row in enumerate(rows) if row.key.workers > count), len(rows) - 1)
-    run, row = outlook.series.runs[beyond], rows[beyond]
-    if run.workers == count:
-        text = f"{label} is expected to pay up to {count} workers{ends}, the most considered"
-    else:
-        number_of = f"up to {count} workers" if count > 1 else "on one worker only"
-        text = f"{label} is expected to pay {number_of}{ends}: at {run.workers} its cost efficiency is "
-        text += f"{row.efficiency.value or 0.0:.2f}, below {target:g}"
-    if run.lost_to:
-        share = run.parts[run.lost_to] / sum(run.parts.values())
-        text += f"; most is lost to {LOSSES[run.lost_to]} ({100 * share:.0f} % of an epoch)"
-    fastest = min(outlook.series.runs, key=lambda run: run.seconds.value or 0.0)
-    if fastest.workers == rows[-1].key.workers:
-        return f"{text}."
-    least = units.duration(fastest.seconds.value or 0.0)
-    return f"{text}. Beyond {fastest.workers} workers ({least}) it takes longer."
-
-
-def _outlook_blocks(findings: Findings, outlook: Outlook) -> tuple[Block, ...]:
-    """A row for each number of workers, with what was measured beside; and what it rests on."""
-    series, rows = outlook.series, outlook.candidates
-    prices = findings.advice.decision.prices or {}
-    measured = {row.key.workers: prices[row.key].seconds for row in rows if row.key in prices}
-    unit, length = time_unit([run.seconds.value or 0.0 for run in series.runs])
-    times = [_cell(measured.get(run.workers, NOTHING), length) for run in series.runs]
-    losses = [LOSSES[run.lost_to] if run.lost_to else "" for run in series.runs]
-    columns = [
-        (Heading("Measured", unit, f"measured {unit}"), times),
-        (Heading("Speed-up", "training time", "S"), [_cell(run.speedup) for run in series.runs]),
-        (Heading("Lost most to", brief="lost to", numeric=False), losses),
-        (Heading("Nodes", brief="nodes"), [str(run.nodes) for run in series.runs]),
-        (Heading("Global batch", brief="batch"), [f"{run.global_batch:,}" for run in series.runs]),
-        (Heading("Updates", brief="updates"), [f"{run.updates:,}" for run in series.runs]),
-    ]
-    rule = "every worker takes its own batch" if series.per_worker_rule else "the global batch stays"
-    caption = f"Expected of {series.label}: {rule}, all-reduce by {series.algorithm} ({series.collective})."
-    notes = tuple(_footnotes(outlook, measured))
-    table = _table(findings, rows, columns, caption, notes, f"expected-{series.key.strategy}")
-    headings = tuple(Heading(name, numeric=False) for name in ("What", "Value", "From"))
-    return table, Folded("What it rests on", (Table(headings, series.assumptions),))
-
-
-def _footnotes(outlook: Outlook, measured: Mapping[int, Estimate]) -> Iterator[str]:
-    held = [
-        run.seconds.low <= seconds <= run.seconds.high
-        for run in outlook.series.runs
-        if run.workers > 1 and (seconds := measured.get(run.workers, NOTHING).value) is not None
-        if run.seconds.low is not None and run.seconds.high is not None
-    ]
-    if held:
-        yield f"{sum(held)} of {len(held)} times that were measured with several workers lie in their ranges."
-    samples = outlook.series.training_samples
-    idle = [run.workers for run in outlook.series.runs if run.global_batch > samples]
-    if idle:
-        yield (
-            f"From {idle[0]} workers on the global batch is larger than the training set of {samples:,}"
-            " samples: an epoch is one step, and workers stay idle."
-        )
-
-
-def _answer_table(findings: Findings, shown: Sequence[Candidate]) -> Table:
-    strategies = [row.key.strategy + (f" ({row.key.details})" if row.key.swept else "") for row in shown]
-    columns = [(Heading("Strategy", numeric=False), strategies)]
-    if any(row.joules is not None for row in shown):
-        energies = [f"{row.joules / 3600:.3g}" if row.joules else "" for row in shown]
-        columns.append((Heading("Energy", "Wh", "Wh"), energies))
-    columns.append((Heading("Count", numeric=False), [row.kind for row in shown]))
-    return _table(findings, shown, columns, name="advised")
-
-
-def _table(
-    findings: Findings,
-    rows: Sequence[Candidate],
-    more: Sequence[tuple[Heading, list[str]]],
-    caption: str = "",
-    footnotes: tuple[str, ...] = (),
-    name: str = "",
-) -> Table:
-    """Workers, time, cost and cost efficiency of candidates, and more columns."""
-    unit, length = time_unit([row.seconds.value or 0.0 for row in rows])
-    columns = [
-        (Heading("Workers", brief="n"), [str(row.key.workers) for row in rows]),
-        (Heading("Time to train", unit, f"time {unit}"), [_cell(row.seconds, length) for row in rows]),
-        (
-            Heading("Cost", f"{findings.advice.decision.bill}-hours", "cost h"),
-            [_cell(row.cost) for row in rows],
-        ),
-        (Heading("Cost efficiency", "", "cost eff."), [_cell(row.efficiency) for row in rows]),
-        *more,
-    ]
-    cells = tuple(zip(*(cells for _, cells in columns), strict=True))
-    return Table(tuple(heading for heading, _ in columns), cells, caption, footnotes, name)
-
-
-def _cell(estimate: Estimate, length: float = 1.0) -> str:
-    if estimate.value is None:
-        return ""
-    return with_interval(estimate.scaled(1 / length), decimals([estimate.value / length]))
 
 
 def _record(row: Candidate) -> dict[str, Any]:
@@ -237,3 +94,130 @@ def _record(row: Candidate) -> dict[str, Any]:
         "joules": row.joules,
         "energy_of": row.energy_of,
     }
+
+
+def headline(findings: Findings, answer: GoalAnswer) -> str:
+    """What to ask for, in a sentence or two."""
+    goal, best, predicted, advised = answer.goal, answer.best, answer.predicted, findings.advice.headline
+    if goal.aim == "efficiency":
+        if not predicted:
+            return advised
+        by_worker = predicted.kind == "from one worker"
+        return (
+            f"{advised} {'From one worker and the network' if by_worker else 'By its scaling model'}"
+            f" {predicted.key.label} would keep {with_interval(predicted.efficiency, 2)}:"
+            " measure it before you ask for it."
+        )
+    done = units.duration(goal.deadline)
+    if best is None:
+        if goal.aim == "energy":
+            return f"No row is known to need the least energy: {'; '.join(answer.reasons)}."
+        return f"No count is done in {done}."
+    if goal.aim == "energy":
+        of = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}
+        return (
+            f"Ask for {best.key.label}: the least energy of a training, {(best.joules or 0) / 3600:.3g} Wh of"
+            f" its {of[best.energy_of or 'gpus']} only, without the rest of the node."
+        )
+    ask = "Ask" if answer.sure else "Provisionally, ask" if best.kind == "measured" else "As predicted, ask"
+    return f"{ask} for {best.key.label}: the least cost of a training that is done in {done}."
+
+
+def sentence(series: LargerRuns, target: float) -> str:
+    """Up to where a strategy is expected to pay (by medians, lower and upper ends), and what ends it."""
+    runs, label = series.runs, series.key.series_label
+    count, low, high = (
+        max((run.workers for run in runs if (getattr(run.cost_efficiency, end) or 0.0) >= target), default=1)
+        for end in ("value", "low", "high")
+    )
+    ends = "" if low == high else f" (range {low} to {high})"
+    run = next((run for run in runs if run.workers > count), runs[-1])
+    if run.workers == count:
+        text = f"{label} is expected to pay up to {count} workers{ends}, the most considered"
+    else:
+        number = f"up to {count} workers" if count > 1 else "on one worker only"
+        text = f"{label} is expected to pay {number}{ends}: at {run.workers} its cost efficiency is "
+        text += f"{run.cost_efficiency.value or 0.0:.2f}, below {target:g}"
+    if run.lost_to:
+        share = run.parts[run.lost_to] / sum(run.parts.values())
+        text += f"; most is lost to {LOSSES[run.lost_to]} ({100 * share:.0f} % of an epoch)"
+    fastest = min(runs, key=lambda run: run.seconds.value or 0.0)
+    if fastest.workers == runs[-1].workers:
+        return f"{text}."
+    least = units.duration(fastest.seconds.value or 0.0)
+    return f"{text}. Beyond {fastest.workers} workers ({least}) it takes longer."
+
+
+def _larger_blocks(findings: Findings, series: LargerRuns) -> tuple[Block, ...]:
+    """A row for each number of workers, with what was measured beside; and what it rests on."""
+    prices, runs = findings.advice.decision.prices, series.runs
+    keys = {run.workers: series.key.on(run.workers) for run in runs}
+    measured = {workers: prices[key].seconds for workers, key in keys.items() if key in prices}
+    unit, length = time_unit([run.seconds.value or 0.0 for run in runs])
+    times = [_cell(measured.get(run.workers, NOTHING), length) for run in runs]
+    losses = [LOSSES[run.lost_to] if run.lost_to else "" for run in runs]
+    columns = [
+        (Heading("Measured", unit, f"measured {unit}"), times),
+        (Heading("Speed-up", "training time", "S"), [_cell(run.speedup) for run in runs]),
+        (Heading("Lost most to", brief="lost to", numeric=False), losses),
+        (Heading("Nodes", brief="nodes"), [str(run.nodes) for run in runs]),
+        (Heading("Global batch", brief="batch"), [f"{run.global_batch:,}" for run in runs]),
+        (Heading("Updates", brief="updates"), [f"{run.updates:,}" for run in runs]),
+    ]
+    rule = "every worker takes its own batch" if series.per_worker_rule else "the global batch stays"
+    exchange = f"all-reduce by {series.algorithm} ({series.collective})"
+    caption = f"Expected of {series.key.series_label}: {rule}, {exchange}."
+    notes = tuple(_footnotes(series, measured))
+    name = f"expected-{series.key.strategy}"
+    table = _table(findings, candidates_of(series), columns, caption, notes, name)
+    headings = tuple(Heading(heading, numeric=False) for heading in ("What", "Value", "From"))
+    return table, Folded("What it rests on", (Table(headings, series.assumptions),))
+
+
+def _footnotes(series: LargerRuns, measured: Mapping[int, Estimate]) -> Iterator[str]:
+    inside = [
+        run.seconds.low <= seconds <= run.seconds.high
+        for run in series.runs
+        if run.workers > 1 and (seconds := measured.get(run.workers, NOTHING).value) is not None
+        if run.seconds.low is not None and run.seconds.high is not None
+    ]
+    if inside:
+        yield (
+            f"{sum(inside)} of {len(inside)} times that were measured with several workers lie in their"
+            " ranges."
+        )
+    samples = series.training_samples
+    idle = [run.workers for run in series.runs if run.global_batch > samples]
+    if idle:
+        yield (
+            f"From {idle[0]} workers on the global batch is larger than the training set of {samples:,}"
+            " samples: an epoch is one step, and workers stay idle."
+        )
+
+
+def _table(
+    findings: Findings,
+    rows: Sequence[Candidate],
+    more: Sequence[tuple[Heading, list[str]]],
+    caption: str = "",
+    footnotes: tuple[str, ...] = (),
+    name: str = "",
+) -> Table:
+    """Workers, time, cost and cost efficiency of candidates, and more columns."""
+    unit, length = time_unit([row.duration for row in rows])
+    bill = findings.advice.decision.bill
+    columns = [
+        (Heading("Workers", brief="n"), [str(row.key.workers) for row in rows]),
+        (Heading("Time to train", unit, f"time {unit}"), [_cell(row.seconds, length) for row in rows]),
+        (Heading("Cost", f"{bill}-hours", "cost h"), [_cell(row.cost) for row in rows]),
+        (Heading("Cost efficiency", "", "cost eff."), [_cell(row.efficiency) for row in rows]),
+        *more,
+    ]
+    cells = tuple(zip(*(cells for _, cells in columns), strict=True))
+    return Table(tuple(heading for heading, _ in columns), cells, caption, footnotes, name)
+
+
+def _cell(estimate: Estimate, length: float = 1.0) -> str:
+    if estimate.value is None:
+        return ""
+    return with_interval(estimate.scaled(1 / length), decimals([estimate.value / length]))

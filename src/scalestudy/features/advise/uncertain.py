@@ -2,25 +2,23 @@
 
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
+
+Draws = NDArray[np.float64]
+"""Shape [draws]."""
 NORMAL_95 = 1.959964
 """Half of the standard normal's 95 % interval."""
 
 
 @dataclass(frozen=True)
 class Uncertain:
-    """A number and its range.
+    """A number, the best guess, and its range.
 
-    Attributes:
-        value: The best guess.
-        low: Lower end.
-        high: Upper end.
-        kind: "factor": positive, its logarithm is normal, and the range holds 95 %; "share": anything in the
-            range is as likely.
+    Of a "factor", which is positive, the logarithm is normal, and the range holds 95 %; of a "share" anything
+    in the range is as likely.
     """
 
     value: float
@@ -28,10 +26,8 @@ class Uncertain:
     high: float
     kind: Literal["factor", "share"] = "factor"
 
-    def draws(self, random: "np.random.Generator", count: int) -> "NDArray[np.float64]":
-        """So many values, shape [count]. Always takes the same amount from `random`, so estimates compare."""
-        import numpy as np
-
+    def draws(self, random: np.random.Generator, count: int) -> Draws:
+        """So many values. Always takes the same amount from `random`, so estimates compare."""
         if self.kind == "share":
             return self.low + (self.high - self.low) * random.random(count)
         normal = random.standard_normal(count)
