@@ -2,7 +2,7 @@
 
 Each test draws studies from a known truth and counts, for every row, the intervals that hold it. A coverage
 of 0.95 over `STUDIES` studies has a standard error of 0.01. `LEAST` is what is claimed less two of these;
-`MOST` says that no coverage is bought by width.
+`MOST` says that no coverage is bought by width. All but one of each kind carry `slow`.
 """
 
 import numpy as np
@@ -79,8 +79,16 @@ DRIFTS = {
 }
 
 
-@pytest.mark.parametrize("seeds", [3, 5])
-@pytest.mark.parametrize("met", DRIFTS.values(), ids=DRIFTS)
+def all_but_first_slow(values, ids=None):
+    names = [str(value) for value in (ids or values)]
+    return [
+        pytest.param(value, id=name, marks=[pytest.mark.slow] * (place > 0))
+        for place, (value, name) in enumerate(zip(values, names, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("seeds", all_but_first_slow([3, 5]))
+@pytest.mark.parametrize("met", all_but_first_slow(DRIFTS.values(), DRIFTS))
 def test_speed_ups_of_runs_in_randomised_blocks_hold_whatever_the_machine_does(met, seeds):
     truth, draw = times(met, seeds)
     _, ratios = coverage(draw, truth, LOGARITHM, LOGARITHM)
@@ -89,6 +97,7 @@ def test_speed_ups_of_runs_in_randomised_blocks_hold_whatever_the_machine_does(m
     assert ratios.mean() <= MOST, ratios
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("met", ["AR(1) of 3 %", "a linear drift of 8 %"])
 def test_taken_row_by_row_the_same_studies_would_not_hold(met):
     truth, draw = times(DRIFTS[met], 3, order=row_by_row)
@@ -108,8 +117,8 @@ def normal(centres, spreads=1.0, seeds=2, shared=0.0):
     return draw
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 5])
-@pytest.mark.parametrize("shared", [0.0, 20.0], ids=["nothing shared", "seeds decide"])
+@pytest.mark.parametrize("seeds", all_but_first_slow([3, 2, 5]))
+@pytest.mark.parametrize("shared", all_but_first_slow([20.0, 0.0], ["seeds decide", "nothing shared"]))
 def test_differences_of_quality_hold_whatever_seeds_share(shared, seeds):
     centres = [0.0, 0.0, 1.0, 2.0]
     means, differences = coverage(normal(centres, shared=shared, seeds=seeds), centres)
@@ -118,11 +127,10 @@ def test_differences_of_quality_hold_whatever_seeds_share(shared, seeds):
     assert means.mean() >= (LEAST if shared == 0 else 0.88), means
 
 
-@pytest.mark.parametrize(
-    "rates",
-    [(0.5, 0.5, 0.5, 0.5), (0.985, 0.985, 0.985, 0.985), (0.45, 0.7, 0.9, 0.99)],
-    ids=["mid-range", "near one", "all over"],
-)
+RATES = {"all over": (0.45, 0.7, 0.9, 0.99), "mid-range": (0.5,) * 4, "near one": (0.985,) * 4}
+
+
+@pytest.mark.parametrize("rates", all_but_first_slow(RATES.values(), RATES))
 def test_bounded_metrics_hold_the_truth_wherever_it_lies(rates):
     rates = np.array(rates)
 
@@ -141,6 +149,7 @@ UNEQUAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spreads", "odd"), UNEQUAL.values(), ids=UNEQUAL)
 def test_rows_of_unequal_spread_hold_on_the_whole_and_an_odd_one_nearly(spreads, odd):
     """What `blocks` says of a row that two or three blocks cannot show to be wilder than the others."""

@@ -24,50 +24,29 @@ def verdict(reference, values, strategy="horovod", reference_strategy="horovod",
     return judge(key_of(strategy, 4, {}), measure(grouped(runs)))
 
 
-def test_level_quality_is_no_worse():
-    found = verdict([0.950, 0.951, 0.949], [0.951, 0.950, 0.952])
-    assert found.kind == "no-worse"
-    assert found.sentence.startswith("no worse: at most 0.00")
+@pytest.mark.parametrize(
+    ("reference", "values", "kind"),
+    [
+        ([0.950, 0.951, 0.949], [0.951, 0.950, 0.952], "no-worse"),
+        ([0.95, 0.951, 0.949], [0.90, 0.905, 0.895], "worse"),
+        ([0.90, 0.901, 0.899], [0.95, 0.951, 0.949], "no-worse"),
+        ([0.95, 0.951], [0.5], "unclear"),  # one run
+        ([0.95, 0.90], [0.94, 0.91], "unclear"),  # a wide interval
+        ([0.95, 0.951], [0.95, math.nan], "diverged"),
+        ([0.95, 0.951, 0.949], [0.96, 0.3, 0.96], "collapsed"),
+        ([0.95, 0.2, 0.949], [0.96, 0.95, 0.96], "no-reference"),  # a seed of it failed
+    ],
+)
+def test_a_row_is_held_against_its_reference(reference, values, kind):
+    assert verdict(reference, values).kind == kind
 
 
-def test_lost_quality_is_worse_by_an_interval():
-    found = verdict([0.95, 0.951, 0.949], [0.90, 0.905, 0.895])
-    assert found.kind == "worse"
-    assert found.sentence.startswith("worse by 0.0")
-    assert found.change.high < 0
-
-
-def test_gained_quality_is_no_worse():
-    found = verdict([0.90, 0.901, 0.899], [0.95, 0.951, 0.949])
-    assert found.kind == "no-worse"
-    assert "better by" in found.sentence
-
-
-def test_one_run_tells_nothing():
-    found = verdict([0.95, 0.951], [0.5])
-    assert found.kind == "unclear"
-    assert found.sentence.startswith("not enough runs to tell")
-    assert found.change.low is None
-
-
-def test_a_wide_interval_is_not_sold_as_no_worse():
-    found = verdict([0.95, 0.90], [0.94, 0.91])
-    assert found.kind == "unclear"
-    assert found.sentence.startswith("not enough runs to tell: between −")
-
-
-def test_a_diverged_run_is_not_averaged_away():
-    found = verdict([0.95, 0.951], [0.95, math.nan])
-    assert (found.kind, found.failed, found.seems_worse) == ("diverged", True, True)
-
-
-def test_a_collapsed_run_is_not_averaged_away():
-    found = verdict([0.95, 0.951, 0.949], [0.96, 0.3, 0.96])
-    assert (found.kind, found.failed, found.seems_worse) == ("collapsed", True, True)
-
-
-def test_a_reference_of_which_one_seed_failed_is_none():
-    assert verdict([0.95, 0.2, 0.949], [0.96, 0.95, 0.96]).kind == "no-reference"
+def test_what_failed_or_fell_by_more_than_the_margin_seems_worse_proven_or_not():
+    assert verdict([0.95, 0.951], [0.95, math.nan]).seems_worse
+    assert verdict([0.95, 0.951], [0.5]).seems_worse
+    assert not verdict([0.95, 0.951], [0.949]).seems_worse
+    lost = verdict([0.95, 0.951, 0.949], [0.90, 0.905, 0.895])
+    assert lost.seems_worse and lost.change.high < 0
 
 
 def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_relative():
@@ -80,6 +59,13 @@ def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_rela
     fewest, more = (judge(key_of("native", workers, {}), measures) for workers in (2, 8))
     assert (fewest.kind, fewest.relative) == ("reference", True)
     assert (more.kind, more.reference.workers, more.relative) == ("worse", 2, True)
+
+
+def test_plain_training_is_the_reference_where_the_strategy_has_none():
+    assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "single").reference.strategy == "single"
+    assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "mirrored").kind == "no-reference"
+    single = [synthetic.run("horovod", 1, seed) for seed in range(2)]
+    assert judge(key_of("horovod", 1, {}), measure(grouped(single))).kind == "reference"
 
 
 def test_accuracy_and_error_rate_of_one_model_have_one_margin():
@@ -97,46 +83,30 @@ def test_accuracy_and_error_rate_of_one_model_have_one_margin():
 )
 def test_the_margin_of_the_study_file_is_absolute_or_relative(margin, loss):
     assert accepted_loss(0.9, SHARE, margin) == pytest.approx(loss)
-    assert accepted_loss(-0.9, Sense("higher", bounded=False), QualityMargin(0.05, True)) == pytest.approx(
-        0.045
-    )
+    negative = accepted_loss(-0.9, Sense("higher", bounded=False), QualityMargin(0.05, True))
+    assert negative == pytest.approx(0.045)
 
 
-def test_plain_training_is_the_reference_where_the_strategy_has_none():
-    assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "single").reference.strategy == "single"
-    assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "mirrored").kind == "no-reference"
-
-
-def test_the_one_worker_row_is_the_reference():
-    runs = [synthetic.run("horovod", 1, seed) for seed in range(2)]
-    assert judge(key_of("horovod", 1, {}), measure(grouped(runs))).kind == "reference"
-
-
-@pytest.mark.parametrize("metric", ["mse", "loss", "mean_absolute_error"])
-def test_an_error_that_grows_is_worse_and_one_that_shrinks_is_no_worse(metric):
-    grown = verdict([0.100, 0.101, 0.099], [0.143, 0.144, 0.142], metric=metric)
-    assert grown.kind == "worse"
-    assert grown.sentence.startswith("worse by 0.04")
-    assert grown.change.value == pytest.approx(0.043)
-    shrunk = verdict([0.143, 0.144, 0.142], [0.100, 0.101, 0.099], metric=metric)
-    assert shrunk.kind == "no-worse"
-    assert shrunk.sentence.startswith("no worse: better by 0.04")
-
-
-def test_the_recorded_direction_goes_before_the_name():
-    assert verdict([0.10, 0.101], [0.20, 0.201], metric="mse", better="higher").kind == "no-worse"
-    assert verdict([0.10, 0.101], [0.20, 0.201], metric="badness", better="lower").kind == "worse"
-
-
-def test_of_a_metric_that_nothing_is_known_of_there_is_no_verdict():
-    found = verdict([0.10, 0.101], [0.20, 0.201], metric="badness")
-    assert found.kind == "no-direction"
-    assert found.sentence == "no verdict: whether higher or lower is better is not known"
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"metric": "mse"}, "worse"),
+        ({"metric": "loss"}, "worse"),
+        ({"metric": "mse", "better": "higher"}, "no-worse"),  # as recorded, not as the name says
+        ({"metric": "badness", "better": "lower"}, "worse"),
+        ({"metric": "badness"}, "no-direction"),
+    ],
+)
+def test_of_an_error_less_is_better_and_of_what_nothing_is_known_there_is_no_verdict(options, kind):
+    small, large = [0.100, 0.101, 0.099], [0.143, 0.144, 0.142]
+    assert verdict(small, large, **options).kind == kind
+    opposite = {"worse": "no-worse", "no-worse": "worse"}.get(kind, kind)
+    assert verdict(large, small, **options).kind == opposite
 
 
 def test_small_errors_are_told_apart_in_words():
-    found = verdict([4.00e-4, 4.01e-4, 3.99e-4], [4.40e-4, 4.41e-4, 4.39e-4], metric="mse")
-    assert found.sentence.startswith("worse by 0.00004")
+    lost = verdict([4.00e-4, 4.01e-4, 3.99e-4], [4.40e-4, 4.41e-4, 4.39e-4], metric="mse")
+    assert "0.00004" in lost.sentence
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
@@ -182,11 +152,12 @@ def test_a_row_at_the_margin_passes_in_one_of_forty_studies_and_fails_in_as_many
 
 
 def test_more_seeds_settle_more_and_are_never_stricter():
-    within, beyond = ([shares(part * LOSS, seeds) for seeds in (3, 10, 30, 100)] for part in (0.5, 1.5))
+    # Of 500 studies a share of 0.025 has a standard error of 0.007; differences between counts are far wider.
+    within, beyond = ([shares(part * LOSS, seeds, 500) for seeds in (3, 10, 30, 100)] for part in (0.5, 1.5))
     assert all(found["worse"] < 0.025 for found in within)
     assert all(found["no-worse"] < 0.025 for found in beyond)
     for found, right in ((within, "no-worse"), (beyond, "worse")):
-        settled = [each[right] for each in found]
+        settled = [verdicts[right] for verdicts in found]
         assert settled == sorted(settled)
         assert settled[0] < 0.5
         assert settled[-1] > 0.99

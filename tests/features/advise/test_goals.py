@@ -98,7 +98,7 @@ def test_with_the_network_larger_counts_than_were_measured_are_candidates():
     result = answer(findings, Goal("deadline", 9000.0), series, missing)
     assert result.best.kind == "from one worker" and result.best.key.workers > 4
     assert not any("--network" in reason for reason in result.reasons)
-    seconds = {candidate.key.workers: candidate.seconds.value for candidate in result.outlooks[0].candidates}
+    seconds = {run.workers: run.seconds.value for run in result.larger[0].runs}
     assert seconds[1] == pytest.approx(36_600, rel=0.06), "beside it evaluation"
     assert answer(findings, Goal(), series, missing).best == answer(findings, Goal()).best
 
@@ -109,9 +109,9 @@ def test_one_worker_alone_is_enough_to_predict_what_would_pay():
     assert (result.best.key.workers, result.predicted.kind) == (1, "from one worker")
     assert result.predicted.efficiency.value >= 0.7
     one = result.larger[0].runs[0]
-    assert one.efficiency.value == 1
-    for candidate in result.outlooks[0].candidates:
-        assert candidate.cost.value == pytest.approx(candidate.key.workers * candidate.seconds.value / 3600)
+    assert one.cost_efficiency.value == 1
+    for run in result.larger[0].runs:
+        assert run.cost.value == pytest.approx(run.workers * run.seconds.value / 3600)
 
 
 def test_no_larger_run_is_advised_from_where_quality_seems_worse():

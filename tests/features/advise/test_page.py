@@ -45,15 +45,14 @@ def test_each_strategy_has_a_table_beside_what_was_measured_and_what_it_rests_on
     assert "of 7 times that were measured" in measured
     assert "64 workers" in idle and "896 samples" in idle
     (assumed, *_) = (block for block in section.blocks if isinstance(block, Folded))
-    assert assumed.blocks[0].rows == result.outlooks[0].series.assumptions
+    assert assumed.blocks[0].rows == result.larger[0].assumptions
 
 
 def test_a_sentence_says_up_to_where_it_pays_and_what_ends_it(result):
-    text = sentence(result.outlooks[1], 0.7)
-    rows = result.outlooks[1].candidates
-    most = max(row.key.workers for row in rows if row.efficiency.value >= 0.7)
+    text = sentence(result.larger[1], 0.7)
+    most = max(run.workers for run in result.larger[1].runs if run.cost_efficiency.value >= 0.7)
     assert f"horovod is expected to pay up to {most} workers (range " in text and "below 0.7" in text
-    assert "the most considered" in sentence(result.outlooks[1], 1e-9)
+    assert "the most considered" in sentence(result.larger[1], 1e-9)
 
 
 def test_json_has_all_numbers_and_the_page_can_be_written(findings, result):
