@@ -33,14 +33,69 @@ def test_strategies_are_compared_by_what_a_training_costs_and_not_by_their_own_o
     found = decide([*series("native", NATIVE), *series("horovod", HOROVOD)])
     assert (found.kind, chosen(found)) == ("ask", ("native", 4))
     assert found.reference == key_of("native", 1, {})
-    assert {(each.key.strategy, each.key.workers, each.why) for each in found.passed_over} == {
-        ("native", 8, "cost"),
-        ("horovod", 8, "cost"),
-    }
+    passed = {(row.key.strategy, row.key.workers, row.why) for row in found.passed_over}
+    assert passed == {("native", 8, "cost"), ("horovod", 8, "cost")}
     prices = {(key.strategy, key.workers): price for key, price in found.prices.items()}
-    assert prices["native", 4].efficiency.value == pytest.approx(0.78, abs=0.005)
-    assert prices["horovod", 4].efficiency.value == pytest.approx(0.68, abs=0.005)
-    assert prices["horovod", 1].efficiency.value == pytest.approx(0.80, abs=0.005)
+    efficiencies = [prices[row].efficiency.value for row in (("native", 4), ("horovod", 4), ("horovod", 1))]
+    assert efficiencies == pytest.approx([0.78, 0.68, 0.80], abs=0.005)
+    assert {row for row, price in prices.items() if price.on_front} == {("native", n) for n in NATIVE}
+    assert prices["native", 8].marginal_from == 4
+    assert prices["native", 8].marginal == pytest.approx((5.40 - 3.12) / 4, abs=0.02)
+    assert prices["native", 1].marginal is None
+    later = decide([*series("native", NATIVE), *series("horovod", {2: 152, 4: 300})])
+    assert (chosen(later), later.relative) == (("native", 4), False)
+
+
+def test_the_cost_efficiency_asked_for_can_be_changed():
+    runs = series("native", NATIVE)
+    assert chosen(decide(runs, target=0.5)) == ("native", 8)
+    strict = decide(runs, target=0.95)
+    assert (strict.kind, chosen(strict)) == ("stay", ("native", 1))
+
+
+def test_a_point_that_learns_worse_is_not_chosen_by_the_margin_of_the_study():
+    found = decide([*series("horovod", {1: 100, 4: 390}), *several("horovod", 8, 780, quality=0.80)])
+    assert chosen(found) == ("horovod", 4)
+    assert [(row.key.workers, row.why) for row in found.passed_over] == [(8, "worse")]
+    runs = [*series("horovod", {1: 100}), *several("horovod", 2, 190, quality=0.92)]
+    assert decide(runs).kind == "stay"
+    assert chosen(decide(runs, margin=QualityMargin(0.05, False))) == ("horovod", 2)
+
+
+@pytest.mark.parametrize(("metric", "good", "bad"), [("iou", 0.95, 0.6), ("mse", 0.1, 0.4)])
+def test_a_batch_that_ruins_one_worker_too_does_not_pass_for_no_worse(metric, good, bad):
+    small, large = {"train.batch_size": 8}, {"train.batch_size": 512}
+    found = decide([
+        *series("horovod", {1: 100, 2: 190}, swept=small, quality=good, metric=metric),
+        *series("horovod", {1: 200, 2: 390}, swept=large, quality=bad, metric=metric),
+    ])  # fmt: skip
+    assert found.choice.swept == found.reference.swept == small
+
+
+CERTAIN = (98.0, 100.0, 102.0)
+UNCERTAIN = {
+    "its interval contains the target": (
+        {1: CERTAIN, 8: (560.0, 600.0, 690.0)}, "ask", 8, ("interval-contains-target",),
+    ),
+    "a faster row may qualify": ({1: CERTAIN, 8: (500.0, 540.0, 570.0)}, "stay", 1, ("faster-may-qualify",)),
+    "a gain may be anything": ({1: (90.0, 110.0), 2: (150.0, 260.0)}, "uncertain", None, ()),
+    "a smaller one is certain": (
+        {1: CERTAIN, 2: (191, 190, 192), 3: (281, 280, 283), 4: (150.0, 300.0, 900.0)},
+        "ask", 3, ("faster-may-qualify",),
+    ),
+    "slower": ({1: CERTAIN, 2: (80.0, 81.0, 82.0)}, "stay", 1, ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "kind", "workers", "provisional"), UNCERTAIN.values(), ids=UNCERTAIN)
+def test_what_is_uncertain_is_provisional_passed_over_or_not_advised(rows, kind, workers, provisional):
+    found = decide([run for n, rates in rows.items() for run in wild("horovod", n, rates)])
+    assert (found.kind, found.choice and found.choice.workers) == (kind, workers)
+    assert found.provisional == provisional
+    if kind == "ask" and workers == 8:
+        assert 3 < found.price.seeds <= 50
+    if workers == 3:
+        assert [row.why for row in found.passed_over if row.key.workers == 4] == ["uncertain"]
 
 
 def test_swept_values_are_compared_with_the_best_one_worker_row_of_the_whole_study():
@@ -52,34 +107,6 @@ def test_swept_values_are_compared_with_the_best_one_worker_row_of_the_whole_stu
         ]
     )
     assert (found.kind, chosen(found), found.choice.swept) == ("stay", ("native", 1), large)
-
-
-def test_a_strategy_measured_from_two_workers_on_is_held_against_the_same_one_worker_row():
-    found = decide([*series("native", NATIVE), *series("horovod", {2: 152, 4: 300})])
-    assert chosen(found) == ("native", 4)
-    assert not found.relative
-    assert found.prices[key_of("horovod", 4, {})].efficiency.value == pytest.approx(0.75, abs=0.005)
-
-
-def test_the_front_holds_what_nothing_else_beats_in_time_and_cost():
-    found = decide([*series("native", NATIVE), *series("horovod", HOROVOD)])
-    front = {(key.strategy, key.workers) for key, price in found.prices.items() if price.on_front}
-    assert front == {("native", 1), ("native", 2), ("native", 4), ("native", 8)}
-
-
-def test_the_last_step_up_has_an_efficiency_of_its_own():
-    found = decide(series("native", NATIVE))
-    price = found.prices[key_of("native", 8, {})]
-    assert price.marginal_from == 4
-    assert price.marginal == pytest.approx((5.40 - 3.12) / 4, abs=0.02)
-    assert found.prices[key_of("native", 1, {})].marginal is None
-
-
-def test_the_cost_efficiency_asked_for_can_be_changed():
-    runs = series("native", NATIVE)
-    assert chosen(decide(runs, target=0.5)) == ("native", 8)
-    found = decide(runs, target=0.95)
-    assert (found.kind, chosen(found)) == ("stay", ("native", 1))
 
 
 def test_start_up_is_paid_for_and_long_trainings_are_told_apart():
@@ -114,40 +141,6 @@ def test_where_sites_bill_nodes_costs_are_of_nodes():
     assert chosen(by_node) == ("native", 8)
 
 
-def test_a_point_that_learns_worse_is_not_chosen():
-    found = decide(
-        [*series("horovod", {1: 100, 4: 390}), *several("horovod", 8, 780, quality=0.80)],
-    )
-    assert chosen(found) == ("horovod", 4)
-    assert [(each.key.workers, each.why) for each in found.passed_over] == [(8, "worse")]
-
-
-def test_a_batch_that_ruins_one_worker_too_does_not_pass_for_no_worse():
-    small, large = {"train.batch_size": 8}, {"train.batch_size": 512}
-    runs = [
-        *series("horovod", {1: 100, 2: 190}, swept=small),
-        *series("horovod", {1: 200, 2: 390}, swept=large, quality=0.6),
-    ]
-    found = decide(runs)
-    assert found.choice.swept == small
-    assert found.reference.swept == small
-
-
-def test_of_an_error_less_is_better():
-    good, bad = {"train.batch_size": 8}, {"train.batch_size": 512}
-    runs = [
-        *series("horovod", {1: 100, 2: 190}, swept=good, quality=0.1, metric="mse"),
-        *series("horovod", {1: 200, 2: 390}, swept=bad, quality=0.4, metric="mse"),
-    ]
-    assert decide(runs).choice.swept == good
-
-
-def test_the_margin_of_the_study_decides_what_is_no_worse():
-    runs = [*series("horovod", {1: 100}), *several("horovod", 2, 190, quality=0.92)]
-    assert decide(runs).kind == "stay"
-    assert chosen(decide(runs, margin=QualityMargin(0.05, False))) == ("horovod", 2)
-
-
 def test_without_one_worker_quality_and_cost_fall_back_to_the_fewest_workers_and_say_so():
     runs = [
         run
@@ -168,38 +161,6 @@ def test_single_runs_are_provisional():
     assert decide([synthetic.run("native", 1), synthetic.run("native", 2, throughput=101.0)]).provisional == (
         "single-run",
     )
-
-
-def test_an_interval_that_contains_the_target_is_provisional_with_the_seeds_that_would_settle_it():
-    found = decide([*wild("horovod", 1, (98.0, 100.0, 102.0)), *wild("horovod", 8, (560.0, 600.0, 690.0))])
-    assert chosen(found) == ("horovod", 8)
-    assert found.provisional == ("interval-contains-target",)
-    assert 3 < found.price.seeds <= 50
-
-
-def test_staying_is_provisional_while_a_faster_row_may_qualify():
-    found = decide([*wild("horovod", 1, (98.0, 100.0, 102.0)), *wild("horovod", 8, (500.0, 540.0, 570.0))])
-    assert (found.kind, found.provisional) == ("stay", ("faster-may-qualify",))
-    assert decide([*several("horovod", 1, 100), *several("horovod", 2, 80)]).provisional == ()
-
-
-def test_a_gain_that_may_be_anything_is_not_advised():
-    found = decide([*wild("horovod", 1, (90.0, 110.0)), *wild("horovod", 2, (150.0, 260.0))])
-    assert (found.kind, found.choice) == ("uncertain", None)
-
-
-def test_an_uncertain_point_is_passed_over_for_a_smaller_one_that_is_not():
-    runs = [*wild("horovod", 1, (98, 100, 102)), *wild("horovod", 2, (191, 190, 192))]
-    runs += [*wild("horovod", 3, (281, 280, 283)), *wild("horovod", 4, (150.0, 300.0, 900.0))]
-    found = decide(runs)
-    assert chosen(found) == ("horovod", 3)
-    assert [each.why for each in found.passed_over if each.key.workers == 4] == ["uncertain"]
-
-
-def test_nothing_is_advised_on_models_at_chance():
-    options = {"quality": 0.11, "chance": 0.115, "metric": "accuracy"}
-    found = decide(series("horovod", {1: 97, 2: 194, 4: 388}, **options))
-    assert (found.kind, found.choice) == ("nothing-learned", None)
 
 
 def test_a_row_of_which_one_seed_in_seven_collapsed_is_not_chosen():
@@ -242,6 +203,20 @@ def test_a_rival_that_the_runs_cannot_tell_apart_is_named():
             "no-timing",
         ),
         ([synthetic.run("horovod", 1, quality=math.nan)], "nothing-learned"),
+        (
+            series("horovod", {1: 97, 2: 194}, quality=0.11, chance=0.115, metric="accuracy"),
+            "nothing-learned",
+        ),
+        # Another one-worker row that may be slower leaves nothing uncertain.
+        (
+            [
+                *wild("native", 1, (99, 100, 101)),
+                *wild("horovod", 1, (90, 95, 99)),
+                *wild("native", 2, (118, 120, 122)),
+                *wild("horovod", 2, (128, 132, 136)),
+            ],
+            "stay",
+        ),
     ],
 )
 def test_where_nothing_can_be_compared_the_kind_says_why(runs, kind):
@@ -254,13 +229,6 @@ def test_rows_of_unlike_work_are_compared_by_the_time_of_a_sample():
     assert found.price.basis == "rate"
     assert found.price.cost.value is None
     assert chosen(found) == ("horovod", 4)
-
-
-def test_another_one_worker_row_that_may_be_slower_leaves_nothing_uncertain():
-    runs = [*wild("native", 1, (99, 100, 101)), *wild("horovod", 1, (90, 95, 99))]
-    runs += [*wild("native", 2, (118, 120, 122)), *wild("horovod", 2, (128, 132, 136))]
-    found = decide(runs)
-    assert (found.kind, chosen(found)) == ("stay", ("native", 1))
 
 
 def test_a_row_that_takes_exactly_as_long_on_more_workers_is_not_the_reference():

@@ -343,10 +343,9 @@ def _untimed(rows: Sequence[Row]) -> list[str]:
     for reason, keys in gathered(untimed, lambda key: untimed[key]).items():
         names = []
         for members in gathered(keys, lambda key: key.series).values():
-            counts = [str(key.workers) for key in members]
-            noun = "worker" if counts == ["1"] else "workers"
-            swept = f" ({members[0].details})" if members[0].swept else ""
-            names.append(f"{members[0].strategy} on {_enumerated(counts, 'and')} {noun}{swept}")
+            counts = _enumerated([str(key.workers) for key in members], "and")
+            *_, last = members
+            names.append(last.label.replace(f"on {last.workers} ", f"on {counts} ", 1))
         sentences.append(f"No speed-up of {_short(names)}: {reason}.")
     return sentences
 

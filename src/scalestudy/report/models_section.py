@@ -56,8 +56,7 @@ def models_section(findings: Findings) -> Section | None:
         left = len(without) - MOST_MODELS
         blocks.append(Paragraph("No scaling model of " + " ".join(without[:MOST_MODELS])
                                 + f" And of {left} more." * (left > 0)))  # fmt: skip
-    blocks += [Drawing(partial(time_figure, findings)), _predicted(models)]
-    blocks += [Paragraph(INTERVALS), *_by_node(models)]
+    blocks += [Drawing(partial(time_figure, findings)), _predicted(models), Paragraph(INTERVALS)]
     title = "Every count: measured, by the scaling model, and Karp–Flatt"
     blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
     return Section("How the times scale", tuple(blocks), "models")
@@ -116,22 +115,6 @@ def _unit(predictions: Sequence[Prediction]) -> tuple[str, float, int]:
     values = [prediction.seconds.value or 0.0 for prediction in predictions]
     unit, length = time_unit(values)
     return unit, length, decimals([value / length for value in values])
-
-
-def _by_node(models: Sequence[Model]) -> list[Block]:
-    rows = tuple(
-        (
-            series.series_name(model.series.key),
-            str(row.nodes),
-            str(row.workers),
-            with_interval(row.speedup, 2),
-            with_interval(row.efficiency, 2),
-        )
-        for model in models
-        for row in model.by_node
-    )
-    headings = (STRATEGY, Heading("Nodes"), WORKERS, SPEEDUP, EFFICIENCY)
-    return [Table(headings, rows, "By node: against one full node", name="by-node")] if rows else []
 
 
 def _every_count(models: Sequence[Model]) -> Table:

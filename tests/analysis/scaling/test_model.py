@@ -132,16 +132,6 @@ def test_the_second_node_is_told_only_from_two_counts_on_either_side():
     assert not has_term((1, 2, 4, 8), None)
 
 
-def test_one_full_node_is_the_unit_of_full_nodes():
-    times = {1: 100.0, 2: 52.0, 4: 28.0, 6: 20.0, 8: 28 / 1.7, 16: 28 / 3.0}
-    rows = model(times, per_node=4).by_node
-    assert [(row.nodes, row.workers) for row in rows] == [(1, 4), (2, 8), (4, 16)]
-    assert [row.speedup.value for row in rows] == pytest.approx([1.0, 1.7, 3.0])
-    assert [row.efficiency.value for row in rows] == pytest.approx([1.0, 0.85, 0.75])
-    assert model(times, per_node=16).by_node == ()
-    assert model(times).by_node == ()
-
-
 def test_nodes_measured_are_those_of_all_ranks():
     found = of_study([on_nodes(run, 4) for run in timed(AMDAHL)])
     assert (found.nodes_measured, found.workers_per_node) == (2, 4)

@@ -1,32 +1,17 @@
-"""A scaling model fitted to training times: which terms, how large, how sure.
+"""A scaling model fitted to training times: which terms, how large, how sure (`docs/models.md`).
 
-**Terms.** T(n) = fixed + updates(n) * t_step(n). With a batch per worker and fixed epochs the updates fall as
-1/n, and an update takes compute + exchange(n); with one global batch the updates stay, and an update takes
-compute/n + serial + exchange(n). Nothing is exchanged on one worker, so every exchange term is 0 there:
+T(n) = fixed + updates(n) * t_step(n): with a batch per worker and fixed epochs the updates fall as 1/n, and
+an update takes compute + exchange(n); with one global batch they stay, and an update takes
+compute/n + serial + exchange(n). Terms of exchange are 0 on one worker: one that does not grow; a ring's
+(Patarasuk and Yuan, JPDC 69, 2009); log2 n, of trees and the slowest of n (Thakur, Rabenseifner and Gropp,
+2005); n - 1; one from the second node on. Left out is what others add up to.
 
-- one that does not grow: latency, a fixed share of the update that overlap does not hide;
-- a ring's, 2 (n - 1)/n times the gradients' bytes over the bandwidth (Patarasuk and Yuan, JPDC 69, 2009);
-- log2 n: trees, and waiting for the slowest of n (Thakur, Rabenseifner and Gropp, Int. J. High Performance
-  Computing Applications 19, 2005);
-- n - 1: what is done for each other worker in turn;
-- one that begins with the second node.
-
-Left out is what others add up to: of a batch per worker, exchange proportional to n - 1 takes (1 - 1/n) of a
-time, and a ring under one global batch likewise: both have the form a + b/n.
-
-**Choice.** Terms are non-negative (Lawson and Hanson, "Solving least squares problems", 1974). Times spread
-by factors, so every run is weighted by the geometric mean of its count. Of the models with up to three terms,
-and fewer than counts, the one with the least corrected Akaike information criterion is taken (Hurvich and
-Tsai, Biometrika 76, 1989); below six runs the best pair of terms.
-
-**Intervals** do not take the choice for granted: their ends are the times furthest apart that any
-non-negative terms can give without fitting the runs worse than an F test at 5 % allows, a profile
-likelihood (Bates and Watts, "Nonlinear regression analysis", 1988, section 6.1) over a cone (Rust and
-Burrus, 1972).
-
-**Lack of fit**: the counts' means lie further from the model than their runs scatter (F test at 1 %; Draper
-and Smith, "Applied regression analysis", 1998, section 2.1), by more than `SLIGHT`; of single runs, than
-`CLEAR`.
+Terms are non-negative (Lawson and Hanson 1974), runs weighted by the geometric mean of their count, the model
+that of the least corrected Akaike criterion (Hurvich and Tsai, Biometrika 76, 1989). Ends of intervals are
+the times furthest apart that any non-negative terms give without fitting worse than an F test at 5 % allows:
+a profile likelihood (Bates and Watts 1988, section 6.1) over a cone (Rust and Burrus 1972). Lack of fit: means
+lie further from the model than runs scatter (F test at 1 %; Draper and Smith 1998, section 2.1), by more than
+`SLIGHT`; of single runs, than `CLEAR`.
 """
 
 import math
@@ -75,12 +60,9 @@ class ScalingTerm:
 
 
 def terms_of(work: Work, update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
-    """Terms that the times of a series may have, the one that all have first.
+    """Terms that the times of a series (`series.Series`) may have, the one that all have first.
 
-    Args:
-        work: "strong" where every training processes as many samples, "weak" where these grow with n.
-        update: "growing" with a batch per worker, which None is taken for, "fixed" with one global batch.
-        full_node: Most workers of one node, where a term for the second node can be told; else None.
+    `full_node` are the most workers of one node, where a term for the second node can be told; else None.
     """
     fixed = update == "fixed"
     # A training has n**power times the updates of one worker's.
@@ -111,8 +93,7 @@ class ScalingFit:
     """A scaling model with its numbers.
 
     Attributes:
-        terms: All that the series may have.
-        coefficients: Seconds, one a term; 0 for terms that are not in the model.
+        coefficients: Seconds, one for each of `terms`; 0 for those that are not in the model.
         counts: Different numbers of workers it was fitted to, in order.
         residuals: Geometric mean of each count over the model's time, less 1.
         lack_of_fit: Whether the model misses something that the runs show.

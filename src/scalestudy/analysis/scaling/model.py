@@ -38,20 +38,6 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class NodeRow:
-    """A number of full nodes: its workers, and its speed-up over one full node."""
-
-    nodes: int
-    workers: int
-    speedup: Estimate
-
-    @property
-    def efficiency(self) -> Estimate:
-        """S / k, of node-based scaling (arXiv:2510.12166): devices of unlike machines cannot be compared."""
-        return self.speedup.scaled(1 / self.nodes)
-
-
-@dataclass(frozen=True)
 class Model:
     """A series with its scaling model.
 
@@ -93,10 +79,10 @@ class Model:
         """
         counts = self.series.different
         if workers in counts:
-            row = self.series.key.on(int(workers))
-            return self._prediction(
-                workers, self.series.times.mean(row), self._measured(self.baseline, row), "measured"
-            )
+            row, times = self.series.key.on(int(workers)), self.series.times
+            itself = ONE if len(times.values[row]) > 1 else Estimate(1.0)
+            speed = itself if row == self.baseline else times.ratio(self.baseline, row)
+            return self._prediction(workers, times.mean(row), speed, "measured")
         if self.fit is None:
             raise ValueError(self.reason)
         inside = counts[0] < workers < counts[-1]
@@ -120,13 +106,6 @@ class Model:
         if self.series.work == "weak":
             speed = speed.scaled(workers / self.reference)
         return Prediction(workers, seconds, speed, speed.scaled(self.reference / workers), kind)
-
-    def _measured(self, reference: Key, row: Key) -> Estimate:
-        """How many times as fast a row was as another, in pairs."""
-        times = self.series.times
-        if row == reference:
-            return ONE if len(times.values[row]) > 1 else Estimate(1.0)
-        return times.ratio(reference, row)
 
     @property
     def _first(self) -> Estimate:
@@ -157,21 +136,6 @@ class Model:
         while counts[-1] * 2 <= most:
             counts.append(counts[-1] * 2)
         return counts
-
-    @property
-    def by_node(self) -> tuple[NodeRow, ...]:
-        """One full node and several, where counts filled them; none where no more than one node was full."""
-        nodes, key = self.series.nodes, self.series.key
-        full = max((count for count, number in nodes.items() if number == 1), default=0)
-        filled = [count for count, number in sorted(nodes.items()) if full and count == number * full]
-        if len(filled) < 2:
-            return ()
-        rows = []
-        for count in filled:
-            speed = self._measured(key.on(full), key.on(count))
-            speed = speed.scaled(count / full) if self.series.work == "weak" else speed
-            rows.append(NodeRow(nodes[count], count, ONE if count == full else speed))
-        return tuple(rows)
 
 
 def models_of(measures: Measures) -> tuple[Model, ...]:

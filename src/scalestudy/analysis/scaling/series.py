@@ -1,12 +1,7 @@
 """The runs of one strategy over numbers of workers, and how their work grows: strong or weak scaling.
 
-Strong and weak are said of the work of a training, the samples it processes: the same at every count is
-strong scaling, n times as many on n workers is weak scaling. A batch per worker and fixed epochs scale
-strongly, by n times fewer updates of one length each.
-
 Of numbers taken elsewhere the training time may not be known: then the mean time of an epoch stands for it,
-or the time of 1,000 samples. Of these the size of the training set tells the work, where it is known of all;
-work that is not known is taken to be alike.
+or the time of 1,000 samples. Work that is not known is taken to be alike.
 """
 
 import math

@@ -26,14 +26,10 @@ BEST_FIT = 1.1
 """Factor within which a fitted link is known at best: a network is never the same for hours."""
 
 
-@dataclass(frozen=True)
-class Link:
-    """What lies between two neighbours.
+class Link(NamedTuple):
+    """What lies between two neighbours: seconds of a step of an all-reduce, and bytes per second, either way.
 
-    Attributes:
-        latency: Seconds of a step of an all-reduce, whatever it carries.
-        bandwidth: Bytes per second, either way.
-        overhead: Seconds of an all-reduce that do not grow with the ranks: a call, a cycle, a negotiation.
+    `overhead` are seconds of an all-reduce that do not grow with the ranks: a call, a cycle, a negotiation.
     """
 
     latency: Number
@@ -43,13 +39,9 @@ class Link:
 
 @dataclass(frozen=True)
 class Fabric:
-    """The links of a run of several workers.
+    """The links of a run over `nodes` of `local` workers at most.
 
-    Attributes:
-        nodes: Nodes.
-        local: Workers of a node, at most.
-        across: Between nodes; one card, or all cards together, for all workers of the node.
-        within: Between workers of a node.
+    Those between nodes are of one card, or all cards together, for all workers of the node.
     """
 
     nodes: int

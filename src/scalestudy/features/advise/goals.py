@@ -1,9 +1,8 @@
 """The row, measured or predicted, that reaches a goal best.
 
-Without a deadline or energy the answer is the decision of the report, which rests on measured rows alone;
-what is predicted of other counts is said beside it. Two things predict them: the scaling model of a strategy,
-between the counts that were measured and on as many nodes at most; and, where the network is known, runs of
-one worker, beyond. Predicted counts have no quality: counts from which on quality seems worse are left out.
+Without a deadline or energy that is the report's decision, which rests on measured rows alone. Other counts
+are predicted by the scaling model of a strategy, on no more nodes than were measured, and beyond by runs of
+one worker where the network is known. Counts from which on quality seems worse are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,11 +40,9 @@ class Candidate:
     """A count of one strategy, held against a goal.
 
     Attributes:
-        key: Its row, whether measured or not.
         kind: Whether its time was measured, or by what it was predicted.
         seconds: From start to result.
         cost: Unit-hours of one training.
-        efficiency: Cost efficiency.
         joules: Energy of one training; None where it was not recorded.
         energy_of: What that is of: "gpus", "cpus" or "gpus + cpus"; never the rest of the node.
     """
@@ -69,8 +66,7 @@ class GoalAnswer:
     """What reaches a goal best.
 
     Attributes:
-        goal: The goal.
-        best: The candidate; None where none reaches it.
+        best: None where none reaches it.
         sure: Whether its whole interval does so.
         others: The other strategies' best, in the same order.
         predicted: Of the aim for efficiency: the fastest count that was not measured, is faster than the
@@ -91,14 +87,7 @@ class GoalAnswer:
 def answer(
     findings: Findings, goal: Goal, expected: Sequence[LargerRuns] = (), missing: Sequence[str] = ()
 ) -> GoalAnswer:
-    """The best row for a goal.
-
-    Args:
-        findings: The study.
-        goal: What is asked for.
-        expected: Larger runs, where the network is known.
-        missing: Why none are expected of some strategies.
-    """
+    """The best row for a goal; with larger runs, where the network is known, or why none are expected."""
     decision = findings.advice.decision
     measured = _measured(findings)
     if goal.aim == "energy":

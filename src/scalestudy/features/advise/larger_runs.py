@@ -47,8 +47,7 @@ class LargerRun:
     """A training on some number of workers; ranges hold 95 % of the draws.
 
     Attributes:
-        workers: Workers.
-        nodes: Nodes, filled one after another.
+        nodes: Filled one after another.
         seconds: From start to result.
         training_seconds: Without start-up, evaluation and saving.
         times_faster: Than one worker, from start to result.
@@ -57,8 +56,7 @@ class LargerRun:
         updates: Of all epochs.
         parts: Seconds of an epoch by part, in the mean of all draws; see `step_model.PARTS`.
         lost_to: Part that keeps most from ideal scaling, of `LOSSES`; "" for none.
-        cost: Unit-hours, where they are known.
-        cost_efficiency: Likewise.
+        cost: Unit-hours, where the study has priced them, as has `cost_efficiency`.
     """
 
     workers: int
@@ -84,8 +82,6 @@ class LargerRuns:
         collective: As checks name it.
         algorithm: Of its all-reduces.
         per_worker_rule: Whether every worker takes a batch of its own.
-        training_samples: Of an epoch.
-        per_node: Workers of a node.
         runs: By workers, from one on.
         assumptions: What they rest on: name, value with its range, where it is from.
     """
@@ -132,7 +128,7 @@ def larger_runs(
     Args:
         points: What the study asks for; what else there is to a run but the number of workers.
         runs: Finished ones; those of one worker count.
-        network: What is known of the network.
+        network: What is known of it.
         most: Most workers; `MOST` when None, or the global batch where the study fixes it.
         steps: Times of the steps of one-worker runs, by the run's name.
     """

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalestudy.features.advise.all_reduce import KnownLink, TimedAllReduce, fit_link
 from scalestudy.features.advise.uncertain import Uncertain, about, exactly
@@ -34,8 +34,7 @@ FORMS = (
 )
 
 
-@dataclass(frozen=True)
-class StatedLink:
+class StatedLink(NamedTuple):
     """A link as somebody states it: bytes per second, seconds of the smallest message."""
 
     bandwidth: float
@@ -45,15 +44,7 @@ class StatedLink:
 
 @dataclass(frozen=True)
 class KnownNetwork:
-    """What is known of the network.
-
-    Attributes:
-        measured: All-reduces that were timed.
-        across: Between nodes, as stated.
-        within: Within a node, as stated.
-        per_node: Workers of a node, as stated.
-        sources: Where the timings are from, for people.
-    """
+    """What is known of the network: all-reduces that were timed, and from where; what somebody stated."""
 
     measured: tuple[TimedAllReduce, ...] = ()
     across: StatedLink | None = None
@@ -69,15 +60,10 @@ class KnownNetwork:
         return max((row.ranks // row.hosts for row in self.measured if row.hosts), default=1)
 
 
-@dataclass(frozen=True)
-class Route:
-    """How a strategy's workers will exchange.
+class Route(NamedTuple):
+    """How a strategy's workers will exchange: by which collective (as checks name it) and algorithm.
 
-    Attributes:
-        collective: As checks name it.
-        algorithm: As `ALGORITHMS` names it.
-        across: Between nodes; None where nothing is known of it.
-        within: Within a node; likewise.
+    Over links between nodes and within one; None where nothing is known of it.
     """
 
     collective: str
@@ -88,7 +74,7 @@ class Route:
     @property
     def known(self) -> bool:
         """Whether at least one of its links is."""
-        return self.across is not None or self.within is not None
+        return bool(self.across or self.within)
 
 
 def route_of(network: KnownNetwork, collectives: Iterable[str], near: float | None = None) -> Route:

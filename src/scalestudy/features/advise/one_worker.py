@@ -7,11 +7,10 @@ from math import exp, log, sqrt
 from statistics import fmean, variance
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import student
-from scalestudy.features.advise.uncertain import Uncertain, about
+from scalestudy.features.advise.uncertain import Draws, Uncertain, about
 from scalestudy.measure.step_times import class_of, seconds_of
 from scalestudy.study.records import EpochRecord, Result, StepRecord
 
@@ -40,7 +39,7 @@ class Jitter:
     steps: int = 1
     damping: float = 1.0
 
-    def slowest(self, workers: int, *, seed: int, draws: int) -> NDArray[np.float64]:
+    def slowest(self, workers: int, *, seed: int, draws: int) -> Draws:
         """By which share the slowest of n calls is longer than a mean one, on average; shape [draws].
 
         The expected maximum of n values of the recorded distribution, bootstrapped (Rubin, "The Bayesian
@@ -72,19 +71,15 @@ class Jitter:
         shape = np.clip(shape, 1e-4, 0.9)
         scale = mean * (1 - shape)
 
-        def maximum(count: int) -> NDArray[np.float64]:
+        def maximum(count: int) -> Draws:
             powers = np.diff(below[:, :first] ** count, axis=1, prepend=0.0)
             within = 1 - (1 - share) ** count
             longest = share**shape * count * beta(1 - shape, count) * betainc(1 - shape, count, share)
-            expected: NDArray[np.float64] = (
-                powers @ values[:first] + values[first] * within + scale / shape * (longest - within)
-            )
-            return expected
+            return powers @ values[:first] + values[first] * within + scale / shape * (longest - within)
 
         together = self.steps ** random.uniform(0.0, 0.5, draws)
-        longer = (maximum(workers) / maximum(1) - 1) * together * self.damping
-        positive: NDArray[np.float64] = np.maximum(longer, 0.0)
-        return positive
+        longer: Draws = (maximum(workers) / maximum(1) - 1) * together * self.damping
+        return np.maximum(longer, 0.0)
 
 
 @dataclass(frozen=True)
@@ -93,8 +88,6 @@ class OneWorker:
 
     Attributes:
         batch: Samples of a full step.
-        training_samples: Of an epoch.
-        epochs: Of a training.
         epoch_seconds: Of a steady epoch.
         repeats: Factor by which another run's time differs.
         input_share: Part of an epoch spent waiting for input.
@@ -104,7 +97,6 @@ class OneWorker:
         other_seconds: Of a training: start-up, compilation, callbacks, saving, proof.
         bucket_bytes: Gradients that are summed at once.
         bucket_work: Multiplications behind each; empty where they are not known.
-        runs: How many there were.
         per_worker_rule: Whether every worker takes `batch` samples, so that larger runs have fewer updates.
     """
 
@@ -132,10 +124,10 @@ def one_worker(
     steps: Mapping[str, StepRecord] | None = None,
     word_bytes: int = 4,
 ) -> OneWorker | None:
-    """What these runs of one point show; None where no epoch of them was recorded.
+    """What these runs of one point and one worker show; None where no epoch of them was recorded.
 
     Args:
-        runs: Of one worker, alike but for the seed.
+        runs: Alike but for the seed.
         per_worker_rule: Whether `train.batch_size` is a worker's.
         epochs: Of the training that is predicted.
         steps: Times of their steps, by the run's name.

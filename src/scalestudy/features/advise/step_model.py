@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from math import log2
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scalestudy.features.advise.all_reduce import ALGORITHMS, Fabric, KnownLink, Link
 from scalestudy.features.advise.network import Route
 from scalestudy.features.advise.one_worker import OneWorker
-from scalestudy.features.advise.uncertain import Uncertain, between, exactly
+from scalestudy.features.advise.uncertain import Draws, Uncertain, between, exactly
 
-Draws = NDArray[np.float64]
-"""Shape [draws]."""
 BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")
 """Share of a step's computing after the forward pass: gradients of inputs and of weights."""
 JITTER_UNKNOWN = between(0.0, 0.03)
@@ -71,18 +68,10 @@ def unmeasured_of(*, gpu: bool, xla: bool, per_node: int) -> Unmeasured:
     return Unmeasured(hidden, contention)
 
 
-@dataclass(frozen=True)
-class PredictedTraining:
-    """A training by n workers; seconds, each of shape [draws].
+class PredictedTraining(NamedTuple):
+    """A training by n workers, in seconds: of a full step, and of an epoch by `PARTS`.
 
-    Attributes:
-        step: Of a full step, by `PARTS`.
-        step_seconds: Of a full step.
-        parts: Of an epoch, by `PARTS`.
-        seconds: Without start-up, evaluation and saving.
-        wall: With them.
-        updates: Of all epochs.
-        global_batch: Samples of a full step.
+    `wall` has start-up, evaluation and saving, `seconds` has not.
     """
 
     step: dict[str, Draws]
@@ -97,12 +86,7 @@ class PredictedTraining:
 class StepModel:
     """Steps of one strategy at any number of workers; all that is uncertain is drawn once, so counts compare.
 
-    Args:
-        worker: What one worker takes.
-        route: How workers exchange; at least one of its links is known, and stands for the other.
-        unmeasured: What one worker does not show.
-        seed: Of the draws.
-        draws: How many.
+    At least one of the links of `route` is known, and stands for the other.
     """
 
     def __init__(
@@ -110,8 +94,8 @@ class StepModel:
     ) -> None:
         self.worker, self.algorithm = worker, ALGORITHMS[route.algorithm]
         across, within = route.across or route.within, route.within or route.across
-        if across is None or within is None:
-            raise ValueError("a route of which no link is known")
+        assert across is not None
+        assert within is not None
         # Each number has a stream of its own, so that one more changes no other.
         streams = [np.random.default_rng([seed, index]) for index in range(12)]
         self.across, self.within = (
@@ -129,13 +113,13 @@ class StepModel:
 
         @cache
         def slowest(workers: int) -> Draws:
+            """By which share the slowest of n workers takes longer."""
             among = differences * expected_maximum(workers)
             if worker.jitter is None:
                 return among + jitter * expected_maximum(workers)
             return among + worker.jitter.slowest(workers, seed=seed, draws=draws)
 
         self.slowest = slowest
-        """By which share the slowest of n workers takes longer."""
 
     def training(self, workers: int, per_node: int) -> PredictedTraining:
         """All epochs by so many workers, nodes filled one after another."""
@@ -197,8 +181,8 @@ def ready_shares(bucket_bytes: Sequence[int], bucket_work: Sequence[int]) -> lis
     By the buckets' multiplications where they are known, else by their bytes: the backward pass takes twice
     as long as the forward pass in every layer.
     """
-    known = len(bucket_work) == len(bucket_bytes) and sum(bucket_work) > 0
-    weights = list(bucket_work) if known else list(bucket_bytes)
+    counted = len(bucket_work) == len(bucket_bytes) and sum(bucket_work) > 0
+    weights = list(bucket_work) if counted else list(bucket_bytes)
     if not sum(weights):
         return [1.0] * len(bucket_bytes)
     return [min(1.0, part / sum(weights)) for part in accumulate(weights)]
