@@ -61,16 +61,6 @@ def test_every_count_has_its_residual_and_its_serial_share(whole):
     assert two[5].startswith("0.0")
 
 
-def test_by_node_one_full_node_is_the_unit(whole):
-    rows = table(whole, "by-node").rows
-    assert [row[1:3] for row in rows[:3]] == [("1", "4"), ("2", "8"), ("4", "16")]
-
-
-def test_where_nodes_are_not_known_there_is_no_table_of_them():
-    with pytest.raises(StopIteration):
-        table(section(STUDY), "by-node")
-
-
 def test_a_strategy_without_a_scaling_model_says_why():
     runs = [*synthetic.seeded((1, 2, 4), ("horovod",)), *synthetic.seeded((1, 2), ("mirrored",))]
     text = terminal(Document("made", (section(runs),)), 200)

@@ -189,11 +189,11 @@ _Column = tuple[Kind, Callable[[Row], Any]]
 def _intervals(names: Sequence[str]) -> dict[str, _Column]:
     """Value and ends of an interval, each a column."""
     ends = {"": "value", "_low": "low", "_high": "high"}
-    return {
-        f"{name}{ending}": ("float", lambda row, name=name, end=end: getattr(row.measured(name), end))
-        for name in names
-        for ending, end in ends.items()
-    }
+
+    def column(name: str, end: str) -> _Column:
+        return "float", lambda row: getattr(row.measured(name), end)
+
+    return {f"{name}{ending}": column(name, end) for name in names for ending, end in ends.items()}
 
 
 def _cost(name: str) -> _Column:

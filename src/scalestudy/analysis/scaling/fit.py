@@ -8,10 +8,10 @@ compute/n + serial + exchange(n). Terms of exchange are 0 on one worker: one tha
 
 Terms are non-negative (Lawson and Hanson 1974), runs weighted by the geometric mean of their count, the model
 that of the least corrected Akaike criterion (Hurvich and Tsai, Biometrika 76, 1989). Ends of intervals are
-the times furthest apart that any non-negative terms give without fitting worse than an F test at 5 % allows:
-a profile likelihood (Bates and Watts 1988, section 6.1) over a cone (Rust and Burrus 1972). Lack of fit: means
-lie further from the model than runs scatter (F test at 1 %; Draper and Smith 1998, section 2.1), by more than
-`SLIGHT`; of single runs, than `CLEAR`.
+the times furthest apart that any non-negative terms give without fitting worse than an F test at 5 %
+allows: a profile likelihood (Bates and Watts 1988, section 6.1) over a cone (Rust and Burrus 1972). Lack of
+fit: means lie further from the model than runs scatter (F test at 1 %; Draper and Smith 1998, section 2.1),
+by more than `SLIGHT`; of single runs, than `CLEAR`.
 """
 
 import math

@@ -115,9 +115,9 @@ def answer(
     cheapest: dict[tuple[str, str], Candidate] = {}
     for candidate in within:
         cheapest.setdefault(candidate.key.series, candidate)
-    best, *others = [*cheapest.values()] or [None]
+    best, others = next(iter(cheapest.values()), None), tuple(cheapest.values())[1:]
     sure = best is not None and best.seconds.high is not None and best.seconds.high <= goal.deadline
-    return GoalAnswer(goal, best, sure, tuple(filter(None, others)), None, tuple(reasons), larger)
+    return GoalAnswer(goal, best, sure, others, None, tuple(reasons), larger)
 
 
 def candidates_of(series: LargerRuns) -> list[Candidate]:

@@ -14,13 +14,12 @@ from scalestudy.features.advise.one_worker import FEWEST_CALLS, OneWorker, one_w
 from scalestudy.features.advise.step_model import (
     BACKWARD,
     JITTER_UNKNOWN,
-    Draws,
     PredictedTraining,
     StepModel,
     Unmeasured,
     unmeasured_of,
 )
-from scalestudy.features.advise.uncertain import Uncertain
+from scalestudy.features.advise.uncertain import Draws, Uncertain
 from scalestudy.study.point import Point
 from scalestudy.study.records import StepRecord
 from scalestudy.study.run_folder import RunFolder

@@ -75,7 +75,8 @@ class Jitter:
             powers = np.diff(below[:, :first] ** count, axis=1, prepend=0.0)
             within = 1 - (1 - share) ** count
             longest = share**shape * count * beta(1 - shape, count) * betainc(1 - shape, count, share)
-            return powers @ values[:first] + values[first] * within + scale / shape * (longest - within)
+            expected: Draws = powers @ values[:first] + values[first] * within
+            return expected + scale / shape * (longest - within)
 
         together = self.steps ** random.uniform(0.0, 0.5, draws)
         longer: Draws = (maximum(workers) / maximum(1) - 1) * together * self.damping
