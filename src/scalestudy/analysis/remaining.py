@@ -10,6 +10,8 @@ from scalestudy.launch.base import PointStatus
 
 Range = tuple[float, float, float]
 """Least, likely and most seconds."""
+Durations = dict[str, dict[int, list[float]]]
+"""Seconds that runs took, by series (strategy and other swept values) and number of workers."""
 
 
 @dataclass(frozen=True)
@@ -41,81 +43,77 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
         elapsed: Seconds since a run under way began, by its point's name.
         at_once: Whether a queue runs points beside each other: as many as now run at once from here on.
     """
-    known = _known(points, elapsed)
-    expected_of: dict[tuple[str, int], Range | None] = {}
+    durations, spent = _durations(points, elapsed), 0.0
+    expected: dict[tuple[str, int], Range | None] = {}
     left: list[tuple[int, Range]] = []
     unknown = 0
-    for each in points:
-        if each.state not in ("running", "queued", "missing"):
+    for status in points:
+        workers, passed = status.point.workers, elapsed.get(status.name, 0.0)
+        taken = status.result.wall_seconds if status.result else passed
+        spent += workers * (taken or 0.0) / 3600
+        if status.state not in ("running", "queued", "missing"):
             continue
-        own = each.progress.seconds_left if each.progress and not each.still else None
-        if own is not None:
-            left.append((each.point.workers, (own, own, own)))
+        seconds_left = None if status.still else _seconds_left(status)
+        if seconds_left is not None:
+            left.append((workers, (seconds_left,) * 3))
             continue
-        alike = _series(each), each.point.workers
-        if alike not in expected_of:
-            expected_of[alike] = expected_seconds(each, known)
-        found = expected_of[alike]
-        if found is None:
+        series = _series(status), workers
+        if series not in expected:
+            expected[series] = _expected_seconds(*series, durations)
+        range_ = expected[series]
+        if range_ is None:
             unknown += 1
         else:
-            left.append((each.point.workers, _less(found, elapsed.get(each.name, 0.0))))
-    took = [(each, each.result.wall_seconds if each.result else elapsed.get(each.name)) for each in points]
-    hours = sum(each.point.workers * seconds / 3600 for each, seconds in took if seconds is not None)
+            low, likely, high = (max(0.0, seconds - passed) for seconds in range_)
+            left.append((workers, (low, likely, high)))
     if not left:
-        return Remaining(None, hours, None if unknown else hours, unknown)
-    running = max(1, sum(each.state == "running" for each in points)) if at_once else 1
-    ends = list(zip(*(each for _, each in left), strict=True))
+        return Remaining(None, spent, None if unknown else spent, unknown)
+    running = max(1, sum(status.state == "running" for status in points)) if at_once else 1
+    ends = zip(*(range_ for _, range_ in left), strict=True)
     low, likely, high = (max(sum(seconds) / running, *seconds) for seconds in ends)
-    expected = hours + sum(workers * each[1] for workers, each in left) / 3600
-    return Remaining((low, likely, high), hours, None if unknown else expected, unknown)
+    total = spent + sum(workers * range_[1] for workers, range_ in left) / 3600
+    return Remaining((low, likely, high), spent, None if unknown else total, unknown)
 
 
-def expected_seconds(status: PointStatus, known: "Known") -> Range | None:
+def _expected_seconds(series: str, workers: int, durations: Durations) -> Range | None:
     """How long a point takes from its start to its end, by what others took."""
     # Brings in NumPy, which `watch` shows nothing without.
     from scalestudy.analysis.scaling.fit import fit, terms_of
 
-    series = known.get(_series(status), {})
-    workers = status.point.workers
-    if not series:
-        alike = [seconds for counts in known.values() for seconds in counts.get(workers, [])]
-        return _range(alike) if alike else None
-    if workers in series:
-        return _range(series[workers])
-    pairs = [(count, seconds) for count, found in series.items() for seconds in found]
-    counts, times = [count for count, _ in pairs], [seconds for _, seconds in pairs]
-    found = fit(terms_of("strong", "growing"), counts, times)
-    nearest = min(series, key=lambda count: max(count, workers) / min(count, workers))
-    same = _range(series[nearest])
+    counts = durations.get(series, {})
+    if not counts:
+        others = [seconds for counts in durations.values() for seconds in counts.get(workers, [])]
+        return _range(others) if others else None
+    if workers in counts:
+        return _range(counts[workers])
+    runs = [(count, seconds) for count, times in counts.items() for seconds in times]
+    model = fit(terms_of("strong", "growing"), [count for count, _ in runs], [seconds for _, seconds in runs])
+    nearest = min(counts, key=lambda count: max(count, workers) / min(count, workers))
+    same = _range(counts[nearest])
     ideal = same[1] * nearest / workers
     low, high = min(same[1], ideal), max(same[1], ideal)
-    likely = found.seconds(workers) if found else sqrt(low * high)
+    likely = model.seconds(workers) if model else sqrt(low * high)
     return min(low, likely), likely, max(high, likely)
 
 
-Known = Mapping[str, Mapping[int, Sequence[float]]]
-"""Seconds that runs took, by series (strategy and other swept values) and number of workers."""
-
-
-def _known(points: Sequence[PointStatus], elapsed: Mapping[str, float]) -> Known:
-    found: dict[str, dict[int, list[float]]] = {}
-    for each in points:
-        seconds = each.result.wall_seconds if each.result else None
-        if each.state == "running" and each.progress and each.progress.seconds_left is not None:
-            seconds = elapsed[each.name] + each.progress.seconds_left if each.name in elapsed else None
+def _durations(points: Sequence[PointStatus], elapsed: Mapping[str, float]) -> Durations:
+    durations: Durations = {}
+    for status in points:
+        seconds, left = status.result.wall_seconds if status.result else None, _seconds_left(status)
+        if status.state == "running" and left is not None:
+            seconds = elapsed[status.name] + left if status.name in elapsed else None
         if seconds is not None:
-            found.setdefault(_series(each), {}).setdefault(each.point.workers, []).append(seconds)
-    return found
+            counts = durations.setdefault(_series(status), {})
+            counts.setdefault(status.point.workers, []).append(seconds)
+    return durations
+
+
+def _seconds_left(status: PointStatus) -> float | None:
+    return status.progress.seconds_left if status.progress else None
 
 
 def _series(status: PointStatus) -> str:
     return json.dumps([status.point.strategy, status.point.swept], sort_keys=True, default=str)
-
-
-def _less(found: Range, spent: float) -> Range:
-    low, likely, high = (max(0.0, seconds - spent) for seconds in found)
-    return low, likely, high
 
 
 def _range(seconds: Sequence[float]) -> Range:

@@ -76,7 +76,8 @@ class Jitter:
             within = 1 - (1 - share) ** count
             longest = share**shape * count * beta(1 - shape, count) * betainc(1 - shape, count, share)
             expected: Draws = powers @ values[:first] + values[first] * within
-            return expected + scale / shape * (longest - within)
+            expected += scale / shape * (longest - within)
+            return expected
 
         together = self.steps ** random.uniform(0.0, 0.5, draws)
         longer: Draws = (maximum(workers) / maximum(1) - 1) * together * self.damping
