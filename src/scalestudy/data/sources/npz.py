@@ -1,8 +1,4 @@
-"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are.
-
-Arrays are read row by row, so that a large one never lies in memory. Nothing is unpickled or extracted to
-disk; what a header claims is held against the archive and the memory before anything is allocated.
-"""
+"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are."""
 
 import math
 import zipfile
@@ -38,82 +34,45 @@ _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "t
 
 
 class NpzArray:
-    """One array of an .npz file: its `shape` and `dtype` from its header, its rows on demand.
+    """One array of an .npz file: its `shape` and `dtype` from its header, its values on demand.
 
     Raises:
-        UserError: it cannot be read, holds Python objects, is not of the size that its header says, or a row
-            of it (all of it in Fortran order) does not fit into the memory.
+        UserError: it cannot be read, or holds Python objects.
     """
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
-        with self._opened() as stream:
-            self.shape, self._fortran, self.dtype = _header(stream)
-            start = stream.tell()
-        with _refusing(path, name), zipfile.ZipFile(path) as archive:
-            held = archive.getinfo(f"{name}.npy").file_size - start
+        with _refusing(path, name), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+            self.shape, _, self.dtype = _header(stream)
         if self.dtype.hasobject:
             raise UserError(
                 "arrays of numbers",
                 f"{name} in {path}, an array of Python objects",
                 "Save it as one array of numbers; objects are never unpickled, since that runs their code.",
             )
-        self.bytes = math.prod(self.shape) * self.dtype.itemsize
-        if min(self.shape, default=0) < 0 or self.bytes != held:
-            shape = f"[{', '.join(map(str, self.shape))}] {self.dtype}"
-            problem = f"{name}: its header says {shape}, {self.bytes} bytes, but it holds {held}"
-            raise _unreadable(path, problem)
-        rows = self.shape[0] if self.shape and not self._fortran else 1
-        self._refuse_beyond_memory(self.bytes // max(1, rows))
 
-    def rows(self) -> Iterator[npt.NDArray[Any]]:
-        """Yield the rows in order."""
-        if self._fortran or not self.shape:
-            yield from self.whole()
-            return
-        size = math.prod(self.shape[1:]) * self.dtype.itemsize
-        with self._opened() as stream:
-            _header(stream)
-            for _ in range(self.shape[0]):
-                data = stream.read(size)
-                if len(data) < size:
-                    raise _unreadable(self.path, f"{self.name}: the file ends early")
-                yield np.frombuffer(data, self.dtype).reshape(self.shape[1:])
-
-    def whole(self) -> npt.NDArray[Any]:
+    def values(self) -> npt.NDArray[Any]:
         """The whole array.
 
         Raises:
-            UserError: as `rows`, or it does not fit into the memory.
+            UserError: it is damaged, or does not fit into the memory.
         """
-        self._refuse_beyond_memory(self.bytes)
-        with self._opened() as stream:
-            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
-
-    def _refuse_beyond_memory(self, size: int) -> None:
+        size = math.prod(self.shape) * self.dtype.itemsize
         if size > (limit := memory_limit()):
             raise UserError(
-                f"rows that fit into {units.size(limit)} of memory, stored in C order to be read one by one",
-                f"{self.name} in {self.path}, which takes {units.size(size)} at once",
-                "Save numpy.ascontiguousarray of it, with one sample in each row.",
+                f"arrays that fit into {units.size(limit)} of memory",
+                f"{self.name} in {self.path}, which takes {units.size(size)}",
+                "Store the images as files in folders, which are read one by one.",
             )
-
-    @contextmanager
-    def _opened(self) -> Iterator[IO[bytes]]:
-        with (
-            _refusing(self.path, self.name),
-            zipfile.ZipFile(self.path) as archive,
-            archive.open(f"{self.name}.npy") as stream,
-        ):
-            yield stream
+        with _refusing(self.path, self.name), np.load(self.path, allow_pickle=False) as archive:
+            array: npt.NDArray[Any] = archive[f"{self.name}.npy"]
+            return array
 
 
 @contextmanager
 def _refusing(path: Path, name: str) -> Iterator[None]:
     try:
         yield
-    except UserError:
-        raise
     except Exception as error:  # zipfile, zlib and numpy's parser of headers raise many kinds
         raise _unreadable(path, f"{name}: {error}") from error
 
@@ -199,7 +158,7 @@ class Npz:
         stored = (first.shape[1], first.shape[2])
         if self.kind == "classes":
             self._labels = {
-                split: stored_as(y.whole().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
+                split: stored_as(y.values().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
                 for split, (_, y) in self._pairs.items()
             }
             self._names = self._class_names()
@@ -216,8 +175,8 @@ class Npz:
     def rows(self) -> Iterator[Sample]:
         """All samples in order."""
         for split, (x, y) in self._pairs.items():
-            targets: Iterator[Any] = y.rows() if self.kind == "masks" else iter(self._labels[split])
-            for row, (values, target) in enumerate(zip(x.rows(), targets, strict=True)):
+            targets = y.values() if self.kind == "masks" else self._labels[split]
+            for row, (values, target) in enumerate(zip(x.values(), targets, strict=True)):
                 image = stored_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
                 yield self._fit.image(image.reshape(*image.shape[:2], -1)), self._target(target, y, row)
 
@@ -240,8 +199,8 @@ class Npz:
             return np.dtype(np.uint16 if np.dtype(np.uint16) in dtypes else np.uint8)
         if any(dtype.kind == "f" for dtype in dtypes):
             return np.dtype(np.float32)
-        low = min(int(row.min()) for x in arrays for row in x.rows())
-        high = max(int(row.max()) for x in arrays for row in x.rows())
+        extremes = [(int(values.min()), int(values.max())) for values in (x.values() for x in arrays)]
+        low, high = min(low for low, _ in extremes), max(high for _, high in extremes)
         if low < 0 or high > 65535:
             raise UserError(
                 "integer images of 0..255 or 0..65535",
@@ -273,31 +232,40 @@ class Npz:
 
 def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
     """Refuse arrays that are no images with targets, or differ from those of the training set."""
-
-    def refused(array: NpzArray, expected: str, action: str) -> UserError:
-        received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {array.path}"
-        return UserError(expected, received, action)
-
-    if x.dtype.kind not in "biuf":
-        raise refused(x, "images of real numbers", "Save whole or floating-point numbers.")
-    if len(x.shape) not in (3, 4) or 0 in x.shape:
-        raise refused(x, "images of shape [N, H, W] or [N, H, W, C]", "Reshape it to images.")
-    if len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4:
-        action = "Move the channels: numpy.moveaxis(x, 1, -1)."
-        raise refused(x, "channels last, shape [N, H, W, C]", action)
-    if x.shape[1:] != train_x.shape[1:]:
-        shape = list(train_x.shape[1:])
-        raise refused(x, f"images of the shape {shape} of x_train", "Store images of one shape.")
-    if x.dtype.kind != train_x.dtype.kind and {x.dtype.kind, train_x.dtype.kind} != {"i", "u"}:
-        raise refused(x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.")
-    if y.shape[:1] != x.shape[:1]:
-        raise refused(y, f"{x.shape[0]} targets, one for each row of {x.name}", "Store both alike.")
-    if not (_is_mask(x, y) or _is_class(y)):
-        expected = "integer classes of shape [N] or integer masks of the images' height and width"
-        action = "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int)."
-        raise refused(y, expected, action)
-    if _is_mask(x, y) != _is_mask(train_x, train_y):
-        raise refused(y, "targets of the kind of y_train", "Store all as classes, or all as masks.")
+    of_rank_4 = len(x.shape) == 4
+    rules = (
+        (x.dtype.kind in "biuf", x, "images of real numbers", "Save whole or floating-point numbers."),
+        (
+            len(x.shape) in (3, 4) and 0 not in x.shape,
+            x, "images of shape [N, H, W] or [N, H, W, C]", "Reshape it to images.",
+        ),
+        (
+            not (of_rank_4 and x.shape[1] in (1, 3) and x.shape[3] > 4),
+            x, "channels last, shape [N, H, W, C]", "Move the channels: numpy.moveaxis(x, 1, -1).",
+        ),
+        (
+            x.shape[1:] == train_x.shape[1:],
+            x, f"images of the shape {list(train_x.shape[1:])} of x_train", "Store images of one shape.",
+        ),
+        (
+            x.dtype.kind == train_x.dtype.kind or {x.dtype.kind, train_x.dtype.kind} == {"i", "u"},
+            x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.",
+        ),
+        (y.shape[:1] == x.shape[:1], y, f"one target for each row of {x.name}", "Store both alike."),
+        (
+            _is_mask(x, y) or _is_class(y),
+            y, "integer classes of shape [N] or integer masks of the images' height and width",
+            "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int).",
+        ),
+        (
+            _is_mask(x, y) == _is_mask(train_x, train_y),
+            y, "targets of the kind of y_train", "Store all as classes, or all as masks.",
+        ),
+    )  # fmt: skip
+    for fulfilled, array, expected, action in rules:
+        if not fulfilled:
+            received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {array.path}"
+            raise UserError(expected, received, action)
 
 
 def _is_mask(x: NpzArray, y: NpzArray) -> bool:
