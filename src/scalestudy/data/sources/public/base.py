@@ -81,7 +81,7 @@ class Public:
     def fetch(self, downloading: Downloading = silently) -> None:
         """Have the set's files here, and whole; returns at once where they are.
 
-        Two that want the same set wait for each other. What was downloaded before a break is gone on from.
+        Two that want the same set wait for each other. Files that have come whole are not fetched again.
 
         Raises:
             UserError: they cannot be had, are not what was published, or the cache cannot take them.

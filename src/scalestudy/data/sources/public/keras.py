@@ -1,7 +1,6 @@
 """The sets of images that Keras knows by name: "keras:mnist", "keras:cifar10" and so on.
 
-The same files, from the same addresses, as `keras.datasets` takes; those that Keras has here already are
-not fetched again. They are read without Keras.
+The same files, from the same addresses, as `keras.datasets` takes; read without Keras.
 """
 
 import gzip
@@ -24,36 +23,31 @@ from scalestudy.util.errors import UserError
 _GOOGLE = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
 
-# Checksums as in keras.datasets (Keras 3.15); those of Fashion-MNIST, of which Keras checks none, and all
-# sizes as TensorFlow Datasets 4.9.10 and the publishers state them.
+# Checksums as in keras.datasets (Keras 3.15); those of Fashion-MNIST, of which Keras checks none, as
+# TensorFlow Datasets 4.9.10 states them.
 MNIST = RemoteFile(
-    f"{_GOOGLE}/mnist.npz",
-    "sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1", 11_490_434,
-    ("mnist.npz",),
-)  # fmt: skip
+    f"{_GOOGLE}/mnist.npz", "sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
+)
 CIFAR10 = RemoteFile(
     f"{_TORONTO}/cifar-10-python.tar.gz",
-    "sha256:6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce", 170_498_071,
-    ("cifar-10-batches-py-target_archive", "cifar-10-batches-py.tar.gz"),
-)  # fmt: skip
+    "sha256:6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+)
 CIFAR100 = RemoteFile(
     f"{_TORONTO}/cifar-100-python.tar.gz",
-    "sha256:85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7", 169_001_437,
-    ("cifar-100-python-target_archive", "cifar-100-python.tar.gz"),
-)  # fmt: skip
+    "sha256:85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
+)
 FASHION_MNIST = tuple(
-    RemoteFile(f"{_GOOGLE}/{name}-ubyte.gz", f"sha256:{checksum}", size, (f"fashion-mnist/{name}-ubyte.gz",))
-    for name, checksum, size in (
-        ("train-images-idx3", "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84", 26_421_880),
-        ("train-labels-idx1", "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845", 29_515),
-        ("t10k-images-idx3", "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073", 4_422_102),
-        ("t10k-labels-idx1", "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", 5_148),
+    RemoteFile(f"{_GOOGLE}/{name}-ubyte.gz", f"sha256:{checksum}")
+    for name, checksum in (
+        ("train-images-idx3", "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+        ("train-labels-idx1", "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        ("t10k-images-idx3", "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+        ("t10k-labels-idx1", "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
     )
 )
 FASHION_NAMES = (
-    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
-    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
-)
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
 """As Zalando names them by index."""
 Arrays = tuple[Array, Array]
 """Images and their classes."""
@@ -94,11 +88,8 @@ def _fashion(*paths: Path) -> tuple[Arrays, Arrays, list[str]]:
         np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16 - 8 * (index % 2))
         for index, path in enumerate(paths)
     )
-    return (
-        (x_train.reshape(-1, 28, 28), y_train),
-        (x_test.reshape(-1, 28, 28), y_test),
-        list(FASHION_NAMES),
-    )
+    train, test = (x_train.reshape(-1, 28, 28), y_train), (x_test.reshape(-1, 28, 28), y_test)
+    return train, test, list(FASHION_NAMES)
 
 
 def _cifar(root: str, train: tuple[str, ...], test: str, meta: str, labels: str, archive: Path) -> Any:
@@ -120,14 +111,8 @@ def _cifar(root: str, train: tuple[str, ...], test: str, meta: str, labels: str,
         return arrays(*train), arrays(test), names
 
 
-_CIFAR10 = partial(
-    _cifar,
-    "cifar-10-batches-py",
-    tuple(f"data_batch_{number}" for number in range(1, 6)),
-    "test_batch",
-    "batches.meta",
-    "label",
-)
+_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+_CIFAR10 = partial(_cifar, "cifar-10-batches-py", _BATCHES, "test_batch", "batches.meta", "label")
 _CIFAR100 = partial(_cifar, "cifar-100-python", ("train",), "test", "meta", "fine_label")
 _SETS: dict[str, tuple[tuple[RemoteFile, ...], Read | None]] = {
     "mnist": ((MNIST,), None),

@@ -1,9 +1,7 @@
 """The public set "indents@zenodo", an archive of images and masks."""
 
-import lzma
 import shutil
 import tarfile
-import zipfile
 import zlib
 from functools import partial
 from pathlib import Path
@@ -42,7 +40,7 @@ def _indents(file: RemoteFile, folder: Path, store: Path, downloading: Downloadi
     """
     unpacked = store / "unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier attempt
-    unpack(fetch(file, store, downloading), unpacked)
+    _unpack(fetch(file, store, downloading), unpacked)
 
     def name_of(path: Path) -> str:
         return "-".join((*path.relative_to(unpacked).parts[:-2], path.stem))
@@ -73,28 +71,21 @@ def _indents(file: RemoteFile, folder: Path, store: Path, downloading: Downloadi
     return About()
 
 
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a .zip or a .tar (compressed or not) into an empty folder, made where it is missing.
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack a .tar (compressed or not) into a new folder, and nothing outside it.
 
     Raises:
         UserError: the archive is damaged, or holds what leads out of the folder.
         OSError: the folder cannot take it.
     """
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     try:
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as pack:
-                pack.extractall(folder)
-        else:
-            with tarfile.open(archive) as tar:
-                tar.extractall(folder, filter="data")
-    except (*_DAMAGED, OSError) as error:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        # Without a number it is what gzip and zlib raise of damaged streams.
+        # Without a number it is what gzip raises of damaged streams.
         raise UserError(
             "an archive that can be unpacked", f"{archive}: {error}", "Delete it and run again."
         ) from error
