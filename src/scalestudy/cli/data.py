@@ -31,9 +31,6 @@ def show(
     skip_bad: SkipBadOption = False,
     cache: CacheOption = None,
     samples: Annotated[int, typer.Option(help="Samples to picture on the page.", min=0, max=200)] = 8,
-    all: Annotated[
-        bool, typer.Option("--all", help="Read every image of a source that is not prepared.")
-    ] = False,
     html: Annotated[
         Path | None,
         typer.Option("--out", help="Write it as a page as well, with pictures (HTML).", metavar="FILE"),
@@ -42,8 +39,8 @@ def show(
 ) -> None:
     """Inspect a data set before it is trained on: what was understood, counts, sizes, classes, mistakes.
 
-    Of a set that is prepared, every sample is read as it is trained on; else images of the source, whole and
-    in their own size. Nothing is written but the page.
+    Of a set that is prepared, every sample is read as it is trained on; else every image of the source, whole
+    and in its own size. Nothing is written but the page.
     """
     from scalestudy.cli.console import show_document
     from scalestudy.cli.terminal import Terminal
@@ -58,8 +55,7 @@ def show(
     screen = Terminal()
     _, _, settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
     inspections = [
-        inspect_data(data, kind, base, samples=samples if html else 0, everything=all, listener=screen)
-        for data in settings
+        inspect_data(data, kind, base, samples=samples if html else 0, listener=screen) for data in settings
     ]
     if form == "json":
         records = [inspection.as_json() for inspection in inspections]
@@ -85,7 +81,7 @@ def prepare(
 
     Says how it was understood, how many samples of each class are in each part of its split, and what was
     left out of it, now and each time again. Damaged files are refused, all in one list, unless --skip-bad
-    goes on without them. A public set is downloaded, which goes on where it broke off.
+    goes on without them. A public set is downloaded.
 
     Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
     weights are here.

@@ -219,17 +219,6 @@ def test_a_turned_photograph_whose_mask_is_upright_by_its_size_is_turned(mask_fo
     assert prepared.inputs[1, :, :, 0].tolist() == np.rot90(np.arange(48).reshape(8, 6), -1).tolist()
 
 
-def test_a_mask_that_is_turned_with_its_image_lies_on_it(mask_folder, ready, save):
-    root = mask_folder()
-    turned(save, root / "images" / "s1.png", (6, 8), 3)
-    exif = Image.Exif()
-    exif[274] = 3
-    save(root / "masks" / "s1.png", square(255), exif=exif)
-    prepared = ready(root)
-    assert prepared.inputs[1, 0, 0, 0] == 47
-    assert prepared.targets[1, 3:5, 5:7].all()
-
-
 @pytest.mark.parametrize("name", ["Images", "MASKS"])
 def test_two_folders_that_differ_in_capitals_are_refused(mask_folder, ready, save, name):
     root = mask_folder()

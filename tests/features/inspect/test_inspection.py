@@ -6,7 +6,6 @@ from PIL import Image
 
 from data_settings import data_of
 from scalestudy.data.store.prepare import prepare
-from scalestudy.features.inspect import inspection as module
 from scalestudy.features.inspect.inspection import inspect_data
 from scalestudy.util.errors import UserError
 
@@ -96,18 +95,7 @@ def test_what_was_understood_is_said(inspection):
     assert len(inspection.pictures) == 8 and inspection.pictures[0].about == "48 x 64, a"
 
 
-def test_of_a_large_source_some_images_are_drawn_unless_all_are_asked_for(flawed, monkeypatch):
-    monkeypatch.setattr(module, "MOST_READ", 10)
-    drawn = inspect_data(data_of(flawed))
-    assert (drawn.inspected, drawn.count) == (10, 34)
-    assert "10 of 34 images, drawn at random; --all reads each" in drawn.basis
-    assert sum(each.samples for each in drawn.classes) == 10
-    assert drawn.splits == {"train": 18, "validation": 16}
-    assert inspect_data(data_of(flawed), everything=True).inspected == 34
-
-
-def test_of_a_prepared_set_every_sample_is_seen_as_it_is_trained_on(flawed, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_READ", 10)
+def test_of_a_prepared_set_every_sample_is_seen_as_it_is_trained_on(flawed, tmp_path):
     data = data_of(flawed, image_size=(32, 32), cache=tmp_path)
     prepare(data)
     inspection = inspect_data(data)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from scalestudy.data.images.decode import read_header, read_mask
+from scalestudy.data.images.decode import read_mask
 from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
 from scalestudy.util.errors import UserError
 
@@ -29,9 +29,6 @@ class Mask(Protocol):
             UserError: it is damaged.
         """
 
-    def turned(self) -> bool:
-        """Whether its EXIF orientation turns or mirrors it."""
-
 
 @dataclass(frozen=True)
 class MaskFile:
@@ -48,10 +45,6 @@ class MaskFile:
         """Decode it: [H, W] of its stored values."""
         return read_mask(self.path)
 
-    def turned(self) -> bool:
-        """Whether its EXIF orientation turns or mirrors it."""
-        return read_header(self.path).turned
-
     def __str__(self) -> str:
         return str(self.path)
 
@@ -61,8 +54,6 @@ class ObjectMasks:
     """The union of the masks of an image's objects, each in a file of its own: 1 where there is an object."""
 
     paths: tuple[Path, ...]
-    overlapping: set[Path] = field(default_factory=set, compare=False)
-    """Is told the files whose objects lie on others: one set for all masks that share it."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -93,14 +84,8 @@ class ObjectMasks:
                     f"{path} with {len(np.unique(values))} values",
                     "Save the mask of each object as a binary PNG.",
                 )
-            if (joined & inside).any():
-                self.overlapping.add(path)
             joined |= inside
         return joined.astype(np.uint8)
-
-    def turned(self) -> bool:
-        """Whether its EXIF orientation turns or mirrors it."""
-        return read_header(self.paths[0]).turned
 
     def __str__(self) -> str:
         return f"{self.paths[0].parent}/"

@@ -40,7 +40,7 @@ class ImageFolder:
         self._fit = Fit.of(data)
         self._form: Form | None = None
         self._values = MaskValues()
-        self._turned: set[Path] = set()
+        self._doubtful: set[Path] = set()
         self._facts: list[str] = []
         self._remarks: dict[str, dict[str, None]] = {}
         self._lowest, self._highest = np.inf, -np.inf
@@ -64,7 +64,8 @@ class ImageFolder:
             self.left_out = (*self.left_out, *left.found())
         samples = self._listing.samples
         headers = self._headers()
-        self._turned = {header.path for header in headers if header.turned}
+        # Of a photograph turned by its EXIF data, only the size tells whether its mask was drawn upright.
+        self._doubtful = {header.path for header in headers if header.turned and header.size == header.stored}
         self._form = form = common_form(headers, self._data.value_range)
         self._remark_headers(headers, form)
         names = [self._name(sample.image) for sample in samples]
@@ -87,10 +88,6 @@ class ImageFolder:
             ],
             pages=[header.pages for header in headers] if self._data.stack == "samples" else None,
         )
-
-    def pick(self, rows: Sequence[int]) -> None:
-        """Give only these rows from now on."""
-        self._listing = self._listing.only(rows)
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order.
@@ -125,7 +122,7 @@ class ImageFolder:
     @property
     def understood(self) -> str:
         """How the folder is laid out, and after `rows` what the values of the masks mean; in words."""
-        sentences = (self._listing.understood, self._listing.known_after(), self._values.meaning())
+        sentences = (self._listing.understood, self._values.meaning())
         return "; ".join(filter(None, sentences))
 
     def remarks(self) -> list[str]:
@@ -173,8 +170,13 @@ class ImageFolder:
                 "Save the mask at the size of its image"
                 + (", with a page for each of its pages." if image.ndim == 4 else "."),
             )
-        if sample.image in self._turned:
-            _refuse_doubt(sample.image, sample.target)
+        if sample.image in self._doubtful:
+            raise UserError(
+                "images that are stored upright, as their masks are",
+                f"{sample.image}, which is turned by its EXIF orientation; of {_shown(image.shape[:-1])} "
+                f"pixels both ways, {sample.target} may lie either way on it",
+                "Save the image upright without that tag, and see that the mask lies on it.",
+            )
         return sample, self._fit.image(image), mask
 
     def _image(self, path: Path) -> Array:
@@ -214,18 +216,6 @@ class ImageFolder:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix()
-
-
-def _refuse_doubt(image: Path, mask: Mask) -> None:
-    """Of a photograph turned by its EXIF data, only the sizes tell whether its mask was drawn upright."""
-    header = read_header(image)
-    if header.size == header.stored and not mask.turned():
-        raise UserError(
-            "images that are stored upright, as their masks are",
-            f"{image}, which is turned by its EXIF orientation, while {mask} is not; "
-            f"of {_shown(header.size)} pixels both ways, it may lie either way on its image",
-            "Save the image upright without that tag, and see that the mask lies on it.",
-        )
 
 
 def _one_size(headers: Sequence[Header], *, masks: bool) -> Size:

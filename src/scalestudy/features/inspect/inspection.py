@@ -1,6 +1,6 @@
 """A data set before it is trained on: what was understood, its counts and sizes, and what may be wrong.
 
-Of a set that is prepared, every sample is read as it was stored; else images of its source.
+Of a set that is prepared, samples are read as they were stored; else the images of its source.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.settings import DataSettings
 
-MOST_READ = 500
-"""Images that are read of a source that is not prepared."""
 SIDE = 320
 """Pixels of the longer side of a picture."""
 _HOLDS = {"masks": "images with masks", "classes": "images with one class each"}
@@ -120,24 +118,22 @@ def inspect_data(
     base: Path = Path(),
     *,
     samples: int = 8,
-    everything: bool = False,
     listener: Listener | None = None,
 ) -> Inspection:
-    """Inspect a data set: all of it where it is prepared, else some of its images.
+    """Inspect a data set: every sample as it is prepared, else every image of its source.
 
     Args:
         data: What is read and how, with a source.
         kind: What a task needs; another kind is refused.
         base: Folder that relative paths are seen from.
         samples: Pictures to bring.
-        everything: Whether to decode all images of a source that is not prepared.
         listener: Is told of progress.
 
     Raises:
         UserError: The source is missing, of another kind or damaged.
     """
     ready = find_prepared(data, task_kind=kind, base=base)
-    dataset = _of_prepared(ready, data) if ready else _of_source(data, base, everything)
+    dataset = _of_prepared(ready, data) if ready else _of_source(data, base)
     statistics = Statistics(dataset.names, dataset.groups, dataset.splits)
     count = len(dataset.names)
     pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
@@ -148,7 +144,7 @@ def inspect_data(
             if row in pictured:
                 chosen[row] = (np.array(image), np.array(target) if np.ndim(target) else target)
             on_progress(row + 1, count)
-    classes = statistics.classes(_class_names(dataset, statistics), dataset.kind)
+    classes = statistics.classes(dataset.class_names(), dataset.kind)
     facts = dataset.facts | dataset.facts_after()
     names = [item.name for item in classes]
     return Inspection(
@@ -209,8 +205,8 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
     )
 
 
-def _of_source(data: "DataSettings", base: Path, everything: bool) -> _Set:
-    """Images of a source that is not prepared, drawn at random where there are many."""
+def _of_source(data: "DataSettings", base: Path) -> _Set:
+    """The images of a source that is not prepared."""
     source: Any = find_whole(data, base=base)
     if source.kind == "custom":
         raise UserError(
@@ -220,10 +216,6 @@ def _of_source(data: "DataSettings", base: Path, everything: bool) -> _Set:
         )
     contents = source.contents()
     count = contents.count
-    rows = np.arange(count)
-    if not everything and count > MOST_READ and hasattr(source, "pick"):
-        rows = np.sort(np.random.default_rng(data.seed).choice(count, MOST_READ, replace=False))
-        source.pick(rows.tolist())
     names = contents.names or [str(row) for row in range(count)]
     splits = [""] * count
     for split, (start, stop) in contents.given.items():
@@ -231,15 +223,14 @@ def _of_source(data: "DataSettings", base: Path, everything: bool) -> _Set:
     facts = _facts(data, source.kind, contents.formats, contents.groups, contents.given)
     if contents.given and validation_of(data) not in (None, "given"):
         facts["Split"] += " when it is prepared; shown here as the source brings it"
-    part = f"{len(rows):,} of {count:,} images, drawn at random; --all reads each of them"
     return _Set(
         kind=source.kind,
-        basis=f"the source, not prepared yet: {part if len(rows) < count else f'all {count:,} images'}",
+        basis=f"the source, not prepared yet: all {count:,} images",
         facts=facts,
         count=count,
-        names=[names[row] for row in rows],
-        groups=[contents.groups[row] for row in rows] if contents.groups else None,
-        splits=[splits[row] for row in rows],
+        names=names,
+        groups=contents.groups,
+        splits=splits,
         split_counts={split: stop - start for split, (start, stop) in contents.given.items()},
         sizes=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
         rows=_first_pages(source.rows()),
@@ -286,17 +277,6 @@ def _facts(
 
 def _understood(text: Any, remarks: list[str]) -> dict[str, str]:
     return {"Understood": str(text), "Remarks": "; ".join(remarks)}
-
-
-def _class_names(dataset: _Set, statistics: Statistics) -> list[str]:
-    try:
-        return dataset.class_names()
-    except UserError:
-        if len(statistics.labels) == dataset.count:
-            raise
-        # Some masks alone may not hold all classes.
-        present = np.flatnonzero(np.stack(statistics.labels)[:, :IGNORE].any(axis=0))
-        return [str(number) for number in range(int(present.max()) + 1)]
 
 
 def _sizes_to_fit(dataset: _Set, data: "DataSettings") -> list[DataWarning]:

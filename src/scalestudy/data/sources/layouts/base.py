@@ -80,7 +80,6 @@ class Listing:
         classes: Names of the classes in their order, where the layout knows them; else they are told from the
             samples' names, or from the values in masks.
         sources: Further files that decide what is read, such as tables.
-        known_after: What more is known once all masks were read, in words; or "".
         given: Rows (start, stop) of each split that the folder brings; empty without.
         left_out: What lies in the folder and is not taken.
     """
@@ -89,7 +88,6 @@ class Listing:
     understood: str
     classes: list[str] | None = None
     sources: list[Path] = field(default_factory=list)
-    known_after: Callable[[], str] = str
     given: Ranges = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 

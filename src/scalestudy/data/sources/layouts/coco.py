@@ -131,10 +131,6 @@ class DrawnMask:
                 ) from error
         return mask
 
-    def turned(self) -> bool:
-        """Annotations say nothing of orientations."""
-        return False
-
     def __str__(self) -> str:
         return f"{self.file} (for {self.image})"
 

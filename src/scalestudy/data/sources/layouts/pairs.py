@@ -257,9 +257,8 @@ def _are_objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> bool
 
 
 def _objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> Listing:
-    overlapping: set[Path] = set()
     samples = [
-        ListedSample(images[0], ObjectMasks(tuple(masks), overlapping), part.split)
+        ListedSample(images[0], ObjectMasks(tuple(masks)), part.split)
         for part, (images, masks) in files.items()
     ]
     count = sum(len(masks) for _, masks in files.values())
@@ -268,7 +267,6 @@ def _objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> Listing:
         f"a folder for each image with a mask of each object: {count} objects in {len(samples)} images, "
         "joined to background and foreground",
         ["background", "foreground"],
-        known_after=lambda: f"{len(overlapping)} objects lie on others" if overlapping else "",
     )
 
 
