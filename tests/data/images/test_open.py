@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from scalestudy.data.images.decode import read_pixels
-from scalestudy.data.images.open import DamagedFile, is_animated, opened
+from scalestudy.data.images.open import DamagedFile, opened
 from scalestudy.util.errors import UserError
 
 
@@ -31,17 +31,6 @@ def test_damage_has_a_kind_and_the_decoders_words(tmp_path, save):
         read_pixels(path)
     assert (refused.value.path, refused.value.reason) == (path, "truncated")
     assert "--skip-bad" in refused.value.action
-
-
-def test_an_animation_is_known(tmp_path):
-    pages = [Image.fromarray(np.full((4, 4), value, np.uint8)) for value in (0, 200)]
-    for name in ("a.gif", "a.webp"):
-        pages[0].save(tmp_path / name, save_all=True, append_images=pages[1:])
-        assert is_animated(tmp_path / name)
-        pages[0].save(tmp_path / name)
-        assert not is_animated(tmp_path / name)
-    (tmp_path / "b.gif").write_text("no image")
-    assert not is_animated(tmp_path / "b.gif")
 
 
 def test_a_file_that_has_gone(tmp_path):

@@ -5,10 +5,16 @@ import socket
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from scalestudy.data.sources.files import image_files
-from scalestudy.data.sources.left_out import NO_IMAGE, SYSTEM, LeftOut, Leftovers
+from scalestudy.data.sources.files import (
+    NO_IMAGE,
+    SYSTEM,
+    ImageIndex,
+    LeftOut,
+    Leftovers,
+    image_files,
+    images_below,
+)
 from scalestudy.util.errors import UserError
 
 DOT = np.zeros((1, 1), np.uint8)
@@ -16,12 +22,12 @@ DOT = np.zeros((1, 1), np.uint8)
 
 def listed(folder):
     left = Leftovers(folder)
-    return [file.name for file in image_files(folder, left)], left.found()
+    return [file.name for file in image_files(folder, left)], left.groups()
 
 
 def refusal(folder):
     with pytest.raises(UserError) as refused:
-        image_files(folder)
+        image_files(folder, Leftovers(folder))
     return refused.value
 
 
@@ -79,21 +85,15 @@ def test_images_in_folders_inside_are_refused_and_named(folder, save):
     assert "Move the images up" in error.action
 
 
-def test_a_pipe_under_an_images_name_is_refused_without_opening_it(folder):
-    os.mkfifo(folder / "2.png")
-    assert f"{folder / '2.png'} (a named pipe)" in refusal(folder).received
-
-
-def test_a_socket_a_device_and_a_broken_link_are_refused_together(folder, monkeypatch):
+def test_a_pipe_a_socket_a_device_and_a_broken_link_are_refused_together(folder, monkeypatch):
     monkeypatch.chdir(folder)
+    os.mkfifo("2.png")
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind("2.png")
-    (folder / "3.png").symlink_to("/dev/null")
-    (folder / "4.png").symlink_to("gone.png")
+        server.bind("3.png")
+    (folder / "4.png").symlink_to("/dev/null")
+    (folder / "5.png").symlink_to("gone.png")
     received = refusal(folder).received
-    assert "2.png (a socket)" in received
-    assert "3.png (a device)" in received
-    assert "4.png (a link to gone.png, which does not exist)" in received
+    assert all(f"{number}.png" in received for number in (2, 3, 4, 5))
 
 
 def test_a_few_of_formats_that_are_not_read_are_left_out_and_named(folder):
@@ -104,24 +104,49 @@ def test_a_few_of_formats_that_are_not_read_are_left_out_and_named(folder):
     assert [str(each) for each in left] == ["2 left out (of a format that is not read): x.heic, y.dcm"]
 
 
-def test_a_folder_mostly_of_formats_that_are_not_read_is_refused_by_name(folder):
-    for name in ("x.heic", "y.dcm", "z.nii"):
-        (folder / name).touch()
-    error = refusal(folder)
-    assert f"{folder / 'x.heic'}, {folder / 'y.dcm'}, {folder / 'z.nii'}" in error.received
-    assert "a few among many images are left out" in error.action
-
-
-def test_stills_of_gif_webp_and_bmp_are_taken_and_animations_left_out(folder, save):
-    for name in ("a.gif", "b.webp", "c.BMP"):
-        save(folder / name, DOT)
-    second = [Image.fromarray(DOT + 200)]
-    save(folder / "moving.gif", DOT, save_all=True, append_images=second)
-    names, left = listed(folder)
-    assert names == ["0.png", "1.png", "a.gif", "b.webp", "c.BMP"]
-    assert [str(each) for each in left] == ["1 left out (animated, not one image): moving.gif"]
-
-
 def test_a_folder_without_images_is_refused_saying_what_it_holds(tmp_path):
     (tmp_path / "notes.txt").touch()
     assert "notes.txt" in refusal(tmp_path).received
+
+
+def test_an_image_is_found_by_path_by_name_without_extension_and_in_other_capitals(tree):
+    root = tree("a/one.png", "b/two.JPG", "labels.csv", "b/list.csv")
+    index = ImageIndex(root)
+    for name in ("a/one.png", "one.png", "one", "ONE.PNG", "C:\\data\\a\\one.png", "./a/one.png"):
+        assert index.find(name, root / "labels.csv", "") == root / "a" / "one.png", name
+    assert index.find("two.jpg", root / "b" / "list.csv", "") == root / "b" / "two.JPG"
+    assert index.find("three.png", root / "labels.csv", "") is None
+    assert index.find("../../etc/one.gz", root / "labels.csv", "") is None
+
+
+def test_of_two_with_one_name_the_path_or_the_split_tells_which(tree):
+    root = tree("train/a.png", "val/a.png", "t.csv")
+    index = ImageIndex(root)
+    assert index.find("x/val/a.png", root / "t.csv", "train") == root / "train" / "a.png"
+    assert index.find("val/a.png", root / "t.csv", "train") == root / "val" / "a.png"
+    assert index.find("a", root / "t.csv", "train") == root / "train" / "a.png"
+    with pytest.raises(UserError, match=r"train/a\.png and .*val/a\.png"):
+        index.find("a.png", root / "t.csv", "")
+
+
+def test_links_are_followed_but_not_in_a_circle(tree, tmp_path):
+    root = tree("a/1.png")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "2.png").touch()
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "a" / "back").symlink_to(root)
+    assert [file.name for file in images_below(root)] == ["1.png", "2.png"]
+
+
+def test_what_is_neither_taken_nor_a_source_is_told(tree):
+    root = tree(
+        "a/1.png", "a/2.png", "a/notes.txt", "a/.git/x", "a/._1.png", "t.csv", "readme.md", "Thumbs.db"
+    )
+    left = Leftovers(root)
+    ImageIndex(root).leave_rest({root / "a" / "1.png"}, [root / "t.csv"], "unwanted", left)
+    assert set(left.groups()) == {
+        LeftOut("unwanted", 1, ("a/2.png",)),
+        LeftOut("hidden or of the system", 3, ("a/.git/", "a/._1.png", "Thumbs.db")),
+        LeftOut("no image by their name", 1, ("a/notes.txt",)),
+        LeftOut("beside the folders of samples", 1, ("readme.md",)),
+    }

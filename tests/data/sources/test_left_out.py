@@ -1,12 +1,9 @@
 """What is left out is told each time, and kept in the manifest of what is prepared."""
 
-import json
-
 import numpy as np
 
 from data_settings import data_of
-from scalestudy.data.sources import left_out
-from scalestudy.data.sources.left_out import BESIDE, SYSTEM, LeftOut
+from scalestudy.data.sources.files import BESIDE, SYSTEM, LeftOut
 from scalestudy.data.store.prepare import look
 from scalestudy.data.store.prepared import Prepared
 
@@ -41,8 +38,3 @@ def test_other_arrays_of_an_npz_are_told(tmp_path, ready):
     assert [str(each) for each in ready(tmp_path / "set.npz").left_out] == [
         "1 left out (no arrays of a set): weights"
     ]
-
-
-def test_what_is_stored_is_read_again():
-    told = (LeftOut(SYSTEM, 7, ("a", "b")),)
-    assert left_out.from_json(json.loads(json.dumps(left_out.as_json(told)))) == told

@@ -32,8 +32,7 @@ class Header:
         size: Height and width, turned upright.
         dtype: Of the pixels as they are stored.
         channels: Without alpha.
-        stored: Height and width of the pixels as they are stored.
-        turned: Whether its EXIF orientation turns or mirrors it.
+        doubtful: Whether its EXIF orientation turns or mirrors it, and its size does not tell so.
         pages: Images in the file, each of which is a sample.
         left: Further images in the file, which are left out.
     """
@@ -42,8 +41,7 @@ class Header:
     size: Size
     dtype: np.dtype[Any]
     channels: int
-    stored: Size
-    turned: bool
+    doubtful: bool = False
     pages: int = 1
     left: int = 0
 
@@ -70,9 +68,8 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
     if _is_deep_tiff(path):
         with refusing(path):
             pages = _checked(tiff.read_pages(path, stack), path)
-        upright = pages.size[::-1] if pages.orientation >= 5 else pages.size
-        turned = pages.orientation != 1
-        return Header(path, upright, pages.dtype, pages.channels, pages.size, turned, pages.count, pages.left)
+        size, doubtful = _turned(pages.size, pages.orientation)
+        return Header(path, size, pages.dtype, pages.channels, doubtful, pages.count, pages.left)
     with opened(path) as picture:
         depth, mode = _bits(picture), picture.mode
         channels = 3 if _is_colour(picture) else 1
@@ -92,10 +89,15 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
                 f"{path}, an animation of {frames} images",
                 "Save each of them to a file of its own.",
             )
-        stored, orientation = _stored(picture)
+        size, doubtful = _turned(*_stored(picture))
         dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
-        upright = stored[::-1] if orientation in (5, 6, 7, 8) else stored
-        return Header(path, upright, dtype, channels, stored, orientation != 1)
+        return Header(path, size, dtype, channels, doubtful)
+
+
+def _turned(stored: Size, orientation: int) -> tuple[Size, bool]:
+    """Height and width upright, and whether these leave open that the image is turned or mirrored."""
+    upright = stored[::-1] if orientation >= 5 else stored
+    return upright, orientation != 1 and upright == stored
 
 
 def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:

@@ -85,20 +85,6 @@ def refusing(path: Path) -> Iterator[None]:
         raise DamagedFile(path, *_fault(path, error)) from error
 
 
-def is_animated(path: Path) -> bool:
-    """Whether a GIF or WebP holds several images that follow each other; a damaged one does not."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(21)
-        # Of WebP a flag in the header tells (bit 1 of VP8X), where Pillow would read the whole file.
-        if head[8:12] == b"WEBP":
-            return head[12:16] == b"VP8X" and bool(head[20] & 2)
-        with opened(path) as picture:
-            return picture.format == "GIF" and getattr(picture, "is_animated", False)
-    except (UserError, OSError, IndexError):
-        return False
-
-
 def _fault(path: Path, error: Exception) -> tuple[str, str]:
     """The kind of damage, and what its decoder says."""
     message = str(error).replace(f" '{path}'", "") or type(error).__name__

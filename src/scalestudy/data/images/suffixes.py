@@ -1,8 +1,6 @@
 """Which files are images by their name: of the formats that are read, and of others."""
 
 READ = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".gif", ".webp")
-MAY_MOVE = (".gif", ".webp")
-"""Of those, which are often animations."""
 NOT_READ = (
     ".jp2", ".j2k", ".jpx", ".jxl", ".heic", ".heif", ".avif", ".tga", ".psd",
     ".ppm", ".pgm", ".pbm", ".pnm", ".exr", ".hdr", ".dng", ".cr2", ".nef", ".arw", ".npy", ".dcm", ".nii",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from scalestudy.data.images.open import DamagedFile
+from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Ranges, Sample, Size
 from scalestudy.study.settings import DataSettings
@@ -27,12 +29,23 @@ Outcome = TypeVar("Outcome")
 class Contents:
     """What a source holds, known before any pixel is decoded.
 
-    `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
-    from the source's `identity`. `ignore` is 255 when masks get padded. `groups` is one text a row where rows
-    belong together (tiles of an image, images of a patient): no split parts them.
-    `sizes` are those of the images, `pages` how many each row brings, where it is yet to be cut (`cut.py`);
-    `tiling` says how rows were cut. `formats` are the files' types and channels in words, `size_counts` the
-    sizes of whole images, how many have each, and the first of them; the most frequent first.
+    Attributes:
+        count: Samples.
+        input_shape: Height, width and channels of each.
+        dtype: Of the inputs as they are stored.
+        scale: Multiplies them into [0, 1].
+        names: None where rows have no names of their own; those of rows read from files are their paths, seen
+            from the source's `identity`.
+        given: Rows of each split that the source brings.
+        ignore: 255 when masks get padded.
+        groups: One text a row where rows belong together (tiles of an image, images of a patient): no split
+            parts them.
+        sizes: Those of the images.
+        pages: How many each row brings, where it is yet to be cut (`cut.py`).
+        tiling: How rows were cut.
+        formats: The files' types and channels in words.
+        size_counts: The sizes of whole images, how many have each, and the first of them; the most frequent
+            first.
     """
 
     count: int
@@ -50,11 +63,27 @@ class Contents:
     size_counts: "list[tuple[Size, int, str]] | None" = None
 
 
+@dataclass(frozen=True)
+class Findings:
+    """What a source tells of itself: `left_out` at once, the rest once all of its rows were read.
+
+    Attributes:
+        left_out: What lies in it and is not taken.
+        damaged: Files that it goes without.
+        understood: How it was understood, in words; empty where that goes without saying.
+        remarks: What was done to its images that a person should know, in sentences.
+    """
+
+    left_out: tuple[LeftOut, ...] = ()
+    damaged: tuple[DamagedFile, ...] = ()
+    understood: str = ""
+    remarks: tuple[str, ...] = ()
+
+
 class Source(Protocol):
     """A place that samples come from. `label` is for people, `identity` and `fingerprint` for the cache.
 
-    It may also have `fetch(downloading)`, which has its files here before `contents`; `left_out` and
-    `damaged`, which tell what of it is not taken.
+    It may also have `fetch(downloading)`, which has its files here before `contents`, and `findings()`.
     """
 
     kind: Kind
@@ -70,6 +99,12 @@ class Source(Protocol):
 
     def class_names(self) -> list[str]:
         """Names of the classes, in the order of their indices. Called after `rows` is exhausted."""
+
+
+def findings_of(source: Any) -> Findings:
+    """The source's `findings()`; empty where it has none."""
+    findings: Findings = source.findings() if hasattr(source, "findings") else Findings()
+    return findings
 
 
 def side_by_side(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
@@ -96,11 +131,8 @@ def digest(*parts: object) -> str:
 
 def files_digest(root: Path, files: Iterable[Path]) -> str:
     """SHA-256 of the files' relative names, sizes and times of change (nanoseconds)."""
-    seen = []
-    for file in files:
-        status = file.stat()
-        seen.append((file.relative_to(root).as_posix(), status.st_size, status.st_mtime_ns))
-    return digest(*seen)
+    stats = ((file.relative_to(root).as_posix(), file.stat()) for file in files)
+    return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
 
 
 def require_two(count: int, where: str) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.data.images.tiles import Tiling, cut, cut_mask, tiles_of
-from scalestudy.data.sources.base import Contents, Source
-from scalestudy.data.sources.left_out import remarks_of
+from scalestudy.data.sources.base import Contents, Findings, Source, findings_of
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Sample, Size
 from scalestudy.study.settings import DataSettings
@@ -21,34 +20,34 @@ def cut_source(source: Source, data: DataSettings) -> Source:
     Raises:
         UserError: tiles, or pages, are asked for that cannot be.
     """
-    if source.kind == "custom" and (data.tile is not None or data.stack is not None):
+    tile = data.tile
+    if source.kind == "custom" and (tile is not None or data.stack is not None):
         raise UserError(
             "samples as read(data) gives them, which nothing cuts",
-            "`tile`" if data.tile is not None else "`stack`",
+            "`tile`" if tile is not None else "`stack`",
             "Remove the key under [data], and cut in read(data).",
         )
-    if data.tile is None:
+    if tile is None:
         return source if data.stack != "samples" else Cut(source, None)
-    if data.image_size is not None:
-        raise UserError(
-            "either a tile, which cuts images, or an image_size, which scales them",
-            "`tile` and `image_size` under [data]",
-            "Remove one of the two.",
-        )
-    if source.kind != "masks":
-        raise UserError(
-            "images with masks, of which each pixel has a class, to cut into tiles",
-            f"{source.identity}, whose images have one class each",
-            "Give an `image_size` instead of `tile`.",
-        )
-    overlap = data.overlap if data.overlap is not None else min(data.tile) // 8
-    if overlap >= min(data.tile):
-        raise UserError(
-            "an overlap smaller than a tile",
-            f"overlap = {overlap} of tiles of {data.tile[0]} x {data.tile[1]} pixels",
+    overlap = data.overlap if data.overlap is not None else min(tile) // 8
+    for refused, expected, received, action in (
+        (
+            data.image_size is not None, "a tile, which cuts images, or an image_size, which scales them",
+            "`tile` and `image_size` under [data]", "Remove one of the two.",
+        ),
+        (
+            source.kind != "masks", "images with masks, of which each pixel has a class, to cut into tiles",
+            f"{source.identity}, whose images have one class each", "Give an `image_size` instead of `tile`.",
+        ),
+        (
+            overlap >= min(tile), "an overlap smaller than a tile",
+            f"overlap = {overlap} of tiles of {tile[0]} x {tile[1]} pixels",
             "Choose a smaller overlap or larger tiles.",
-        )
-    return Cut(source, (data.tile, overlap))
+        ),
+    ):  # fmt: skip
+        if refused:
+            raise UserError(expected, received, action)
+    return Cut(source, (tile, overlap))
 
 
 class Cut:
@@ -62,8 +61,14 @@ class Cut:
     def __init__(self, source: Source, tile: tuple[Size, int] | None) -> None:
         self.kind: Kind = source.kind
         self.label, self.identity, self.fingerprint = source.label, source.identity, source.fingerprint
+        self.class_names = source.class_names
         self._source, self._tile = source, tile
         self._images: list[tuple[Size, int]] = []
+
+    def fetch(self, downloading: Any) -> None:
+        """Have the source's files here."""
+        if hasattr(self._source, "fetch"):
+            self._source.fetch(downloading)
 
     def contents(self) -> Contents:
         """Those of the parts: the parts of one file are one group."""
@@ -94,9 +99,7 @@ class Cut:
                 for name, size in of_pages
                 for tile in self._layout(size)
             ],
-            groups=[
-                group for group, count in zip(whole.groups or names, parts, strict=True) for _ in range(count)
-            ],
+            groups=np.repeat(np.array(whole.groups or names, object), parts).tolist(),
             given={split: (starts[start], starts[stop]) for split, (start, stop) in whole.given.items()},
             **changed,
         )
@@ -113,19 +116,10 @@ class Cut:
                 for tile in self._layout(page.shape[:2]):
                     yield cut(page, tile, self._tile[0]), cut_mask(of_page, tile, self._tile[0])
 
-    def __getattr__(self, name: str) -> Any:
-        """What else the source tells or does: what it leaves out, how it was understood, and the like."""
-        if name.startswith("_") or name == "pick":  # its rows are not these
-            raise AttributeError(name)
-        return getattr(self._source, name)
-
-    def class_names(self) -> list[str]:
-        """Those of the source."""
-        return self._source.class_names()
-
-    def remarks(self) -> list[str]:
+    def findings(self) -> Findings:
         """Those of the source, and how it was cut."""
-        sentences = remarks_of(self._source)
+        findings = findings_of(self._source)
+        sentences = list(findings.remarks)
         pages = [pages for _, pages in self._images if pages > 1]
         if pages:
             sentences.append(f"{sum(pages)} pages of {len(pages)} stacks are samples, each stack one group")
@@ -137,7 +131,7 @@ class Cut:
                 f"{images} images cut into {tiles} tiles of {height} x {width} pixels that overlap by "
                 f"{overlap} at least; the tiles of an image are one group"
             )
-        return sentences
+        return replace(findings, remarks=tuple(sentences))
 
     def _layout(self, size: Size) -> list[Any]:
         """The tiles of an image, or None for one that stays whole."""

@@ -19,23 +19,34 @@ from scalestudy.util.files import write_atomically
 
 SHOWN = 5
 """Faults that a message names where all have one reason."""
-SHOWN_OF_EACH = 3
-"""And of each where there are several."""
+SHOWN_OF_REASON = 3
+"""And of each reason where there are several."""
 
 
 class Refused(UserError):
-    """Several faults as one: `errors` are all of them."""
+    """Several faults as one: how many there are of each reason, and the first of them by name."""
 
-    def __init__(self, expected: str, received: str, action: str, errors: Sequence[UserError]) -> None:
-        super().__init__(expected, received, action)
+    def __init__(self, errors: Sequence[UserError]) -> None:
         self.errors = tuple(errors)
+        by_reason: dict[str, list[str]] = {}
+        for error in errors:
+            by_reason.setdefault(_reason(error), []).append(str(getattr(error, "path", error.received)))
+        if len(by_reason) == 1:
+            received = several([error.received for error in errors], SHOWN, between="; ")
+        else:
+            parts = [
+                f"{len(names)} {reason} ({several(names, SHOWN_OF_REASON, between='; ')})"
+                for reason, names in by_reason.items()
+            ]
+            received = f"{len(errors)} that are refused: {'; '.join(parts)}"
+        super().__init__(errors[0].expected, received, errors[0].action)
 
 
-def each_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -> Iterator[Outcome]:
+def all_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -> Iterator[Outcome]:
     """Yield `function(item)` in order; the items that it refuses are refused together at the end.
 
     Raises:
-        UserError: After the last item: all that were refused.
+        Refused: After the last item: all that were refused.
     """
 
     def outcome_of(item: Item) -> Outcome | UserError:
@@ -51,24 +62,7 @@ def each_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) 
         else:
             yield outcome
     if refused:
-        raise together(refused)
-
-
-def together(errors: Sequence[UserError]) -> Refused:
-    """One refusal for all: how many there are of each reason, and the first of them by name."""
-    first = errors[0]
-    by_reason: dict[str, list[str]] = {}
-    for error in errors:
-        by_reason.setdefault(_reason(error), []).append(str(getattr(error, "path", error.received)))
-    if len(by_reason) == 1:
-        received = several([error.received for error in errors], SHOWN, between="; ")
-    else:
-        parts = [
-            f"{len(names)} {reason} ({several(names, SHOWN_OF_EACH, between='; ')})"
-            for reason, names in by_reason.items()
-        ]
-        received = f"{len(errors)} that are refused: {'; '.join(parts)}"
-    return Refused(first.expected, received, first.action, errors)
+        raise Refused(refused)
 
 
 @contextmanager
@@ -88,7 +82,7 @@ def listed(file: Path) -> Iterator[None]:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(file, "".join(lines))
                 received = f"{refused.received}; all {len(lines)} are listed in {file}"
-                raise Refused(refused.expected, received, refused.action, refused.errors) from refused
+                raise UserError(refused.expected, received, refused.action) from refused
         raise
 
 

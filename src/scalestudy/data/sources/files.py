@@ -1,93 +1,29 @@
-"""The files of a folder of samples: which are taken, which are left out, and which are refused."""
+"""What lies in a folder of samples: which files are taken, which are left out, and which are refused."""
 
 import os
-import stat
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from scalestudy.data.images import suffixes
-from scalestudy.data.images.open import is_animated
-from scalestudy.data.sources.left_out import ANIMATED, NO_IMAGE, OTHER_FORMAT, SYSTEM, Leftovers
+from scalestudy.data.sources.names import in_order, split_in
 from scalestudy.util.errors import UserError
 
 READ = "PNG, JPEG, TIFF, BMP, WebP or GIF"
-_SYSTEM_NAMES = {
-    "thumbs.db",
-    "ehthumbs.db",
-    "desktop.ini",
-    "lost+found",
-    "@eadir",
-    "$recycle.bin",
-    "system volume information",
-    "__macosx",
-    "__pycache__",
-}
+SYSTEM = "hidden or of the system"
+NO_IMAGE = "no image by their name"
+BESIDE = "beside the folders of samples"
+OTHER_FORMAT = "of a format that is not read"
+DAMAGED = "damaged"
+MOST_NAMES = 5
+_SYSTEM_NAMES = frozenset((
+    "thumbs.db", "ehthumbs.db", "desktop.ini", "lost+found", "@eadir", "$recycle.bin",
+    "system volume information", "__macosx", "__pycache__",
+))  # fmt: skip
 _IMAGES = frozenset((*suffixes.READ, *suffixes.NOT_READ))
-_KINDS = (
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
-
-def image_files(folder: Path, left: Leftovers | None = None) -> list[Path]:
-    """Image files directly inside `folder`, by name; links are followed.
-
-    Args:
-        folder: The folder.
-        left: Is told what is left out: hidden files, files and folders that hold no images, animations, and
-            images of formats that are not read, unless there are more of them than of others.
-
-    Raises:
-        UserError: It holds no images, mostly images of formats that are not read, images in folders of their
-            own, or something under an image's name that is no file (a pipe, a broken link). Only files named
-            .gif and .webp are opened.
-    """
-    left = left or Leftovers(folder)
-    files: list[Path] = []
-    foreign: list[Path] = []
-    irregular: list[Path] = []
-    nested: list[str] = []
-    with os.scandir(folder) as scanned:
-        entries = sorted(scanned, key=lambda item: item.name)
-    for scanned_entry in entries:
-        entry = Path(scanned_entry.path)
-        suffix = entry.suffix.lower()
-        # What scanning a folder tells of its files spares asking for each of them, but not of links.
-        seen = entry if scanned_entry.is_symlink() else scanned_entry
-        if is_system(entry):
-            left.add(SYSTEM, entry)
-        elif seen.is_dir():
-            inside = _images_below(entry)
-            if inside:
-                nested.append(f"{entry}/ ({inside})")
-            else:
-                left.add(NO_IMAGE, entry)
-        elif suffix not in (*suffixes.READ, *suffixes.NOT_READ):
-            left.add(NO_IMAGE, entry)
-        elif not seen.is_file():
-            irregular.append(entry)
-        elif suffix not in suffixes.READ:
-            foreign.append(entry)
-        elif suffix in suffixes.MAY_MOVE and is_animated(entry):
-            left.add(ANIMATED, entry)
-        else:
-            files.append(entry)
-    _refuse(irregular, foreign if len(foreign) > len(files) else [], nested)
-    for entry in foreign:
-        left.add(OTHER_FORMAT, entry)
-    if not files:
-        raise UserError(
-            f"images ({READ}) in each folder of a data set",
-            f"none in {folder} ({shown_entries(folder)})",
-            "Put images there, or remove the folder.",
-        )
-    return files
-
-
-def is_system(entry: Path) -> bool:
-    """Whether a file or folder is hidden, or put there by an operating system and not by its user."""
-    return is_system_name(entry.name)
 
 
 def is_system_name(name: str) -> bool:
@@ -95,15 +31,14 @@ def is_system_name(name: str) -> bool:
     return name.startswith(".") or name.lower() in _SYSTEM_NAMES
 
 
+def is_system(entry: Path) -> bool:
+    """`is_system_name` of a path."""
+    return is_system_name(entry.name)
+
+
 def is_image_name(name: str) -> bool:
     """Whether a file of this name is taken for an image, of a format that is read or not."""
     return os.path.splitext(name)[1].lower() in _IMAGES and not is_system_name(name)
-
-
-def shown_entries(folder: Path, most: int = 5) -> str:
-    """The first visible entries of a folder, for messages."""
-    entries = sorted(entry for entry in folder.iterdir() if not is_system(entry))
-    return several([entry.name + ("/" if entry.is_dir() else "") for entry in entries], most) or "nothing"
 
 
 def several(names: list[str], most: int = 5, between: str = ", ") -> str:
@@ -112,42 +47,221 @@ def several(names: list[str], most: int = 5, between: str = ", ") -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def what_is(path: Path) -> str:
-    """What something that is no regular file is; looks at it without opening it."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        return f"a link to {os.readlink(path)}, which does not exist" if path.is_symlink() else "missing"
-    except OSError as error:
-        return str(error.strerror)
-    return next((name for test, name in _KINDS if test(mode)), "no regular file")
+@dataclass(frozen=True)
+class LeftOut:
+    """Entries that were left out for one reason: how many, and the first as seen from the source."""
 
+    reason: str
+    count: int
+    names: tuple[str, ...]
 
-def _refuse(irregular: list[Path], foreign: list[Path], nested: list[str]) -> None:
-    if irregular:
-        raise UserError(
-            "images in regular files",
-            several([f"{entry} ({what_is(entry)})" for entry in irregular]),
-            "Replace it by the image, or move it away.",
+    def __str__(self) -> str:
+        more = ", ..." if self.count > len(self.names) else ""
+        names = (
+            "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)
+            for name in self.names
         )
-    if foreign:
-        raise UserError(
-            f"images in files of a format that is read ({READ}), or most of them",
-            several([str(entry) for entry in foreign]),
+        return f"{self.count} left out ({self.reason}): {', '.join(names)}{more}"
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> "LeftOut":
+        """What `dataclasses.asdict` gave; raises KeyError or TypeError where it is something else."""
+        return cls(stored["reason"], stored["count"], tuple(stored["names"]))
+
+
+@dataclass
+class Leftovers:
+    """Collects what is left out while a folder is listed; a folder counts once, whatever it holds."""
+
+    root: Path
+    _entries: dict[str, list[Path]] = field(default_factory=dict)
+
+    def add(self, reason: str, entry: Path) -> None:
+        """Leave out this file or folder."""
+        self._entries.setdefault(reason, []).append(entry)
+
+    def add_others(self, folder: Path, taken: Iterable[Path]) -> None:
+        """Leave out whatever lies in `folder` beside what is taken."""
+        taken = set(taken)
+        for entry in sorted(folder.iterdir()):
+            if entry not in taken:
+                self.add(SYSTEM if is_system(entry) else BESIDE, entry)
+
+    def groups(self, taken: Collection[Path] = ()) -> tuple[LeftOut, ...]:
+        """What was left out, by reason, but for what was taken after all."""
+        groups = []
+        for reason, entries in self._entries.items():
+            rest = [entry for entry in entries if entry not in taken]
+            names = (
+                entry.relative_to(self.root).as_posix() + "/" * entry.is_dir() for entry in rest[:MOST_NAMES]
+            )
+            if rest:
+                groups.append(LeftOut(reason, len(rest), tuple(names)))
+        return tuple(groups)
+
+
+class Directory:
+    """A folder's visible folders and files; links count as what they lead to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def folders(self) -> dict[str, "Directory"]:
+        """Folders by name, numbers in their own order."""
+        return {name: Directory(self.path / name) for name in sorted(self._scanned[0], key=in_order)}
+
+    @property
+    def files(self) -> list[str]:
+        """Names of all that is no folder, sorted."""
+        return self._scanned[1]
+
+    @cached_property
+    def images(self) -> list[str]:
+        """Names of files that are images by their name, sorted."""
+        return [name for name in self.files if is_image_name(name)]
+
+    def __str__(self) -> str:
+        """The first entries, for messages."""
+        shown = sorted([*(f"{name}/" for name in self._scanned[0]), *self.files])
+        return f"{self.path} ({several(shown) or 'nothing'})"
+
+    @cached_property
+    def _scanned(self) -> tuple[list[str], list[str]]:
+        folders: list[str] = []
+        files: list[str] = []
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                if not is_system_name(entry.name):
+                    (folders if entry.is_dir() else files).append(entry.name)
+        return folders, sorted(files)
+
+
+def image_files(folder: Path, left: Leftovers) -> list[Path]:
+    """Image files directly inside `folder`, by name; links are followed, and nothing is opened.
+
+    `left` is told of hidden files, of files and folders that hold no images, and of images of formats that
+    are not read, unless there are more of them than of others.
+
+    Raises:
+        UserError: It holds no images, mostly images of formats that are not read, images in folders of their
+            own, or something under an image's name that is no file (a pipe, a broken link).
+    """
+    files: list[Path] = []
+    foreign: list[Path] = []
+    irregular: list[str] = []
+    nested: list[str] = []
+    with os.scandir(folder) as scanned:
+        entries = sorted(scanned, key=lambda entry: entry.name)
+    for entry in entries:
+        path = Path(entry.path)
+        suffix = path.suffix.lower()
+        if is_system_name(entry.name):
+            left.add(SYSTEM, path)
+        elif entry.is_dir():
+            if inside := len(images_below(path)):
+                nested.append(f"{path}/ ({inside})")
+            else:
+                left.add(NO_IMAGE, path)
+        elif suffix not in _IMAGES:
+            left.add(NO_IMAGE, path)
+        elif not entry.is_file():
+            irregular.append(str(path))
+        else:
+            (files if suffix in suffixes.READ else foreign).append(path)
+    mostly_foreign = [str(path) for path in foreign] if len(foreign) > len(files) else []
+    for faults, expected, action in (
+        (irregular, "images in regular files", "Replace it by the image, or move it away."),
+        (
+            mostly_foreign, f"images in files of a format that is read ({READ}), or most of them",
             "Convert them to PNG (8- or 16-bit), or move them away: a few among many images are left out.",
-        )
-    if nested:
-        raise UserError(
-            "images directly in each folder of samples, none in folders inside it",
-            f"folders with images (how many): {several(nested)}",
+        ),
+        (
+            nested, "images directly in each folder of samples, none in folders inside it",
             "Move the images up, or these folders out of the data set.",
-        )
+        ),
+    ):  # fmt: skip
+        if faults:
+            raise UserError(expected, several(faults), action)
+    for path in foreign:
+        left.add(OTHER_FORMAT, path)
+    if not files:
+        raise UserError(
+            f"images ({READ}) in each folder of a data set", f"none in {Directory(folder)}",
+            "Put images there, or remove the folder.",
+        )  # fmt: skip
+    return files
 
 
-def _images_below(folder: Path) -> int:
-    """How many images lie anywhere below a folder."""
-    count = 0
-    for _, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not is_system(Path(name))]
-        count += sum(is_image_name(name) for name in names)
-    return count
+def images_below(folder: Path) -> list[Path]:
+    """All images below a folder by path; links are followed, hidden and system ones left out."""
+    return _below(folder)[0]
+
+
+def _below(folder: Path) -> tuple[list[Path], list[Path]]:
+    """All images below a folder by path, and all else but the folders that were looked into."""
+    images: list[Path] = []
+    others: list[Path] = []
+    visited: set[str] = set()
+    for at, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(at)
+        if real in visited:  # a link that leads back
+            folders[:] = []
+            continue
+        visited.add(real)
+        others += [Path(at, name) for name in sorted(folders) if is_system_name(name)]
+        folders[:] = sorted(name for name in folders if not is_system_name(name))
+        for name in sorted(names):
+            (images if is_image_name(name) else others).append(Path(at, name))
+    return images, others
+
+
+class ImageIndex:
+    """The images below `root`, as tables name them: by path, by name, or without the extension."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files, self._others = _below(root)
+        self._by_path = {file.relative_to(root).as_posix(): file for file in self.files}
+        self._by_name: dict[str, list[Path]] = defaultdict(list)
+        for file in self.files:
+            for name in {file.name.lower(), file.stem.lower()}:
+                self._by_name[name].append(file)
+
+    def find(self, written: str, table: Path, split: str) -> Path | None:
+        """The image that a table names: seen from the table, from the root, or by its name alone.
+
+        Capitals do not matter in names. Of several with one name, that in a folder of the table's split is
+        meant.
+
+        Raises:
+            UserError: several images have that name, and nothing tells which is meant.
+        """
+        name = written.replace("\\", "/")
+        beside = table.parent.relative_to(self.root).as_posix()
+        for path in (name, str(PurePosixPath(beside, name))):
+            if path in self._by_path:
+                return self._by_path[path]
+        files = self._by_name.get(name.rpartition("/")[2].lower(), [])
+        if len(files) > 1 and "/" in name:
+            files = [file for file in files if file.as_posix().endswith(f"/{name}")] or files
+        if len(files) > 1 and split:
+            of_split = [file for file in files if split_in(file.relative_to(self.root).parts[0]) == split]
+            files = of_split or files
+        if len(files) > 1:
+            raise UserError(
+                f"one file for {written!r} of {table}", " and ".join(map(str, files[:2])),
+                "Write paths seen from the table, with extensions.",
+            )  # fmt: skip
+        return files[0] if files else None
+
+    def leave_rest(self, taken: set[Path], sources: list[Path], reason: str, left: Leftovers) -> None:
+        """Leave out what lies below the root and is neither taken nor a source; images for this reason."""
+        for file in self.files:
+            if file not in taken:
+                left.add(reason, file)
+        for entry in self._others:
+            if entry.parent != self.root and entry not in sources:
+                left.add(SYSTEM if is_system_name(entry.name) else NO_IMAGE, entry)
+        tops = {self.root / path.relative_to(self.root).parts[0] for path in (*self.files, *sources)}
+        left.add_others(self.root, tops)

@@ -12,11 +12,10 @@ from scalestudy.data.images.form import Form, common_form, described, widened
 from scalestudy.data.images.masks import Mask, MaskFile, MaskValues
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.images.resize import Fit
-from scalestudy.data.sources.base import Contents, files_digest, require_classes, require_two
-from scalestudy.data.sources.faults import Refused, damage, each_or_refused, sift, together
-from scalestudy.data.sources.files import several
+from scalestudy.data.sources.base import Contents, Findings, files_digest, require_classes, require_two
+from scalestudy.data.sources.faults import Refused, all_or_refused, damage, sift
+from scalestudy.data.sources.files import DAMAGED, Leftovers, several
 from scalestudy.data.sources.layouts.base import ListedSample, Listing
-from scalestudy.data.sources.left_out import DAMAGED, Leftovers
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Sample, Size
 from scalestudy.study.settings import DataSettings
@@ -32,12 +31,10 @@ class ImageFolder:
     def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
         self.kind: Kind = listing.kind
         self.label, self.identity = root.name, str(root)
-        self.left_out = listing.left_out
-        self.damaged: list[DamagedFile] = []
-        self.ignored = False
-        """Whether a mask holds 255. Known after `rows`."""
         self._root, self._data, self._listing = root, data, listing
         self._fit = Fit.of(data)
+        self._left_out = listing.left_out
+        self._damaged: list[DamagedFile] = []
         self._form: Form | None = None
         self._values = MaskValues()
         self._doubtful: set[Path] = set()
@@ -57,21 +54,21 @@ class ImageFolder:
             UserError: sizes differ and nothing says what to do, or types or channels do.
         """
         if self._data.skip_bad:
-            self._listing, self.damaged = sift(self._listing, self._read_whole)
+            self._listing, self._damaged = sift(self._listing, self._read_whole)
             left = Leftovers(self._root)
-            for error in self.damaged:
+            for error in self._damaged:
                 left.add(f"{DAMAGED}: {error.reason}", error.path)
-            self.left_out = (*self.left_out, *left.found())
+            self._left_out = (*self._left_out, *left.groups())
         samples = self._listing.samples
         headers = self._headers()
         # Of a photograph turned by its EXIF data, only the size tells whether its mask was drawn upright.
-        self._doubtful = {header.path for header in headers if header.turned and header.size == header.stored}
+        self._doubtful = {header.path for header in headers if header.doubtful}
         self._form = form = common_form(headers, self._data.value_range)
         self._remark_headers(headers, form)
         names = [self._name(sample.image) for sample in samples]
         sizes = [header.size for header in headers]
-        cut, masked = self._data.tile is not None, self.kind == "masks"
-        size = sizes[0] if cut else self._fit.size or _one_size(headers, masks=masked)
+        masked = self.kind == "masks"
+        size = sizes[0] if self._data.tile is not None else self._fit.size or _one_size(headers, masks=masked)
         return Contents(
             count=len(samples),
             input_shape=(*size, form.channels),
@@ -97,7 +94,7 @@ class ImageFolder:
         """
         refused: list[UserError] = []
         try:
-            for sample, image, target in each_or_refused(self._decode, self._listing.samples):
+            for sample, image, target in all_or_refused(self._decode, self._listing.samples):
                 if isinstance(target, int):
                     yield image, target
                     continue
@@ -108,26 +105,19 @@ class ImageFolder:
                 except UserError as error:
                     refused.append(error)
                 else:
-                    self.ignored = self.ignored or bool((mask == IGNORE).any())
                     yield image, self._fit.mask(mask)
         except Refused as faults:
             refused[:0] = faults.errors
         if refused:
-            raise together(refused)
+            raise Refused(refused)
 
     def class_names(self) -> list[str]:
         """Names of the classes by index. Called after `rows` is exhausted."""
         return self._listing.classes or self._values.class_names()
 
-    @property
-    def understood(self) -> str:
-        """How the folder is laid out, and after `rows` what the values of the masks mean; in words."""
-        sentences = (self._listing.understood, self._values.meaning())
-        return "; ".join(filter(None, sentences))
-
-    def remarks(self) -> list[str]:
-        """What was done to the images, in sentences. Called after `rows` is exhausted."""
-        sentences = [
+    def findings(self) -> Findings:
+        """How the folder is laid out, what its masks mean, and what was done to its images."""
+        remarks = [
             *self._facts,
             *(
                 f"{len(names)} {'image' if len(names) == 1 else 'images'} {what}: {several(sorted(names))}"
@@ -137,22 +127,23 @@ class ImageFolder:
         if self._highest >= self._lowest:
             given = self._data.value_range
             how = f"with {given[0]:g} to {given[1]:g} as 0 to 1" if given else "as they are"
-            sentences.append(
+            remarks.append(
                 f"values are stored as float32 {how}: models see {self._lowest:.4g} to {self._highest:.4g}"
                 + ("" if given else "; value_range = [LOW, HIGH] under [data] would scale them")
             )
-        return sentences
+        understood = "; ".join(filter(None, (self._listing.understood, self._values.meaning())))
+        return Findings(self._left_out, tuple(self._damaged), understood, tuple(remarks))
 
     def _headers(self) -> list[Header]:
         """The images' headers; where one is refused, all files are read, so that all faults are one list."""
         samples = self._listing.samples
         try:
             images = [sample.image for sample in samples]
-            return list(each_or_refused(lambda path: read_header(path, self._data.stack), images))
+            return list(all_or_refused(lambda path: read_header(path, self._data.stack), images))
         except Refused as refused:
             known = {error.path for error in refused.errors if isinstance(error, DamagedFile)}
             files = [file for sample in samples for file in sample.files if file not in known]
-            raise together([*refused.errors, *damage(self._read_whole, files)]) from refused
+            raise Refused([*refused.errors, *damage(self._read_whole, files)]) from refused
 
     def _read_whole(self, path: Path) -> None:
         read_pixels(path, self._data.stack)
@@ -220,16 +211,16 @@ class ImageFolder:
 
 def _one_size(headers: Sequence[Header], *, masks: bool) -> Size:
     first = headers[0]
-    for header in headers:
-        if header.size != first.size:
-            height, width = Counter(header.size for header in headers).most_common(1)[0][0]
-            raise UserError(
-                "images of one size, or an image_size to fit them to",
-                f"{first.path} of {_shown(first.size)} and {header.path} of {_shown(header.size)} "
-                "pixels (height x width)",
-                f"Add `image_size = [{height}, {width}]` (or a size of your choice) under [data]"
-                + (", or `tile` to cut them." if masks else "."),
-            )
+    other = next((header for header in headers if header.size != first.size), None)
+    if other is not None:
+        height, width = Counter(header.size for header in headers).most_common(1)[0][0]
+        raise UserError(
+            "images of one size, or an image_size to fit them to",
+            f"{first.path} of {_shown(first.size)} and {other.path} of {_shown(other.size)} pixels "
+            "(height x width)",
+            f"Add `image_size = [{height}, {width}]` (or a size of your choice) under [data]"
+            + (", or `tile` to cut them." if masks else "."),
+        )
     return first.size
 
 

@@ -9,7 +9,6 @@ import platformdirs
 
 from scalestudy.data.sources.base import Source
 from scalestudy.data.sources.cut import cut_source
-from scalestudy.data.sources.files import what_is
 from scalestudy.data.sources.layouts.table import SUFFIXES as TABLES
 from scalestudy.data.sources.registry import SOURCES, named_source
 from scalestudy.study.settings import DataSettings
@@ -112,35 +111,24 @@ def open_path(path: Path, data: DataSettings) -> Source:
         UserError: nothing that can be read.
         OSError: it cannot be looked at.
     """
-    if path.is_dir():
-        path = _lone_archive(path) or path
-    if path.is_dir() and data.layout is None:
+    folder = path.is_dir()
+    if folder and data.layout is None:
         from scalestudy.data.sources.parquet import ParquetImages, find_files
 
-        files = find_files(path, data)
-        if files:
+        if files := find_files(path, data):
             return ParquetImages(path, data, files)
-    if path.is_dir() or path.suffix.lower() in TABLES:
+    if folder or path.suffix.lower() in TABLES:
         from scalestudy.data.sources.folders import ImageFolder
         from scalestudy.data.sources.layouts.find import list_folder, list_table
 
-        listing = list_folder(path, data) if path.is_dir() else list_table(path, data)
-        return ImageFolder(path if path.is_dir() else path.parent, data, listing)
+        listing = list_folder(path, data) if folder else list_table(path, data)
+        return ImageFolder(path if folder else path.parent, data, listing)
     if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.sources.npz import Npz
 
         return Npz(path, data)
     raise UserError(
         "a folder of images, an .npz file, or a table of images (.csv, .tsv, .jsonl)",
-        f"the file {path}" if path.is_file() else f"{path} ({what_is(path)})",
+        f"the file {path}" if path.is_file() else f"{path}, which is no regular file",
         "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
     )
-
-
-def _lone_archive(folder: Path) -> Path | None:
-    """The .npz file of a folder that holds nothing else to be read."""
-    from scalestudy.data.sources.layouts.base import Directory
-
-    look = Directory(folder)
-    archives = [name for name in look.files if name.lower().endswith(".npz")]
-    return folder / archives[0] if len(archives) == 1 and not look.images and not look.folders else None

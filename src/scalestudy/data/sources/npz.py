@@ -16,13 +16,13 @@ from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import (
     OF_FILES,
     Contents,
+    Findings,
     files_digest,
     refuse_unused,
     require_classes,
     require_two,
 )
-from scalestudy.data.sources.files import several
-from scalestudy.data.sources.left_out import MOST_NAMES, LeftOut
+from scalestudy.data.sources.files import MOST_NAMES, LeftOut, several
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample
 from scalestudy.hardware.memory import memory_limit
@@ -137,7 +137,7 @@ class Npz:
         refuse_unused(data, OF_FILES, f"arrays: {path}")
         self._path = path
         self._fit = Fit.of(data)
-        self._pairs, self.left_out = find_arrays(path)
+        self._pairs, self._left_out = find_arrays(path)
         self._values = MaskValues()
         self._names: list[str] = []
         for pair in self._pairs.values():
@@ -183,6 +183,10 @@ class Npz:
     def class_names(self) -> list[str]:
         """Names of the classes by index."""
         return self._names or self._values.class_names()
+
+    def findings(self) -> Findings:
+        """What else is in the file."""
+        return Findings(self._left_out)
 
     def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
         if self.kind == "classes":

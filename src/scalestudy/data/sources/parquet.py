@@ -3,17 +3,18 @@
 import json
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalestudy.data.images.masks import MaskFile
-from scalestudy.data.sources.base import Contents, files_digest, refuse_unused
+from scalestudy.data.sources.base import Contents, Findings, files_digest, refuse_unused
+from scalestudy.data.sources.files import Directory, Leftovers
 from scalestudy.data.sources.folders import ImageFolder
-from scalestudy.data.sources.layouts.base import Directory, ListedSample, Listing, Scan, leave_others
+from scalestudy.data.sources.layouts.base import ListedSample, Listing, Scan
 from scalestudy.data.sources.layouts.find import finished
-from scalestudy.data.sources.layouts.names import split_in
 from scalestudy.data.sources.layouts.table import USUAL
-from scalestudy.data.sources.left_out import Leftovers
+from scalestudy.data.sources.names import split_in
 from scalestudy.data.types import Sample
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
@@ -49,10 +50,11 @@ class ParquetImages(ImageFolder):
         left = Leftovers(root)
         taken = {file.path for file in files} | {file.path.parent for file in files}
         for folder in sorted({root, *(file.path.parent for file in files)}):
-            leave_others(folder, taken, left)
-        self.left_out = left.found()
+            left.add_others(folder, taken)
+        self._beside = left.groups()
         refuse_unused(data, ("file_column", "split_column"), f"images in Parquet files: {root}")
         self._data, self._files = data, files
+        self._unpacked: tempfile.TemporaryDirectory[str] | None = None
 
     def contents(self) -> Contents:
         """Unpack all images, and look at their headers."""
@@ -62,15 +64,23 @@ class ParquetImages(ImageFolder):
         understood = f"Parquet files of images ({first.image!r} and {first.target!r})"
         listing = Listing(samples, understood, list(first.classes) or None)
         listing = finished(listing, Scan(Directory(root), self._data, Leftovers(root)))
-        of_files = {name: getattr(self, name) for name in ("label", "identity", "fingerprint", "left_out")}
+        of_files = self.label, self.identity, self.fingerprint
         super().__init__(root, self._data, listing)
-        vars(self).update(of_files)
+        self.label, self.identity, self.fingerprint = of_files
         return super().contents()
 
     def rows(self) -> Iterator[Sample]:
         """All samples in order. Called once: the unpacked images go at its end."""
+        assert self._unpacked is not None
         with self._unpacked:
             yield from super().rows()
+
+    def findings(self) -> Findings:
+        """Those of the images, and what lies beside the Parquet files."""
+        if self._unpacked is None:
+            return Findings(self._beside)
+        findings = super().findings()
+        return replace(findings, left_out=(*self._beside, *findings.left_out))
 
 
 def find_files(root: Path, data: DataSettings) -> list[ParquetFile]:
@@ -105,15 +115,13 @@ def _file(path: Path, data: DataSettings) -> ParquetFile | None:
     small = {name.lower(): name for name in schema}
     usual = [small[name] for name in (*USUAL["label"], *USUAL["mask"], "annotation") if name in small]
     target = data.label_column or data.mask_column or next(iter(usual), None)
-    if target not in schema or data.group_column not in (None, *schema):
-        key = "label_column` or `mask_column" if target not in schema else "group_column"
-        raise UserError(
-            "a column of classes (label, ...) or of masks beside the images"
-            if target not in schema
-            else f"a column {data.group_column!r}, as group_column under [data] says",
-            f"{', '.join(schema)} in {path}",
-            f"Name it: `{key}` under [data].",
-        )
+    for key, what, missing in (
+        ("label_column` or `mask_column", "of classes (label, ...) or of masks", target not in schema),
+        ("group_column", f"{data.group_column!r} of groups", data.group_column not in (None, *schema)),
+    ):
+        if missing:
+            received = f"{', '.join(schema)} in {path}"
+            raise UserError(f"a column {what} beside the images", received, f"Name it: `{key}` under [data].")
     image = next((name for name in images if name != target), images[0])
     classes = tuple(features.get(target, {}).get("names") or ())
     split = split_in(path.name) or ""

@@ -11,9 +11,9 @@ SOURCES: Registry[Any] = Registry(
     {
         "indents": "scalestudy.data.sources.indents:Indents",
         "digits": "scalestudy.data.sources.digits:Digits",
-        "keras": "scalestudy.data.sources.public.keras:keras",
+        "keras": "scalestudy.data.sources.public.sets:keras",
         "tfds": "scalestudy.data.sources.public.tfds:tfds",
-        "indents@zenodo": "scalestudy.data.sources.public.zenodo:zenodo_indents",
+        "indents@zenodo": "scalestudy.data.sources.public.sets:zenodo_indents",
     },
 )
 """Sources that are no path: each a class or function (argument, data) -> `source.Source`.

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Literal
 
-from scalestudy.data.sources import faults, left_out
-from scalestudy.data.sources.base import Source, digest
+from scalestudy.data.sources import faults
+from scalestudy.data.sources.base import Source, digest, findings_of
+from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
 from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
@@ -101,15 +102,13 @@ def fetch(
         _fetch(source, downloading)
 
 
-def look(
-    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
-) -> tuple[left_out.LeftOut, ...]:
+def look(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> tuple[LeftOut, ...]:
     """What `prepare` with these arguments would leave out: names are listed, only an .npz file is opened.
 
     Raises:
         UserError: the source is missing, or of the wrong kind, or what lies in it cannot be told apart.
     """
-    return left_out.of_source(_place(data, task_kind, base)[0])
+    return findings_of(_place(data, task_kind, base)[0]).left_out
 
 
 def find_prepared(

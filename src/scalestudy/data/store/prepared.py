@@ -12,8 +12,7 @@ import numpy.typing as npt
 from scalestudy.data.columns import Column, Described, from_json, leaves, named, stem
 from scalestudy.data.images.tiles import Tiling
 from scalestudy.data.loading.order import Indices
-from scalestudy.data.sources.left_out import LeftOut
-from scalestudy.data.sources.left_out import from_json as left_out_from_json
+from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.encoded import Encoded
 from scalestudy.data.store.files import check_array, index_name
@@ -128,7 +127,7 @@ class Prepared:
             names=tuple(meta["names"] or map(str, range(count))),
             fingerprint=str(meta["fingerprint"]),
             arrays=dict(meta.get("arrays", {})),
-            left_out=left_out_from_json(meta["left_out"]),
+            left_out=tuple(map(LeftOut.from_json, meta["left_out"])),
             columns=(from_json(columns["inputs"]), from_json(columns["targets"])) if columns else None,
             storage=meta.get("storage", "arrays"),
             dtype=np.dtype(meta["dtype"] or np.uint8),

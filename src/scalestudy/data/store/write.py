@@ -3,14 +3,14 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scalestudy.data.images.form import stored_as
-from scalestudy.data.sources import left_out
-from scalestudy.data.sources.base import Contents, Source, side_by_side
+from scalestudy.data.sources.base import Contents, Source, findings_of, side_by_side
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.encoded import encode
 from scalestudy.data.store.files import ArrayFile, ShardWriter
@@ -55,15 +55,23 @@ def write_set(
     masks = source.kind == "masks"
     target_shape, target_dtype = contents.input_shape[:2] if masks else (), np.dtype("u1" if masks else "i4")
     done = highest = 0
+    ignore = contents.ignore
 
     def rows() -> Iterator[SampleRow]:
-        nonlocal done, highest
+        nonlocal done, highest, ignore
         for image, target in source.rows():
             row_name = contents.names[done] if contents.names and done < contents.count else None
             name = f"{row_name or f'sample {done}'} of {source.identity}"
             pixels = _stored(image, contents.input_shape, contents.dtype, name)
             classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
-            highest = max(highest, _highest(classes, _ignore(source, contents), name))
+            if classes.min() < 0:
+                raise UserError(
+                    "classes numbered from 0", f"{name}, of class {classes.min()}", "Renumber the classes."
+                )
+            counted = classes
+            if masks and classes.max() == IGNORE:  # padding, or found in masks
+                counted, ignore = classes[classes != IGNORE], IGNORE
+            highest = max(highest, int(counted.max(initial=0)))
             done += 1
             yield SampleRow(pixels, classes, None if row_name is None else Path(source.identity, row_name))
             if on_progress is not None:
@@ -94,6 +102,7 @@ def write_set(
             f"{done} samples with classes up to {highest} from {source.identity}",
             "Mend the source.",
         )
+    findings = findings_of(source)
     meta = {
         "schema_version": PREPARED_SCHEMA,
         "source": source.identity,
@@ -103,22 +112,22 @@ def write_set(
         "input_shape": contents.input_shape,
         "dtype": contents.dtype.str,
         "scale": contents.scale,
-        "ignore": _ignore(source, contents),
+        "ignore": ignore,
         "class_names": names,
         "given": contents.given,
         "names": contents.names,
         "groups": contents.groups,
-        "remarks": left_out.remarks_of(source),
+        "remarks": findings.remarks,
         "formats": contents.formats,
         "size_counts": contents.size_counts,
         "tiling": contents.tiling.as_json() if contents.tiling is not None else None,
         "storage": storage,
         "arrays": digests,
         "bytes": {name: (folder / name).stat().st_size for name in digests},
-        "left_out": left_out.as_json(left_out.of_source(source)),
-        "understood": getattr(source, "understood", ""),
+        "left_out": [asdict(group) for group in findings.left_out],
+        "understood": findings.understood,
     }
-    damaged = sorted(f"{item.reason}\t{item.received}\n" for item in getattr(source, "damaged", ()))
+    damaged = sorted(f"{file.reason}\t{file.received}\n" for file in findings.damaged)
     if damaged:
         write_atomically(folder / DAMAGED_FILES, "".join(damaged))
     write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
@@ -144,16 +153,3 @@ def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: st
             "Run again if the file has just changed; otherwise mend the source.",
         )
     return np.ascontiguousarray(stored_as(array, dtype, name))
-
-
-def _ignore(source: Source, contents: Contents) -> int | None:
-    """255 where masks hold it: announced for padding, or found in them (`ignored`) while they are read."""
-    return IGNORE if contents.ignore is None and getattr(source, "ignored", False) else contents.ignore
-
-
-def _highest(classes: Array, ignore: int | None, name: str) -> int:
-    if classes.min() < 0:
-        raise UserError(
-            "classes numbered from 0", f"{name}, of class {classes.min()}", "Renumber the classes."
-        )
-    return int(classes.max() if ignore is None else np.where(classes == ignore, 0, classes).max())

@@ -60,8 +60,8 @@ class Statistics:
         labels: Of masks, how many pixels each class has, shape [256]; of classes, 1 for that of the sample.
     """
 
-    names: list[str]
-    groups: list[str] | None
+    names: Sequence[str]
+    groups: Sequence[str] | None
     splits: list[str]
     digests: list[bytes] = field(default_factory=list)
     constant: list[bool] = field(default_factory=list)

@@ -3,7 +3,7 @@
 Of a set that is prepared, samples are read as they were stored; else the images of its source.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from scalestudy.app.listener import Listener
 from scalestudy.data.images import pictures
-from scalestudy.data.sources import left_out
+from scalestudy.data.sources.base import Findings, findings_of
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.splits.held_out import Fold
-from scalestudy.data.splits.split import find_split, make_split, validation_of
+from scalestudy.data.splits.split import SIDES, find_split, make_split, validation_of
 from scalestudy.data.store.prepare import find_prepared
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample, Size
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
@@ -96,20 +96,18 @@ class Inspection:
 
 @dataclass(frozen=True)
 class _Set:
-    """A set while it is inspected; `names`, `groups` and `splits` are those of the rows that are given."""
+    """A set while it is inspected; `findings` and `class_names` are known once its rows were read."""
 
     kind: Kind
     basis: str
     facts: dict[str, str]
-    count: int
-    names: list[str]
-    groups: list[str] | None
+    names: Sequence[str]
+    groups: Sequence[str] | None
     splits: list[str]
-    split_counts: dict[str, int]
-    sizes: list[tuple[Size, int, str]]
+    sizes: Sequence[tuple[Size, int, str]]
     rows: Iterable[Sample]
-    class_names: Callable[[], list[str]]
-    facts_after: Callable[[], dict[str, str]]
+    class_names: Callable[[], Sequence[str]]
+    findings: Callable[[], Findings]
 
 
 def inspect_data(
@@ -134,8 +132,8 @@ def inspect_data(
     """
     ready = find_prepared(data, task_kind=kind, base=base)
     dataset = _of_prepared(ready, data) if ready else _of_source(data, base)
-    statistics = Statistics(dataset.names, dataset.groups, dataset.splits)
     count = len(dataset.names)
+    statistics = Statistics(dataset.names, dataset.groups, dataset.splits)
     pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
     chosen: dict[int, Sample] = {}
     with (listener or Listener()).progress(f"Looking at {data.source}") as on_progress:
@@ -145,17 +143,19 @@ def inspect_data(
                 chosen[row] = (np.array(image), np.array(target) if np.ndim(target) else target)
             on_progress(row + 1, count)
     classes = statistics.classes(dataset.class_names(), dataset.kind)
-    facts = dataset.facts | dataset.facts_after()
-    names = [item.name for item in classes]
+    findings = dataset.findings()
+    remarks = "; ".join([*findings.remarks, *map(str, findings.left_out)])
+    facts = dataset.facts | {"Understood": findings.understood, "Remarks": remarks}
+    names = [of_class.name for of_class in classes]
     return Inspection(
         source=str(data.source),
         kind=dataset.kind,
         basis=dataset.basis,
         facts={name: text for name, text in facts.items() if text},
-        count=dataset.count,
-        inspected=len(statistics.digests),
-        splits=dataset.split_counts,
-        sizes=dataset.sizes,
+        count=count,
+        inspected=count,
+        splits={split: dataset.splits.count(split) for split in SIDES if split in dataset.splits},
+        sizes=list(dataset.sizes),
         classes=classes,
         warnings=[*data_warnings(statistics, dataset.kind, classes), *_sizes_to_fit(dataset, data)],
         pictures=[_picture(dataset.names[row], *chosen[row], names) for row in sorted(chosen)],
@@ -172,11 +172,10 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
         )
     stored = find_split(ready, validation_of(data), data.seed)
     split = stored or make_split(ready, validation_of(data), data.seed)
-    rows_of = {"train": split.train, "validation": split.validation, "test": split.test}
     splits = [""] * ready.count
-    for name, rows in rows_of.items():
-        for row in rows:
-            splits[row] = name
+    for side in SIDES:
+        for row in getattr(split, side):
+            splits[row] = side
     height, width, channels = ready.input_shape
     scaling = "them as they are" if ready.scale == 1 else f"values divided by {1 / ready.scale:g}"
     facts = _facts(data, ready.kind, ready.formats, ready.groups, ready.given)
@@ -188,26 +187,24 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
         facts["Split"] += ", quality being measured on its test set"
     if stored is None:
         facts["Split"] += "; stored by `scalestudy data prepare`"
-    facts |= _understood(ready.understood, [*ready.remarks, *map(str, ready.left_out)])
+    findings = Findings(ready.left_out, understood=ready.understood, remarks=ready.remarks)
     return _Set(
         kind=ready.kind,
         basis=f"all {ready.count:,} samples, as prepared in {ready.path}",
         facts=facts,
-        count=ready.count,
-        names=list(ready.names),
-        groups=list(ready.groups) if ready.groups else None,
+        names=ready.names,
+        groups=ready.groups,
         splits=splits,
-        split_counts={name: len(rows) for name, rows in rows_of.items() if len(rows)},
-        sizes=list(ready.size_counts) or [((height, width), ready.count, ready.names[0])],
+        sizes=ready.size_counts or [((height, width), ready.count, ready.names[0])],
         rows=((np.asarray(ready.inputs[row]), np.asarray(ready.targets[row])) for row in range(ready.count)),
-        class_names=lambda: list(ready.class_names),
-        facts_after=dict,
+        class_names=lambda: ready.class_names,
+        findings=lambda: findings,
     )
 
 
 def _of_source(data: "DataSettings", base: Path) -> _Set:
     """The images of a source that is not prepared."""
-    source: Any = find_whole(data, base=base)
+    source = find_whole(data, base=base)
     if source.kind == "custom":
         raise UserError(
             "a set of images to show",
@@ -227,18 +224,13 @@ def _of_source(data: "DataSettings", base: Path) -> _Set:
         kind=source.kind,
         basis=f"the source, not prepared yet: all {count:,} images",
         facts=facts,
-        count=count,
         names=names,
         groups=contents.groups,
         splits=splits,
-        split_counts={split: stop - start for split, (start, stop) in contents.given.items()},
         sizes=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
         rows=_first_pages(source.rows()),
         class_names=source.class_names,
-        facts_after=lambda: _understood(
-            getattr(source, "understood", ""),
-            [*left_out.remarks_of(source), *map(str, left_out.of_source(source))],
-        ),
+        findings=lambda: findings_of(source),
     )
 
 
@@ -273,10 +265,6 @@ def _facts(
         "Groups": f"{len(set(groups)):,}, none of which a split parts" if groups else "",
         "Split": split,
     }
-
-
-def _understood(text: Any, remarks: list[str]) -> dict[str, str]:
-    return {"Understood": str(text), "Remarks": "; ".join(remarks)}
 
 
 def _sizes_to_fit(dataset: _Set, data: "DataSettings") -> list[DataWarning]:

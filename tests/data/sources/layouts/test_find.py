@@ -4,13 +4,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_settings import data_of
-from scalestudy.data.sources.layouts.find import DOCUMENTS, STRUCTURES, list_folder
+from scalestudy.data.sources.layouts.find import LAYOUTS, list_folder
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
@@ -69,18 +68,12 @@ def test_two_folders_for_one_split(mask_folder):
 
 def test_splits_of_two_layouts(mask_folder, class_folder):
     mask_folder(at="set/train")
-    assert "same layout" in refusal(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
+    assert "the same layout" in refusal(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
 
 
 def test_every_layout_that_is_recognised_can_be_said():
     said = get_args(get_args(DataSettings.model_fields["layout"].annotation)[0])
-    assert set(said) == {each.name for each in (*STRUCTURES, *DOCUMENTS)}
-
-
-def test_a_folder_of_one_archive_is_that_archive(tmp_path, ready):
-    np.savez(tmp_path / "a.npz", x_train=np.zeros((4, 2, 2), np.uint8), y_train=[0, 1, 0, 1])
-    (tmp_path / "readme.txt").touch()
-    assert ready(tmp_path, cache=tmp_path.with_name("cache")).count == 4
+    assert set(said) == {layout.name for layout in LAYOUTS if not layout.keys}
 
 
 FOLDERS = ["images", "masks", "train", "val", "test", "train_images", "train_masks", "gt", "cat", "dog", "p1"]

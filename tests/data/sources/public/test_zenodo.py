@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.sources.public import zenodo as module
+from scalestudy.data.sources.public.sets import SETS
 from scalestudy.data.store.prepare import fetch, find_prepared, prepare
 from scalestudy.util.errors import UserError
 
@@ -26,11 +26,12 @@ def picture(array, form="PNG") -> bytes:
 
 @pytest.fixture
 def publish(site, monkeypatch):
-    def publish(constant: str, content: bytes, form: str) -> None:
-        file = getattr(module, constant)
+    def publish(content: bytes) -> None:
+        known = SETS["indents@zenodo"]
+        (file,) = known.files
         site.files["/" + file.url.removeprefix("https://")] = content
-        checksum = f"{form}:{hashlib.new(form, content).hexdigest()}"
-        monkeypatch.setattr(module, constant, dataclasses.replace(file, hash=checksum))
+        stand_in = dataclasses.replace(file, hash=f"md5:{hashlib.md5(content).hexdigest()}")
+        monkeypatch.setitem(SETS, "indents@zenodo", known._replace(files=(stand_in,)))
 
     return publish
 
@@ -61,7 +62,7 @@ def scenes(count=5) -> dict[str, bytes]:
 
 
 def test_the_archive_goes_once_it_is_unpacked_and_the_prepared_set_needs_neither(publish, tmp_path):
-    publish("ZENODO_INDENTS", tarred(scenes()), "md5")
+    publish(tarred(scenes()))
     data = data_of("indents@zenodo", cache=tmp_path / "cache")
     made = prepare(data)
     names = {entry.name for entry in (tmp_path / "cache" / "downloads").iterdir()}
@@ -70,7 +71,7 @@ def test_the_archive_goes_once_it_is_unpacked_and_the_prepared_set_needs_neither
 
 
 def test_another_file_than_the_published_is_refused(publish, site, tmp_path):
-    publish("ZENODO_INDENTS", tarred(scenes()), "md5")
+    publish(tarred(scenes()))
     for path in site.files:
         site.files[path] = tarred({})
     with pytest.raises(UserError, match="published checksum"):
@@ -78,7 +79,7 @@ def test_another_file_than_the_published_is_refused(publish, site, tmp_path):
 
 
 def test_damaged_files_of_a_published_archive_can_be_gone_on_without(publish, tmp_path):
-    publish("ZENODO_INDENTS", tarred(scenes() | {"images/3.png": b""}), "md5")
+    publish(tarred(scenes() | {"images/3.png": b""}))
     with pytest.raises(UserError, match="an empty file"):
         prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
     data = data_of("indents@zenodo", cache=tmp_path / "cache", skip_bad=True)
@@ -96,7 +97,7 @@ def test_what_is_fetched_is_told_and_not_fetched_again(publish, site, tmp_path):
     def downloading(what, unit="bytes"):
         return nullcontext(lambda done, total: told.append((what, done, total)))
 
-    publish("ZENODO_INDENTS", tarred(scenes()), "md5")
+    publish(tarred(scenes()))
     data = data_of("indents@zenodo", cache=tmp_path / "cache")
     fetch(data, downloading=downloading)
     size = len(next(iter(site.files.values())))
@@ -107,7 +108,7 @@ def test_what_is_fetched_is_told_and_not_fetched_again(publish, site, tmp_path):
 
 
 def test_an_archive_that_leads_out_of_its_folder_leaves_nothing(publish, tmp_path):
-    publish("ZENODO_INDENTS", tarred({"../../escaped.jpg": scene(0)[0]}), "md5")
+    publish(tarred({"../../escaped.jpg": scene(0)[0]}))
     with pytest.raises(UserError, match="archive"):
         prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
     assert not list(tmp_path.rglob("escaped*"))
@@ -128,7 +129,7 @@ def test_the_indents_of_zenodo_are_paired_wherever_they_lie(publish, tmp_path, i
     files = {}
     for i in range(5):
         files[image.format(i)], files[mask.format(i)] = scene(i)
-    publish("ZENODO_INDENTS", tarred({"README.txt": b"", "._x": b"", **files}), "md5")
+    publish(tarred({"README.txt": b"", "._x": b"", **files}))
     made = prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
     assert (made.kind, made.count, made.input_shape) == ("masks", 5, (12, 16, 1))
     assert sorted(made.inputs[:, 0, 0, 0].tolist()) == [0, 10, 20, 30, 40]
@@ -140,7 +141,7 @@ def test_those_of_several_instruments_are_joined(publish, tmp_path):
     for folder in ("fei", "zeiss"):
         for i in range(3):
             files[f"{folder}/images/{i}.png"], files[f"{folder}/masks/{i}.png"] = scene(i)
-    publish("ZENODO_INDENTS", tarred(files), "md5")
+    publish(tarred(files))
     assert prepare(data_of("indents@zenodo", cache=tmp_path / "cache")).count == 6
 
 
@@ -148,7 +149,7 @@ def test_smoothed_masks_become_binary_at_half_scale(publish, tmp_path):
     files = {}
     for i in range(3):
         files[f"images/{i}.png"], files[f"masks/{i}.png"] = scene(i, (0, 100, 255))
-    publish("ZENODO_INDENTS", tarred(files), "md5")
+    publish(tarred(files))
     made = prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
     assert made.class_names == ("background", "foreground")
     assert (made.targets.sum(axis=(1, 2)) == 18).all()
@@ -160,7 +161,7 @@ def test_smoothed_masks_become_binary_at_half_scale(publish, tmp_path):
 )
 def test_a_layout_that_does_not_pair_is_told_with_what_there_is(publish, tmp_path, names, told):
     image, _ = scene(0)
-    publish("ZENODO_INDENTS", tarred(dict.fromkeys(names, image)), "md5")
+    publish(tarred(dict.fromkeys(names, image)))
     with pytest.raises(UserError) as refused:
         prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
     assert told in refused.value.received
@@ -172,6 +173,6 @@ def test_it_takes_no_argument(tmp_path):
 
 
 def test_a_damaged_archive_is_named(publish, tmp_path):
-    publish("ZENODO_INDENTS", tarred({"x": DRAW.bytes(50_000)})[:20_000], "md5")
+    publish(tarred({"x": DRAW.bytes(50_000)})[:20_000])
     with pytest.raises(UserError, match="archive"):
         prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))

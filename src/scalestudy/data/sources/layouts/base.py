@@ -1,51 +1,17 @@
 """What a layout is: how a folder is recognised by its names, and which samples then lie in it."""
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from scalestudy.data.images.masks import Mask
-from scalestudy.data.sources.files import is_image_name, is_system_name
-from scalestudy.data.sources.layouts.names import SPLITS, in_order, split_of
-from scalestudy.data.sources.left_out import BESIDE, SYSTEM, LeftOut, Leftovers
+from scalestudy.data.sources.files import Directory, LeftOut, Leftovers
+from scalestudy.data.sources.names import SPLITS, split_of
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Ranges
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
-
-
-class Directory:
-    """A folder's visible folders and files; links count as what they lead to."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @cached_property
-    def folders(self) -> dict[str, "Directory"]:
-        """Folders by name, numbers in their own order."""
-        return {name: Directory(self.path / name) for name in sorted(self._scanned[0], key=in_order)}
-
-    @property
-    def files(self) -> list[str]:
-        """Names of all that is no folder, sorted."""
-        return self._scanned[1]
-
-    @cached_property
-    def images(self) -> list[str]:
-        """Names of files that are images by their name, sorted."""
-        return [name for name in self.files if is_image_name(name)]
-
-    @cached_property
-    def _scanned(self) -> tuple[list[str], list[str]]:
-        folders: list[str] = []
-        files: list[str] = []
-        with os.scandir(self.path) as entries:
-            for entry in entries:
-                if not is_system_name(entry.name):
-                    (folders if entry.is_dir() else files).append(entry.name)
-        return folders, sorted(files)
 
 
 @dataclass(frozen=True)
@@ -103,14 +69,13 @@ class Listing:
             return None
         return [sample.group or sample.image.as_posix() for sample in self.samples]
 
-    def only(self, rows: Sequence[int], given: Ranges | None = None) -> "Listing":
+    def only(self, rows: Sequence[int], given: Ranges) -> "Listing":
         """The listing of these samples alone, with where they stand by split."""
-        return replace(self, samples=[self.samples[row] for row in rows], given=given or {})
+        return replace(self, samples=[self.samples[row] for row in rows], given=given)
 
     def files(self) -> list[Path]:
         """Every file that decides what is read, once."""
-        files = [file for sample in self.samples for file in sample.files]
-        return list(dict.fromkeys([*files, *self.sources]))
+        return list(dict.fromkeys([file for sample in self.samples for file in sample.files] + self.sources))
 
 
 @dataclass(frozen=True)
@@ -134,14 +99,14 @@ class Scan:
                 folders.setdefault(split, []).append(folder)
         if not folders or "images" in map(str.lower, self.root.folders):
             return {"": self.root}
-        for split, several in folders.items():
-            refuse_several(several, f"the {split} samples", self.root, "Merge them, or move one away.")
+        for split, of_split in folders.items():
+            refuse_several(of_split, f"the {split} samples", self.root, "Merge them, or move one away.")
         if "train" not in folders:
+            names = ", ".join(f"{of_split[0].path.name}/" for of_split in folders.values())
             raise UserError(
-                "a folder train/ beside the other splits",
-                f"only {', '.join(f'{item[0].path.name}/' for item in folders.values())} in {self.root.path}",
+                "a folder train/ beside the other splits", f"only {names} in {self.root.path}",
                 "Add train/, or put the samples into one folder without splits.",
-            )
+            )  # fmt: skip
         return {split: folders[split][0] for split in SPLITS if split in folders}
 
 
@@ -156,6 +121,7 @@ class Layout:
         recognise: Whether a folder has it, by names alone (of tables and annotations, by their beginning):
             of each split's folder, or of the whole where `whole` is set.
         whole: Whether it tells the splits itself.
+        keys: Keys of [data] that ask for it.
     """
 
     name: str
@@ -163,6 +129,12 @@ class Layout:
     list: Callable[[Scan], Listing]
     recognise: Callable[[Directory, DataSettings], bool] = lambda *_: False
     whole: bool = False
+    keys: tuple[str, ...] = ()
+
+    def fits(self, scan: Scan) -> bool:
+        """Whether the folder, or that of each split, has this layout."""
+        folders = [scan.root] if self.whole else scan.parts.values()
+        return all(self.recognise(folder, scan.data) for folder in folders)
 
 
 def refuse_several(folders: Sequence[Directory], what: str, root: Directory, action: str) -> None:
@@ -174,11 +146,3 @@ def refuse_several(folders: Sequence[Directory], what: str, root: Directory, act
     if len(folders) > 1:
         names = " and ".join(f"{folder.path.relative_to(root.path).as_posix()}/" for folder in folders)
         raise UserError(f"one folder for {what}", f"{names} in {root.path}", action)
-
-
-def leave_others(folder: Path, taken: Iterable[Path], left: Leftovers) -> None:
-    """Leave out whatever lies in `folder` beside what is taken."""
-    known = set(taken)
-    for entry in sorted(folder.iterdir()):
-        if entry not in known:
-            left.add(SYSTEM if is_system_name(entry.name) else BESIDE, entry)

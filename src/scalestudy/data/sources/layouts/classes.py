@@ -2,19 +2,21 @@
 
 import re
 
-from scalestudy.data.sources.files import image_files, several
-from scalestudy.data.sources.layouts.base import Directory, Layout, ListedSample, Listing, Scan, leave_others
-from scalestudy.data.sources.layouts.index import images_below
-from scalestudy.data.sources.layouts.names import role
+from scalestudy.data.sources.files import Directory, image_files, images_below, several
+from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
 from scalestudy.data.sources.layouts.pairs import USUAL
+from scalestudy.data.sources.names import role
 from scalestudy.util.errors import UserError
 
-_MASKS = {"mask", "masks", "annotation", "annotations", "segmentation", "segmentations", "groundtruth"}
+_MASKS = {
+    "mask", "masks", "annotation", "annotations", "segmentation", "segmentations", "groundtruth",
+    "ground_truth", "gt", "labels",
+}  # fmt: skip
 """Names of folders of masks that people leave beside classes."""
 NO_CLASS = "without a class in their names"
 
 
-def _recognise_classes(folder: Directory) -> bool:
+def _holds_classes(folder: Directory) -> bool:
     # Of a folder with one of images/ and masks/ the other is missing: its folders are no classes.
     if USUAL.keys() & map(str.lower, folder.folders):
         return False
@@ -39,18 +41,18 @@ def _list_classes(scan: Scan) -> Listing:
     samples: list[ListedSample] = []
     for split, part in scan.parts.items():
         folders = _of_classes(part)
-        leave_others(part.path, [folder.path for folder in folders.values()], scan.left)
+        scan.left.add_others(part.path, [folder.path for folder in folders.values()])
         for name, folder in folders.items():
             samples += [ListedSample(image, name, split) for image in image_files(folder.path, scan.left)]
     names = list(_of_classes(next(iter(scan.parts.values()))))
-    return Listing(samples, "one folder of images for each class", names)
+    return Listing(samples, CLASSES.words, names)
 
 
 CLASSES = Layout(
     name="classes",
     words="one folder of images for each class",
     list=_list_classes,
-    recognise=lambda folder, _: _recognise_classes(folder),
+    recognise=lambda folder, _: _holds_classes(folder),
 )
 
 
@@ -78,4 +80,6 @@ def _list_labels(scan: Scan) -> Listing:
     return Listing(samples, f"classes in the files' names, as label_pattern = {pattern.pattern!r} finds them")
 
 
-LABELS = Layout(name="labels", words="images whose names hold their classes", list=_list_labels)
+LABELS = Layout(
+    name="labels", words="images whose names hold their classes", list=_list_labels, keys=("label_pattern",)
+)

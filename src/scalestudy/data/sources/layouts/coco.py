@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.data.sources.files import several
-from scalestudy.data.sources.layouts.base import Directory, Layout, ListedSample, Listing, Scan
-from scalestudy.data.sources.layouts.index import Index
-from scalestudy.data.sources.layouts.names import MASK, split_in, words
+from scalestudy.data.sources.files import Directory, ImageIndex, several
+from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
+from scalestudy.data.sources.names import MASK, split_in, words
 from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
 from scalestudy.util.errors import UserError
 
@@ -42,40 +41,25 @@ def polygon(points: Array, size: Size) -> Array:
     return inside
 
 
-def run_lengths(text: str) -> list[int]:
-    """Run lengths from COCO's compressed text: groups of 5 bits, each run but the first two as a difference.
-
-    Raises:
-        ValueError: it is no such text.
-    """
-    counts: list[int] = []
-    value = shift = 0
-    for letter in text:
-        bits = ord(letter) - 48
-        if not 0 <= bits < 64:
-            raise ValueError(f"{letter!r} in run lengths")
-        value |= (bits & 31) << shift
-        shift += 5
-        if not bits & 32:
-            value -= (1 << shift) if bits & 16 else 0
-            counts.append(value + (counts[-2] if len(counts) > 2 else 0))
-            value = shift = 0
-    if shift:
-        raise ValueError("run lengths that end in the middle")
-    return counts
-
-
 def shape(segmentation: Any, size: Size) -> Array:
     """The pixels of one annotation's `segmentation`, bool [H, W]: the union of its polygons, or its runs.
 
-    Runs are of 0 and 1 in turn, down the columns.
+    Runs are of 0 and 1 in turn, down the columns; compressed ones are read by pycocotools.
 
     Raises:
-        ValueError: it is neither, or of another size.
+        ValueError: it is neither, or of another size; or pycocotools is needed and missing.
     """
     if isinstance(segmentation, dict):
         counts, height_width = segmentation["counts"], tuple(segmentation["size"])
-        counts = run_lengths(counts) if isinstance(counts, str) else counts
+        if isinstance(counts, str):
+            try:
+                from pycocotools import mask
+            except ImportError as error:
+                raise ValueError("compressed run lengths, which need `pip install pycocotools`") from error
+            drawn: Array = mask.decode({"size": list(height_width), "counts": counts}).astype(bool)
+            if drawn.shape != size:
+                raise ValueError(f"runs over {drawn.shape} in an image of {size}")
+            return drawn
         if height_width != size or min(counts, default=0) < 0 or sum(counts) != size[0] * size[1]:
             raise ValueError(f"runs over {sum(counts)} pixels of {height_width} in an image of {size}")
         return np.repeat(np.arange(len(counts)) % 2 == 1, counts).reshape(size[1], size[0]).T
@@ -161,24 +145,20 @@ def _list(scan: Scan) -> Listing:
     if not files:
         raise UserError("a file of COCO annotations", f"none in {root}", "Put it beside the images.")
     contents = [(file, split, _read(file)) for file, split in files]
-    names, index_of = _categories([(file, content) for file, _, content in contents])
-    index = Index(root)
-    samples = [sample for each in contents for sample in _samples(*each, index_of, index)]
+    names, index_of = _categories({file: content for file, _, content in contents})
+    index = ImageIndex(root)
+    samples = [sample for content in contents for sample in _samples(*content, index_of, index)]
     paths = [file for file, _ in files]
     index.leave_rest({sample.image for sample in samples}, paths, NOT_ANNOTATED, scan.left)
     shapes = sum(len(sample.target.shapes) for sample in samples if isinstance(sample.target, DrawnMask))
-    listed = ", ".join(file.relative_to(root).as_posix() for file in paths)
-    return Listing(
-        samples,
-        f"COCO annotations ({listed}): {shapes} objects of {len(names) - 1} classes, later over earlier ones",
-        names,
-        paths,
-    )
+    shown = ", ".join(file.relative_to(root).as_posix() for file in paths)
+    objects = f"{shapes} objects of {len(names) - 1} classes"
+    return Listing(samples, f"COCO annotations ({shown}): {objects}, later over earlier ones", names, paths)
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_bytes())
+        content: dict[str, Any] = json.loads(file.read_bytes())
         for key, needed in (("images", "file_name"), ("annotations", "image_id"), ("categories", "name")):
             for entry in content[key]:
                 if "id" not in entry or needed not in entry:
@@ -188,25 +168,22 @@ def _read(file: Path) -> dict[str, Any]:
                         raise ValueError(f"{entry[name]!r} as an id")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(
-            "COCO annotations: images, annotations and categories with their keys",
-            f"{file}: {reason}",
-            "Correct the file, or move it away.",
-        ) from error
-    return dict(content)
+        expected = "COCO annotations: images, annotations and categories with their keys"
+        raise UserError(expected, f"{file}: {reason}", "Correct the file, or move it away.") from error
+    return content
 
 
-def _categories(contents: list[tuple[Path, dict[str, Any]]]) -> tuple[list[str], dict[Any, int]]:
+def _categories(contents: dict[Path, dict[str, Any]]) -> tuple[list[str], dict[Any, int]]:
     """Names of the classes, background first, and the index of each category that has annotations."""
     known: dict[Any, str] = {}
     used: set[Any] = set()
-    for file, content in contents:
+    for file, content in contents.items():
         for category in content["categories"]:
-            if known.setdefault(category["id"], category["name"]) != category["name"]:
+            number, name = category["id"], category["name"]
+            if known.setdefault(number, name) != name:
                 raise UserError(
                     "the same categories in all annotations",
-                    f"{known[category['id']]!r} and {category['name']!r} as category "
-                    f"{category['id']} of {file}",
+                    f"{known[number]!r} and {name!r} as category {number} of {file}",
                     "Number them alike.",
                 )
         used |= {entry.get("category_id") for entry in content["annotations"]}
@@ -217,18 +194,17 @@ def _categories(contents: list[tuple[Path, dict[str, Any]]]) -> tuple[list[str],
                 "List it under categories.",
             )
     ids = [category for category in sorted(used) if str(known[category]).lower() != "background"]
-    if not ids or len(ids) >= MOST_CLASSES:
+    if not 0 < len(ids) < MOST_CLASSES:
         raise UserError(
-            f"1 to {MOST_CLASSES - 1} categories with annotations",
-            f"{len(ids)} in {contents[0][0]}",
+            f"1 to {MOST_CLASSES - 1} categories with annotations", f"{len(ids)} in {next(iter(contents))}",
             "Annotate some objects, or join categories.",
-        )
+        )  # fmt: skip
     index_of = dict.fromkeys(used, 0) | {category: index for index, category in enumerate(ids, 1)}
     return ["background", *(str(known[category]) for category in ids)], index_of
 
 
 def _samples(
-    file: Path, split: str, content: dict[str, Any], index_of: dict[Any, int], index: Index
+    file: Path, split: str, content: dict[str, Any], index_of: dict[Any, int], index: ImageIndex
 ) -> list[ListedSample]:
     shapes: dict[Any, list[tuple[int, Any]]] = defaultdict(list)
     for annotation in content["annotations"]:
@@ -241,16 +217,15 @@ def _samples(
         if image is None:
             missing.append(str(entry["file_name"]))
             continue
-        stated = (entry.get("height"), entry.get("width"))
-        size = (int(stated[0]), int(stated[1])) if stated[0] and stated[1] else None
+        height, width = entry.get("height"), entry.get("width")
+        size = (int(height), int(width)) if height and width else None
         mask = DrawnMask(file, image.name, size, tuple(shapes.get(entry["id"], ())))
         samples.append(ListedSample(image, mask, split))
     if missing:
         raise UserError(
-            f"all images that {file} lists",
-            f"{several(missing)} not in {index.root}",
+            f"all images that {file} lists", f"{several(missing)} not in {index.root}",
             "Put them there, or take them out of the annotations.",
-        )
+        )  # fmt: skip
     return samples
 
 

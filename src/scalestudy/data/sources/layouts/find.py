@@ -1,6 +1,6 @@
 """From a folder to its samples: which layout it has, what then lies in it, in which order and groups.
 
-To add a layout, write its file and name it in the tables below.
+To add a layout, write its file and name it in the table below.
 """
 
 import re
@@ -11,28 +11,22 @@ from scalestudy.data.images import colours
 from scalestudy.data.images.colours import ColouredMask
 from scalestudy.data.images.masks import MaskFile
 from scalestudy.data.sources.base import COLUMNS, refuse_unused
-from scalestudy.data.sources.files import shown_entries
-from scalestudy.data.sources.layouts.base import Directory, Layout, ListedSample, Listing, Scan, leave_others
+from scalestudy.data.sources.files import Directory, Leftovers
+from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
 from scalestudy.data.sources.layouts.classes import CLASSES, LABELS, plausible
 from scalestudy.data.sources.layouts.coco import COCO
-from scalestudy.data.sources.layouts.names import SPLITS, in_order
 from scalestudy.data.sources.layouts.pairs import PAIRS, PATTERNS, SUFFIXES
 from scalestudy.data.sources.layouts.table import TABLE, Sheet, columns_of, list_sheets
-from scalestudy.data.sources.left_out import BESIDE, Leftovers
+from scalestudy.data.sources.names import SPLITS, in_order
 from scalestudy.data.types import Ranges
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
-STRUCTURES: tuple[Layout, ...] = (PAIRS, SUFFIXES, CLASSES)
-"""Those that the names of files and folders tell: a folder has the first that is recognised."""
-DOCUMENTS: tuple[Layout, ...] = (COCO, TABLE)
-"""Those that a file beside the images tells."""
-ASKED: dict[str, Layout] = {"images": PATTERNS, "masks": PATTERNS, "label_pattern": LABELS}
-"""Those that a key of [data] asks for."""
+LAYOUTS = (PATTERNS, LABELS, COCO, TABLE, PAIRS, SUFFIXES, CLASSES)
+"""Those that keys ask for; those that a file beside the images tells; those that names of folders tell."""
 _SPLITS = ("", *SPLITS)
-_LOOKED_AT = 10
+_MASKS_TRIED = 10
 """Masks that tell whether a set's are coloured: the first may be damaged, or grey by chance."""
-NAMES: dict[str, Layout] = {layout.name: layout for layout in (*STRUCTURES, *DOCUMENTS)}
 
 
 def list_table(table: Path, data: DataSettings) -> Listing:
@@ -59,65 +53,47 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
         UserError: It has none, or several; or its samples contradict each other.
     """
     scan = Scan(Directory(root), data, Leftovers(root))
-    layout = _asked(data) or _recognised(scan)
+    layout = _layout(scan)
     if layout is not TABLE:
         refuse_unused(data, COLUMNS, f"{root}: {layout.words}")
     if not layout.whole and "" not in scan.parts:
-        leave_others(root, [part.path for part in scan.parts.values()], scan.left)
+        scan.left.add_others(root, [part.path for part in scan.parts.values()])
     return finished(layout.list(scan), scan)
 
 
-def _asked(data: DataSettings) -> Layout | None:
-    if data.layout is not None:
-        return NAMES[data.layout]
-    return next((layout for key, layout in ASKED.items() if getattr(data, key) is not None), None)
-
-
-def _recognised(scan: Scan) -> Layout:
-    layouts = [layout for layout in DOCUMENTS if layout.recognise(scan.root, scan.data)]
+def _layout(scan: Scan) -> Layout:
+    """The layout that [data] asks for, or else the only one that fits."""
+    data = scan.data
+    for layout in LAYOUTS:
+        asked = any(getattr(data, key) is not None for key in layout.keys)
+        if layout.name == data.layout or (data.layout is None and asked):
+            return layout
+    fitting = [layout for layout in (COCO, TABLE) if layout.fits(scan)]
     try:
-        structure = _structure(scan)
+        structure = next((layout for layout in (PAIRS, SUFFIXES, CLASSES) if layout.fits(scan)), None)
     except UserError:
-        if not layouts:  # beside a table, folders need no layout
+        if not fitting:  # beside a table, folders need no layout
             raise
         structure = None
-    if structure is not None and not (layouts and structure is CLASSES and not plausible(scan)):
-        layouts.append(structure)
-    if len(layouts) > 1:
-        names = " or ".join(f'"{layout.name}"' for layout in layouts)
+    if structure and not (fitting and structure is CLASSES and not plausible(scan)):
+        fitting.append(structure)
+    if not fitting:
+        raise UserError(
+            "a folder with images/ and masks/ whose files pair by name, or one folder of images for "
+            "class (either of them, if you like, the same layout inside train/, val/ and test/), or another of "
+            "the layouts in docs/data.md",
+            " and ".join(str(part) for part in scan.parts.values()),
+            "Arrange the files in one of these ways, say where they lie (`images` and `masks` under [data]), "
+            "or name another folder as the source.",
+        )
+    if len(fitting) > 1:
+        names = " or ".join(f'"{layout.name}"' for layout in fitting)
         raise UserError(
             "a folder that can be understood in one way",
-            f"{scan.root.path}, which may be {' or '.join(layout.words for layout in layouts)}",
+            f"{scan.root.path}, which may be {' or '.join(layout.words for layout in fitting)}",
             f"Say which under [data]: layout = {names}.",
         )
-    return layouts[0]
-
-
-def _structure(scan: Scan) -> Layout:
-    """The layout that the names of files and folders tell, the same in every split."""
-    if PAIRS.recognise(scan.root, scan.data):
-        return PAIRS
-    layouts: list[Layout] = []
-    for part in scan.parts.values():
-        layout = next((layout for layout in STRUCTURES if layout.recognise(part, scan.data)), None)
-        if layout is None:
-            raise UserError(
-                "a folder with images/ and masks/ whose files pair by name, or one folder of images for each "
-                "class (either of them, if you like, inside train/, val/ and test/), or another of the "
-                "layouts in docs/data.md",
-                f"{part.path}, which holds {shown_entries(part.path)}",
-                "Arrange the files in one of these ways, say where they lie (`images` and `masks` under "
-                "[data]), or name another folder as the source.",
-            )
-        layouts.append(layout)
-    if len(set(layouts)) > 1:
-        raise UserError(
-            "the same layout in every split",
-            f"{' in some and '.join(layout.words for layout in dict.fromkeys(layouts))} in others "
-            f"under {scan.root.path}",
-            "Give every split the layout of train/.",
-        )
-    return layouts[0]
+    return fitting[0]
 
 
 def finished(listing: Listing, scan: Scan) -> Listing:
@@ -131,19 +107,17 @@ def finished(listing: Listing, scan: Scan) -> Listing:
     if not listing.samples:
         raise UserError("samples", f"none in {root} ({listing.understood})", "Add rows or files.")
     for sample in listing.samples:
-        try:
-            str(sample.image).encode()
-        except UnicodeEncodeError:
-            raise UserError(
-                "file names in UTF-8", ascii(str(sample.image)), "Rename the file, for example with convmv."
-            ) from None
+        name = str(sample.image)
+        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise UserError("file names in UTF-8", ascii(name), "Rename the file, for example with convmv.")
     listing = _coloured(listing, scan)
     samples = sorted(listing.samples, key=lambda sample: _SPLITS.index(sample.split))
     given = _given(samples, root)
     if scan.data.group_pattern is not None:
         samples = [_grouped(sample, scan.data.group_pattern, root) for sample in samples]
     classes = _classes(samples, listing.classes) if listing.kind == "classes" else listing.classes
-    return replace(listing, samples=samples, classes=classes, given=given, left_out=scan.left.found())
+    left_out = scan.left.groups(listing.sources)
+    return replace(listing, samples=samples, classes=classes, given=given, left_out=left_out)
 
 
 def _coloured(listing: Listing, scan: Scan) -> Listing:
@@ -154,10 +128,8 @@ def _coloured(listing: Listing, scan: Scan) -> Listing:
         return listing
     near = [scan.root.path, *(parent for parent in masks[0].parents if scan.root.path in parent.parents)]
     table = colours.of_settings(given) if given is not None else colours.beside(near)
-    if table is None or (given is None and not any(map(colours.is_coloured, masks[:_LOOKED_AT]))):
+    if table is None or (given is None and not any(map(colours.is_coloured, masks[:_MASKS_TRIED]))):
         return listing  # its masks are refused when they are read, saying how to name their colours
-    if table.file is not None:
-        scan.left.take_back(BESIDE, table.file)
     samples = [
         replace(sample, target=ColouredMask(mask, table))
         for sample, mask in zip(listing.samples, masks, strict=True)
@@ -192,10 +164,9 @@ def _classes(samples: list[ListedSample], classes: list[str] | None) -> list[str
     for sample in samples:
         if sample.target not in known:
             raise UserError(
-                f"the classes of train/ ({', '.join(names)})",
-                f"{sample.image} of {sample.target!r}",
+                f"the classes of train/ ({', '.join(names)})", f"{sample.image} of {sample.target!r}",
                 "Rename that class, or add samples of it to train/.",
-            )
+            )  # fmt: skip
     return names
 
 

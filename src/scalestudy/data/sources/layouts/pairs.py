@@ -14,17 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scalestudy.data.images.masks import MaskFile, ObjectMasks
-from scalestudy.data.sources.files import image_files, is_image_name, is_system, several
-from scalestudy.data.sources.layouts.base import (
-    Directory,
-    Layout,
-    ListedSample,
-    Listing,
-    Scan,
-    leave_others,
-    refuse_several,
-)
-from scalestudy.data.sources.layouts.names import role, split_of, stripped
+from scalestudy.data.sources.files import Directory, image_files, is_image_name, is_system_name, several
+from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan, refuse_several
+from scalestudy.data.sources.names import role, split_of, stripped
 from scalestudy.util.errors import UserError
 
 Key = Callable[[str], object]
@@ -59,12 +51,16 @@ def matched(
     Raises:
         UserError: An image without a mask or a mask without an image (names up to 5), or two of one name.
     """
-    of_image, of_mask = _by_name(name_of, images), _by_name(name_of, masks)
-    how, key = max(_WAYS, key=lambda way: _matches(of_image, of_mask, way[1]))
-    mask_of = {key(name): file for name, file in of_mask.items()}
-    image_of = {key(name): file for name, file in of_image.items()}
-    alone = [file for name, file in image_of.items() if name not in mask_of]
-    alone += [file for name, file in mask_of.items() if name not in image_of]
+    named_images, named_masks = _by_name(name_of, images), _by_name(name_of, masks)
+    how, key = max(_WAYS, key=lambda way: _matches(named_images, named_masks, way[1]))
+    mask_of = {key(name): file for name, file in named_masks.items()}
+    image_of = {key(name): file for name, file in named_images.items()}
+    alone = [
+        file
+        for files, partners in ((image_of, mask_of), (mask_of, image_of))
+        for name, file in files.items()
+        if name not in partners
+    ]
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",
@@ -72,18 +68,18 @@ def matched(
             "Add what is missing, or rename the files so that they pair (the extension may differ).",
         )
     pairs = [(file, mask_of[name]) for name, file in image_of.items()]
-    example = "" if (how, key) == _WAYS[0] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
+    example = "" if key is _WAYS[0][1] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
     return pairs, f"{how}{example}"
 
 
 def _matches(images: Iterable[str], masks: Iterable[str], key: Key) -> int:
     """How many images match a mask this way; -1 where it does not tell the files of one folder apart."""
-    if not (_tells(list(images), key) and _tells(list(masks), key)):
+    if not (_tells_apart(list(images), key) and _tells_apart(list(masks), key)):
         return -1
     return len(set(map(key, images)) & set(map(key, masks)))
 
 
-def _tells(names: Sequence[str], key: Key) -> bool:
+def _tells_apart(names: Sequence[str], key: Key) -> bool:
     keys = set(map(key, names))
     if len(keys) < len(names):
         return False
@@ -153,14 +149,10 @@ class Folders:
         return couples
 
     def _one(self, folders: list[Directory], what: str) -> Directory:
-        usual = [folder for folder in folders if USUAL.get(folder.path.name.lower()) == what]
-        refuse_several(
-            usual or folders,
-            f"the {what}s",
-            self.root,
-            'Merge them, or say which: `images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data].',
-        )
-        return (usual or folders)[0]
+        usual = [folder for folder in folders if USUAL.get(folder.path.name.lower()) == what] or folders
+        action = 'Merge them, or say which: `images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data].'
+        refuse_several(usual, f"the {what}s", self.root, action)
+        return usual[0]
 
 
 def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
@@ -174,7 +166,7 @@ def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Direct
         folders.add(root, None, SplitGroup("", None), empty=empty)
         plain = folders.couples(grouped=False)
         if SplitGroup("train", None) in plain:
-            return _of_splits(folders, {part: item for part, item in plain.items() if part.split})
+            return _of_splits(folders, {part: couple for part, couple in plain.items() if part.split})
         # Beside folders of splits only images/ and masks/ themselves are the set.
         divided = any(map(split_of, root.folders)) and "images" not in map(str.lower, root.folders)
         if SplitGroup("", None) in plain and not divided:
@@ -192,28 +184,25 @@ def _of_splits(
     """The couples, and what the test set consists of if it has no masks."""
     splits = {part.split for part in couples}
     grouped = any(part.group is not None for part in couples)
-    alone = {
-        part: item[0]
+    alone = [
+        (part.split, folders_of_role[0])
         for part, by_role in folders.of_part.items()
-        for item in by_role.values()
+        for folders_of_role in by_role.values()
         if part not in couples
         and (part.split not in (*splits, "") or (grouped and part.group is not None and part.split in splits))
-    }
-    tests = [folder for part, folder in alone.items() if part.split == "test" and "test" not in splits]
-    missing = [folder for folder in alone.values() if folder not in tests]
+    ]
+    tests = [folder for split, folder in alone if split == "test" and "test" not in splits]
+    missing = [folder.path for _, folder in alone if folder not in tests]
     if missing:
-        shown = several([f"{_of_group(folder) if grouped else folder.path}/" for folder in missing])
+        if grouped:
+            missing = [path.parent if role(path.name)[0] else path for path in missing]
         raise UserError(
-            "a folder of images and one of masks " + ("in the folder of every image" if grouped else
-            "in every split, the same layout in each"),
-            f"{shown} without the other",
+            "a folder of images and one of masks "
+            + ("in the folder of every image" if grouped else "in every split, the same layout in each"),
+            f"{several([f'{path}/' for path in dict.fromkeys(missing)])} without the other",
             "Add what is missing, or move these folders out of the data set.",
-        )  # fmt: skip
+        )
     return couples, tests
-
-
-def _of_group(folder: Directory) -> Path:
-    return folder.path.parent if role(folder.path.name)[0] else folder.path
 
 
 def _list_pairs(scan: Scan) -> Listing:
@@ -225,7 +214,7 @@ def _list_pairs(scan: Scan) -> Listing:
     above = {parent for path in taken for parent in path.parents if parent.is_relative_to(root)}
     tops = {root / folder.path.relative_to(root).parts[0] for folder in tests} - above
     for folder in sorted(above):
-        leave_others(folder, taken | above | tops, scan.left)
+        scan.left.add_others(folder, taken | above | tops)
     for folder in sorted(tops):
         scan.left.add(NO_MASKS, folder)
     files = {
@@ -233,7 +222,7 @@ def _list_pairs(scan: Scan) -> Listing:
         for part, couple in couples.items()
     }
     if _are_objects(files):
-        return _objects(files)
+        return _list_objects(files)
     samples: list[ListedSample] = []
     ways = []
     for part, (images, masks) in files.items():
@@ -248,7 +237,11 @@ def _list_pairs(scan: Scan) -> Listing:
     return Listing(samples, f"{names[0]} and {names[1]}{others}, paired {ways[0]}")
 
 
-def _are_objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> bool:
+FilesOfParts = dict[SplitGroup, tuple[list[Path], list[Path]]]
+"""Images and masks."""
+
+
+def _are_objects(files: FilesOfParts) -> bool:
     """Whether each is a group of one image, and not all of these have just a mask of their own name."""
     single = all(part.group is not None and len(images) == 1 for part, (images, _) in files.items())
     return single and any(
@@ -256,7 +249,7 @@ def _are_objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> bool
     )
 
 
-def _objects(files: dict[SplitGroup, tuple[list[Path], list[Path]]]) -> Listing:
+def _list_objects(files: FilesOfParts) -> Listing:
     samples = [
         ListedSample(images[0], ObjectMasks(tuple(masks)), part.split)
         for part, (images, masks) in files.items()
@@ -277,10 +270,8 @@ PAIRS = Layout(
     recognise=lambda root, _: bool(find_couples(root)[0]),
     whole=True,
 )
-
-
 _LEAST = 0.25
-"""SplitGroup of a folder's images that are masks of others there; of complete pairs it is a half."""
+"""Share of a folder's images that are masks of others there; of complete pairs it is a half."""
 
 
 def _is_mask(name: str) -> bool:
@@ -296,9 +287,8 @@ def _holds_both(folder: Directory) -> bool:
 
 def _recognise_suffixes(folder: Directory) -> bool:
     """Pairs in the folder itself, or in each folder inside it."""
-    if folder.images:
-        return _holds_both(folder)
-    return bool(folder.folders) and all(_holds_both(inner) for inner in folder.folders.values())
+    inside = [folder] if folder.images else list(folder.folders.values())
+    return bool(inside) and all(map(_holds_both, inside))
 
 
 def _list_suffixes(scan: Scan) -> Listing:
@@ -306,7 +296,7 @@ def _list_suffixes(scan: Scan) -> Listing:
     for split, part in scan.parts.items():
         nested = not part.images
         if nested:
-            leave_others(part.path, [inner.path for inner in part.folders.values()], scan.left)
+            scan.left.add_others(part.path, [inner.path for inner in part.folders.values()])
         for folder in part.folders.values() if nested else [part]:
             files = image_files(folder.path, scan.left)
             masks = [file for file in files if _is_mask(file.name)]
@@ -328,13 +318,11 @@ SUFFIXES = Layout(
 
 def _list_patterns(scan: Scan) -> Listing:
     images, masks = (_files(scan, key) for key in ("images", "masks"))
-    both = sorted(set(images) & set(masks))
-    if both:
+    if both := sorted(set(images) & set(masks)):
         raise UserError(
-            "patterns that tell images and masks apart",
-            f"{both[0]}, which both of `images` and `masks` match",
+            "patterns that tell images and masks apart", f"{both[0]}, which both of them match",
             "Make the patterns narrower.",
-        )
+        )  # fmt: skip
     unique = all(len({file.stem for file in files}) == len(files) for files in (images, masks))
 
     def name_of(file: Path) -> str:
@@ -348,14 +336,12 @@ def _list_patterns(scan: Scan) -> Listing:
 def _files(scan: Scan, key: str) -> list[Path]:
     root, pattern = scan.root.path, getattr(scan.data, key)
     if pattern is None:
-        raise UserError(
-            "`images` and `masks` together under [data]", f"no `{key}`", f'Add {key} = "PATTERN".'
-        )
+        raise UserError("`images` and `masks` under [data]", f"no `{key}`", f'Add {key} = "PATTERN".')
     try:
         files = sorted(
             file
             for file in root.glob(pattern)
-            if not any(is_system(Path(part)) for part in file.relative_to(root).parts)
+            if not any(map(is_system_name, file.relative_to(root).parts))
             and is_image_name(file.name)
             and file.is_file()
         )
@@ -364,13 +350,13 @@ def _files(scan: Scan, key: str) -> list[Path]:
         problem = str(error)
     if problem:
         raise UserError(
-            f"images that {key} = {pattern!r} matches",
-            problem,
+            f"images that {key} = {pattern!r} matches", problem,
             "Correct the pattern: it is seen from the source; * stands for any name, ** for any folders.",
-        )
+        )  # fmt: skip
     return files
 
 
 PATTERNS = Layout(
-    name="patterns", words="images and masks where patterns say", list=_list_patterns, whole=True
-)
+    name="patterns", words="images and masks where patterns say", list=_list_patterns, whole=True,
+    keys=("images", "masks"),
+)  # fmt: skip

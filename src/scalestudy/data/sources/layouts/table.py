@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from scalestudy.data.images.masks import MaskFile
-from scalestudy.data.sources.files import several
-from scalestudy.data.sources.layouts.base import Directory, Layout, ListedSample, Listing, Scan
-from scalestudy.data.sources.layouts.index import Index
-from scalestudy.data.sources.layouts.names import split_in
+from scalestudy.data.sources.files import Directory, ImageIndex, several
+from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
+from scalestudy.data.sources.names import split_in
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
@@ -76,22 +75,17 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
                 "Correct the key.",
             )
         columns[what] = given or next((small[name] for name in usual if name in small), None)
-    if data.mask_column is not None and data.label_column is None:
-        columns["label"] = None
-    elif columns["label"] is not None:
-        columns["mask"] = None
+    by_mask = data.mask_column is not None and data.label_column is None
+    if by_mask or columns["label"] is not None:
+        columns["label" if by_mask else "mask"] = None
     repeated = next((name for name in columns.values() if name is not None and names.count(name) > 1), None)
     if repeated is not None:
-        raise UserError(
-            "columns with a name each",
-            f"{repeated!r} {names.count(repeated)} times in {table}",
-            "Rename one.",
-        )
-    if columns["file"] is None or (columns["label"] is None and columns["mask"] is None):
+        received = f"{repeated!r} {names.count(repeated)} times in {table}"
+        raise UserError("columns with a name each", received, "Rename one.")
+    file = columns.pop("file")
+    if file is None or (columns["label"] is None and columns["mask"] is None):
         return None
-    return TableColumns(
-        columns["file"], columns["label"], columns["mask"], columns["split"], columns["group"]
-    )
+    return TableColumns(file, **columns)
 
 
 def _read_table(table: Path) -> "pl.DataFrame":
@@ -163,10 +157,17 @@ def list_sheets(sheets: list[Sheet], scan: Scan) -> Listing:
         UserError: two tables for one split, rows without a file, files with two classes, or unknown splits.
     """
     root = scan.root.path
-    _refuse_two(sheets)
-    index = Index(root)
+    of_split: dict[tuple[str, Path], Sheet] = {}
+    index = ImageIndex(root)
     samples: dict[Path, ListedSample] = {}
     for sheet in sheets:
+        other = of_split.setdefault((sheet.split, sheet.path.parent), sheet)
+        if other is not sheet:
+            raise UserError(
+                "one table of files and classes",
+                f"{other.path.name} and {sheet.path.name} in {sheet.path.parent}",
+                f'Name one of them as the source: source = "{other.path}".',
+            )
         for sample in _samples(sheet, index):
             before = samples.setdefault(sample.image, sample)
             if before.target != sample.target or before.split != sample.split:
@@ -175,28 +176,33 @@ def list_sheets(sheets: list[Sheet], scan: Scan) -> Listing:
                     f"{before.target} and {sample.target} for {sample.image} in {sheet.path}",
                     "Keep one row for each file: samples have one class.",
                 )
-    taken = {file for sample in samples.values() for file in sample.files}
     paths = [sheet.path for sheet in sheets]
-    index.leave_rest(taken, paths, NOT_LISTED, scan.left)
+    index.leave_rest(
+        {file for sample in samples.values() for file in sample.files}, paths, NOT_LISTED, scan.left
+    )
     names = ", ".join(path.relative_to(root).as_posix() for path in paths)
     return Listing(list(samples.values()), f"{names}: {sheets[0].columns}", sources=paths)
 
 
-def _samples(sheet: Sheet, index: Index) -> list[ListedSample]:
+def _samples(sheet: Sheet, index: ImageIndex) -> list[ListedSample]:
     columns = sheet.columns
-    target_column = columns.label or columns.mask or ""
     samples: list[ListedSample] = []
     missing: list[str] = []
     for row in _read_table(sheet.path).select(list({name for name in columns if name})).iter_rows(named=True):
-        file, target = row[columns.file], row[target_column]
+        file, target = row[columns.file], row[columns.label or columns.mask or ""]
         image = index.find(file, sheet.path, sheet.split) if file else None
         mask = index.find(target, sheet.path, sheet.split) if columns.mask and target else None
         if image is None or target is None or (columns.mask and mask is None):
-            missing.append(
-                f"{file or 'a row without a file'}" + (f" ({target or 'without a value'})" if image else "")
-            )
+            value = f" ({target or 'without a value'})" if image else ""
+            missing.append(f"{file or 'a row without a file'}{value}")
             continue
-        split = sheet.split if columns.split is None else _split(row[columns.split], sheet)
+        split = sheet.split if columns.split is None else split_in(row[columns.split] or "")
+        if split is None:
+            raise UserError(
+                "train, val or test in every row of the column of splits",
+                f"{row[columns.split or '']!r} in {sheet.path}",
+                "Correct the table, or name another column as `split_column` under [data].",
+            )
         group = row[columns.group] if columns.group else None
         samples.append(ListedSample(image, MaskFile(mask) if mask else target, split, group))
     if missing:
@@ -209,37 +215,13 @@ def _samples(sheet: Sheet, index: Index) -> list[ListedSample]:
     return samples
 
 
-def _split(text: str | None, sheet: Sheet) -> str:
-    split = split_in(text or "")
-    if split is None:
-        raise UserError(
-            "train, val or test in every row of the column of splits",
-            f"{text!r} in {sheet.path}",
-            "Correct the table, or name another column as `split_column` under [data].",
-        )
-    return split
-
-
-def _refuse_two(sheets: list[Sheet]) -> None:
-    seen: dict[tuple[str, Path], Sheet] = {}
-    for sheet in sheets:
-        other = seen.setdefault((sheet.split, sheet.path.parent), sheet)
-        if other is not sheet:
-            raise UserError(
-                "one table of files and classes",
-                f"{other.path.name} and {sheet.path.name} in {sheet.path.parent}",
-                f'Name one of them as the source: source = "{other.path}".',
-            )
-
-
 def _list(scan: Scan) -> Listing:
     sheets = _sheets(scan.root, scan.data)
     if not sheets:
         raise UserError(
-            "a table with a column of files and one of classes or masks",
-            f"none in {scan.root.path}",
+            "a table with a column of files and one of classes or masks", f"none in {scan.root.path}",
             "Name its columns: `file_column` and `label_column` under [data].",
-        )
+        )  # fmt: skip
     return list_sheets(sheets, scan)
 
 

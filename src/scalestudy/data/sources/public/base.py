@@ -5,12 +5,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from scalestudy.data.sources.base import Contents, Source, digest
-from scalestudy.data.sources.left_out import LeftOut, as_json, from_json, of_source
+from scalestudy.data.sources.base import Contents, Findings, Source, digest, findings_of
+from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.locate import open_path
 from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
@@ -65,19 +64,6 @@ class Public:
         self._place = downloads(data) / recipe.label
         self._inner: Source | None = None
 
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """Known once its files are looked at."""
-        if self._inner is None:
-            return ()
-        return (*_about(self._place).left_out, *of_source(self._inner))
-
-    def __getattr__(self, name: str) -> Any:
-        """What else the reader of its files tells, once they are looked at."""
-        if name.startswith("_") or self._inner is None:
-            raise AttributeError(name)
-        return getattr(self._inner, name)
-
     def fetch(self, downloading: Downloading = silently) -> None:
         """Have the set's files here, and whole; returns at once where they are.
 
@@ -114,6 +100,13 @@ class Public:
         known = _about(self._place).class_names
         return known if known and len(known) == len(names) else names
 
+    def findings(self) -> Findings:
+        """Those of its files once they are here, and what of the set was not written to them."""
+        if self._inner is None:
+            return Findings()
+        findings = findings_of(self._inner)
+        return replace(findings, left_out=(*_about(self._place).left_out, *findings.left_out))
+
     def _opened(self) -> Source:
         if self._inner is None:
             if not _is_whole(self._place):
@@ -137,7 +130,7 @@ class Public:
         temporary = Path(tempfile.mkdtemp(prefix=f"{self.label}.tmp-", dir=parent))
         try:
             about = self._recipe.make(temporary, files, downloading)
-            stored = {**asdict(about), "left_out": as_json(about.left_out), "files": _measured(temporary)}
+            stored = asdict(about) | {"files": _measured(temporary)}
             write_atomically(temporary / ABOUT, json.dumps(stored, indent=1))
             temporary.chmod(0o755)
             if self._place.exists():  # without some of its files, as a scratch file system clears them
@@ -163,7 +156,8 @@ def stored_about(data: DataSettings, label: str) -> About | None:
 
 def _about(place: Path) -> About:
     stored = json.loads((place / ABOUT).read_text())
-    return About(stored["class_names"], from_json(stored["left_out"]), stored["facts"])
+    left_out = tuple(map(LeftOut.from_json, stored["left_out"]))
+    return About(stored["class_names"], left_out, stored["facts"])
 
 
 def _is_whole(place: Path) -> bool:

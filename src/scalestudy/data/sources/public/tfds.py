@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.data.sources.base import digest, files_digest
-from scalestudy.data.sources.left_out import LeftOut
+from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.process import ask_module
 from scalestudy.data.sources.public.base import About, Public, Recipe, stored_about
 from scalestudy.data.sources.public.download import Downloading

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from scalestudy.data.sources.layouts.names import SPLITS
+from scalestudy.data.sources.names import SPLITS
 from scalestudy.data.sources.process import KEY
 from scalestudy.data.sources.public.base import SET
 from scalestudy.data.sources.public.tfds import TfdsName, chosen, name_of

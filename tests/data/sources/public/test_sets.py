@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.sources.public import keras as module
+from scalestudy.data.sources.public import sets as module
 from scalestudy.data.sources.public.download import RemoteFile
 from scalestudy.data.store.prepare import prepare
 from scalestudy.util.errors import UserError
@@ -28,11 +28,10 @@ def publish(site, monkeypatch):
     """Have a set consist of these files."""
 
     def publish(name, contents):
-        files = module._SETS[name][0]
-        stand_ins = tuple(
-            served(site, file.url, content) for file, content in zip(files, contents, strict=True)
-        )
-        monkeypatch.setitem(module._SETS, name, (stand_ins, module._SETS[name][1]))
+        known = module.SETS[f"keras:{name}"]
+        pairs = zip(known.files, contents, strict=True)
+        files = tuple(served(site, file.url, content) for file, content in pairs)
+        monkeypatch.setitem(module.SETS, f"keras:{name}", known._replace(files=files))
 
     return publish
 

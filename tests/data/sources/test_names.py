@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.data.sources.layouts.names import role, split_in, split_of, stripped
+from scalestudy.data.sources.names import role, split_in, split_of, stripped
 
 
 @pytest.mark.parametrize(

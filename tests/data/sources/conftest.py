@@ -18,9 +18,9 @@ def tree(tmp_path: Path) -> Callable[..., Path]:
 
     def make(*names: str) -> Path:
         for name in names:
-            for each in [name.format(i) for i in (1, 2, 3)] if "{}" in name else [name]:
-                (tmp_path / "set" / each).parent.mkdir(parents=True, exist_ok=True)
-                (tmp_path / "set" / each).touch()
+            for path in [name.format(i) for i in (1, 2, 3)] if "{}" in name else [name]:
+                (tmp_path / "set" / path).parent.mkdir(parents=True, exist_ok=True)
+                (tmp_path / "set" / path).touch()
         return tmp_path / "set"
 
     return make
