@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -48,26 +48,9 @@ class Column:
         whole = np.dtype(self.dtype).kind in "iu" and 0 <= self.lowest <= self.highest < MOST_CLASSES
         return len(self.vocabulary) or (int(self.highest) + 1 if whole else 0)
 
-    def as_json(self) -> dict[str, Any]:
-        """For the manifest of a prepared set."""
-        return asdict(self)
-
 
 Described = Column | dict[str, Column]
 """One column, or several by name."""
-
-
-def from_json(stored: Any) -> Described:
-    """What `as_json` of one column or of several has stored.
-
-    Raises:
-        KeyError, TypeError: It is something else.
-    """
-    if "dtype" in stored and not isinstance(stored["dtype"], dict):
-        shape, vocabulary = tuple(stored["shape"]), tuple(stored["vocabulary"])
-        return Column(shape, stored["dtype"], stored["lowest"], stored["highest"], vocabulary)
-    columns: Described = {name: _one(value) for name, value in stored.items()}
-    return columns
 
 
 def named(described: Described) -> list[tuple[str | None, Column]]:
@@ -78,13 +61,6 @@ def named(described: Described) -> list[tuple[str | None, Column]]:
 def stem(side: str, name: str | None) -> str:
     """First part of the names of a column's files: "inputs", "inputs.age"."""
     return side if name is None else f"{side}.{name}"
-
-
-def _one(stored: Any) -> Column:
-    column = from_json(stored)
-    if not isinstance(column, Column):
-        raise TypeError("names within names")
-    return column
 
 
 Array = npt.NDArray[Any]

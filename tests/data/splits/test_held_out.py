@@ -2,46 +2,17 @@
 
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data_settings import labelled_set
 from scalestudy.data.splits.held_out import Fold, apportion, held_out
-from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
 seeds = st.integers(0, 2**32)
-
-
-class Labelled(Prepared):
-    """A set without arrays on disk: what is held out depends on its labels and groups only."""
-
-    @property
-    def targets(self):
-        return self.labels
-
-
-def some_set(labels=None, *, count=0, groups=None):
-    count = count if labels is None else len(labels)
-    prepared = Labelled(
-        path=Path("set"),
-        kind="masks" if labels is None else "classes",
-        input_shape=(8, 8, 1),
-        count=count,
-        classes=2 if labels is None else int(max(labels)) + 1,
-        class_names=(),
-        scale=1.0,
-        ignore=None,
-        given={},
-        names=(),
-        fingerprint="",
-        groups=tuple(groups) if groups else None,
-    )
-    object.__setattr__(prepared, "labels", np.asarray(labels))
-    return prepared
 
 
 @st.composite
@@ -51,7 +22,7 @@ def grouped_sets(draw, least=2):
     groups = [f"g{index}" for index, size in enumerate(sizes) for _ in range(size)]
     groups = draw(st.permutations(groups))
     labels = draw(st.none() | st.lists(st.integers(0, 4), min_size=len(groups), max_size=len(groups)))
-    return some_set(labels, count=len(groups), groups=groups)
+    return labelled_set(labels=labels, count=len(groups), groups=groups)
 
 
 def folds_of(prepared, of, seed):
@@ -105,7 +76,7 @@ def test_a_share_keeps_groups_whole_and_is_met_as_nearly_as_they_allow(prepared,
 
 @given(st.lists(st.integers(0, 4), min_size=6, max_size=200), st.integers(2, 6), seeds)
 def test_folds_without_groups_differ_by_one_in_size_and_in_every_class(labels, of, seed):
-    folds = folds_of(some_set(labels), of, seed)
+    folds = folds_of(labelled_set(labels=labels), of, seed)
     assert sorted(row for fold in folds for row in fold) == list(range(len(labels)))
     sizes = sorted(map(len, folds))
     assert sizes[-1] - sizes[0] <= 1
@@ -119,14 +90,14 @@ def test_classes_are_alike_on_all_sides_to_within_a_group(seed):
     # 60 groups of 5 samples of one class each: three classes of 150, 100 and 50.
     classes = np.repeat([0, 1, 2], [30, 20, 10])
     labels, groups = np.repeat(classes, 5), [f"g{row // 5}" for row in range(300)]
-    prepared = some_set(labels, groups=groups)
+    prepared = labelled_set(labels=labels, groups=groups)
     held = held_out(prepared, np.arange(300), 0.2, seed)
     for part in [held, *folds_of(prepared, 5, seed)]:
         assert np.abs(np.bincount(labels[part]) - [30, 20, 10]).max() <= 5
 
 
 def test_another_seed_gives_other_folds_and_another_share():
-    prepared = some_set(count=100, groups=[str(row // 3) for row in range(100)])
+    prepared = labelled_set(count=100, groups=[str(row // 3) for row in range(100)])
     every = np.arange(100)
     for one, other in pairwise([0, 1, 2]):
         assert folds_of(prepared, 5, one) != folds_of(prepared, 5, other)
@@ -135,19 +106,19 @@ def test_another_seed_gives_other_folds_and_another_share():
 
 def test_what_is_drawn_is_the_same_on_every_machine():
     labels, every = [row % 3 for row in range(24)], np.arange(24)
-    grouped = some_set(labels, groups="aabbbbccddddddeefgghijkl")
+    grouped = labelled_set(labels=labels, groups="aabbbbccddddddeefgghijkl")
     assert held_out(grouped, every, 0.25, 7).tolist() == [6, 7, 19, 20, 21, 23]
-    assert held_out(some_set(labels), every, Fold(1, 4), 7).tolist() == [6, 10, 17, 18, 20, 22]
+    assert held_out(labelled_set(labels=labels), every, Fold(1, 4), 7).tolist() == [6, 10, 17, 18, 20, 22]
 
 
 def test_one_group_for_all_is_refused():
     with pytest.raises(UserError, match="at least 2 groups"):
-        held_out(some_set(count=9, groups="a" * 9), np.arange(9), 0.3, 0)
+        held_out(labelled_set(count=9, groups="a" * 9), np.arange(9), 0.3, 0)
 
 
 def test_more_folds_than_samples_are_refused():
     with pytest.raises(UserError, match="4 folds"):
-        held_out(some_set(count=3), np.arange(3), Fold(0, 4), 0)
+        held_out(labelled_set(count=3), np.arange(3), Fold(0, 4), 0)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=9), st.data())

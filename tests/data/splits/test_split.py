@@ -1,45 +1,16 @@
 """Splits are disjoint, cover the set, are the same for the same seed, and leave no side empty."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_settings import data_of
+from data_settings import data_of, labelled_set
 from scalestudy.data.splits.held_out import Fold
 from scalestudy.data.splits.split import Split, find_split, make_split, stored_split, validation_of
-from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
-
-
-class Labelled(Prepared):
-    """A set without arrays on disk: a split asks for its labels only."""
-
-    @property
-    def targets(self):
-        return self.labels
-
-
-def some_set(count, *, labels=None, given=None, groups=None):
-    prepared = Labelled(
-        path=Path("set"),
-        kind="masks" if labels is None else "classes",
-        input_shape=(8, 8, 1),
-        count=count,
-        classes=2 if labels is None else int(max(labels)) + 1,
-        class_names=(),
-        scale=1.0,
-        ignore=None,
-        given=given or {},
-        names=tuple(map(str, range(count))),
-        fingerprint="",
-        groups=tuple(groups) if groups else None,
-    )
-    object.__setattr__(prepared, "labels", np.asarray(labels))
-    return prepared
 
 
 def rows(split):
@@ -62,7 +33,7 @@ def sets(draw):
         ends["validation"] = (count - held - test, count - test)
     if test:
         ends["test"] = (count - test, count)
-    return some_set(count, labels=labels, given=ends if len(ends) > 1 else {})
+    return labelled_set(count, labels=labels, given=ends if len(ends) > 1 else {})
 
 
 @given(sets(), st.none() | shares, seeds)
@@ -94,18 +65,18 @@ def test_given_test_rows_are_never_trained_on(prepared, share, seed):
 
 
 def test_a_fifth_is_held_out_by_default():
-    assert [len(part) for part in rows(make_split(some_set(100), None, 0))] == [80, 20, 0]
-    assert [len(part) for part in rows(make_split(some_set(2), None, 0))] == [1, 1, 0]
+    assert [len(part) for part in rows(make_split(labelled_set(100), None, 0))] == [80, 20, 0]
+    assert [len(part) for part in rows(make_split(labelled_set(2), None, 0))] == [1, 1, 0]
 
 
 def test_every_class_is_held_out_alike():
     labels = [0] * 50 + [1] * 30 + [2] * 20
-    split = make_split(some_set(100, labels=labels), 0.1, 3)
+    split = make_split(labelled_set(100, labels=labels), 0.1, 3)
     assert np.bincount(np.array(labels)[split.validation]).tolist() == [5, 3, 2]
 
 
 def test_another_seed_gives_another_split():
-    assert rows(make_split(some_set(100), 0.2, 0)) != rows(make_split(some_set(100), 0.2, 1))
+    assert rows(make_split(labelled_set(100), 0.2, 0)) != rows(make_split(labelled_set(100), 0.2, 1))
 
 
 GIVEN = {"train": (0, 6), "validation": (6, 8), "test": (8, 10)}
@@ -113,32 +84,32 @@ GIVEN = {"train": (0, 6), "validation": (6, 8), "test": (8, 10)}
 
 @pytest.mark.parametrize("validation", [None, "given"])
 def test_a_given_validation_set_is_taken(validation):
-    split = make_split(some_set(10, given=GIVEN), validation, 0)
+    split = make_split(labelled_set(10, given=GIVEN), validation, 0)
     assert rows(split) == [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
     assert split.quality_split == "validation"
 
 
 @pytest.mark.parametrize("validation", [None, "given"])
 def test_a_given_test_set_alone_is_what_quality_is_measured_on(validation):
-    split = make_split(some_set(10, given={"train": (0, 8), "test": (8, 10)}), validation, 0)
+    split = make_split(labelled_set(10, given={"train": (0, 8), "test": (8, 10)}), validation, 0)
     assert rows(split) == [list(range(8)), [8, 9], []]
     assert split.quality_split == "test"
 
 
 def test_a_share_draws_from_all_rows_but_the_given_test_set():
-    split = make_split(some_set(10, given=GIVEN), 0.25, 0)
+    split = make_split(labelled_set(10, given=GIVEN), 0.25, 0)
     assert [len(part) for part in rows(split)] == [6, 2, 2]
 
 
 def test_given_without_a_given_set_is_refused():
     with pytest.raises(UserError, match="neither"):
-        make_split(some_set(10), "given", 0)
+        make_split(labelled_set(10), "given", 0)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.99])
 def test_a_share_that_empties_a_side_is_refused(share):
     with pytest.raises(UserError, match=f"validation = {share}"):
-        make_split(some_set(10), share, 0)
+        make_split(labelled_set(10), share, 0)
 
 
 def test_a_stored_split_is_read_again_and_not_made_again(mask_folder, ready):
@@ -203,13 +174,13 @@ def test_a_split_that_overlaps_or_leaves_out_is_refused(tmp_path, change):
 def test_a_group_that_a_given_split_parts_is_refused_by_name():
     groups = [f"patient {row // 4}" for row in range(10)]
     with pytest.raises(UserError, match="'patient 1' in train and in validation"):
-        make_split(some_set(10, given=GIVEN, groups=groups), None, 0)
+        make_split(labelled_set(10, given=GIVEN, groups=groups), None, 0)
     with pytest.raises(UserError, match="each group of samples on one side"):
-        make_split(some_set(10, given={"train": (0, 9), "test": (9, 10)}, groups=groups), 0.3, 0)
+        make_split(labelled_set(10, given={"train": (0, 9), "test": (9, 10)}, groups=groups), 0.3, 0)
 
 
 def test_a_fold_is_drawn_from_all_rows_but_the_given_test_set():
-    split = make_split(some_set(10, given=GIVEN), Fold(0, 4), 0)
+    split = make_split(labelled_set(10, given=GIVEN), Fold(0, 4), 0)
     assert [len(part) for part in rows(split)] == [6, 2, 2]
     assert split.quality_split == "validation"
 

@@ -1,5 +1,6 @@
 """A source that gives what it has not announced is refused: what is stored is what was announced."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -65,10 +66,12 @@ def test_samples_other_than_announced(tmp_path, rows, told):
 
 
 def test_masks_beyond_the_classes(tmp_path):
-    beyond = [(IMAGE, MASK), (IMAGE, MASK + np.uint8(255))]
-    assert "classes up to 255" in refusal(Masks(beyond), tmp_path)
-    write_set(Masks(beyond), replace(Masks(beyond).contents(), ignore=255), tmp_path, None)
+    beyond = [(IMAGE, MASK), (IMAGE, MASK + np.uint8(9))]
+    assert "classes up to 9" in refusal(Masks(beyond), tmp_path)
+    ignored = Masks([(IMAGE, MASK), (IMAGE, MASK + np.uint8(255))])
+    write_set(ignored, ignored.contents(), tmp_path, None)
     assert np.load(tmp_path / "targets.npy")[1].tolist() == [[255, 255]] * 2
+    assert json.loads((tmp_path / "meta.json").read_text())["ignore"] == 255
 
 
 def test_floats_of_any_width_are_stored_as_announced(tmp_path):

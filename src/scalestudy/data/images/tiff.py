@@ -114,9 +114,6 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
     """The first series of pages of one form, and how many pages of another form are no smaller.
 
     Smaller ones are thumbnails, and the levels of a pyramid.
-
-    Raises:
-        UserError: There are some of another form, and not only the first page is asked for.
     """
     import tifffile
 

@@ -7,7 +7,6 @@ around its core, and only the core counts. The cores of an image's tiles hold ea
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -63,24 +62,6 @@ class Tiling:
         for name, size in self.images:
             for tile in tiles_of(size, self.size, self.overlap):
                 yield name, size, tile
-
-    def as_json(self) -> dict[str, Any]:
-        """For the manifest of a prepared set."""
-        return {
-            "size": self.size,
-            "overlap": self.overlap,
-            "images": [{"name": name, "size": size} for name, size in self.images],
-        }
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "Tiling":
-        """What `as_json` has stored.
-
-        Raises:
-            KeyError, TypeError, IndexError: It is something else.
-        """
-        images = tuple((item["name"], (item["size"][0], item["size"][1])) for item in stored["images"])
-        return cls((stored["size"][0], stored["size"][1]), int(stored["overlap"]), images)
 
 
 def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:

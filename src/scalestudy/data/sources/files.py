@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from scalestudy.data.images import suffixes
 from scalestudy.data.sources.names import in_order, split_in
@@ -62,11 +61,6 @@ class LeftOut:
             for name in self.names
         )
         return f"{self.count} left out ({self.reason}): {', '.join(names)}{more}"
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> "LeftOut":
-        """What `dataclasses.asdict` gave; raises KeyError or TypeError where it is something else."""
-        return cls(stored["reason"], stored["count"], tuple(stored["names"]))
 
 
 @dataclass

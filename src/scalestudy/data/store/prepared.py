@@ -2,14 +2,15 @@
 
 import json
 import math
-from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field, PlainSerializer, PlainValidator
 
-from scalestudy.data.columns import Column, Described, from_json, leaves, named, stem
+from scalestudy.data.columns import Column, Described, leaves, named, stem
 from scalestudy.data.images.tiles import Tiling
 from scalestudy.data.loading.order import Indices
 from scalestudy.data.sources.files import LeftOut
@@ -17,7 +18,9 @@ from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.encoded import Encoded
 from scalestudy.data.store.files import check_array, index_name
 from scalestudy.data.types import Ranges, Size
+from scalestudy.study.records import Record
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
 
 Storage = Literal["arrays", "encoded"]
 """How rows are stored: as two arrays, or each encoded and decoded as it is read."""
@@ -26,58 +29,59 @@ PREPARED_SCHEMA = 2
 REBUILD = "Delete that folder and run again: it is made anew from its source."
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A data set on disk, opened.
+def _dtype(stored: Any) -> np.dtype[Any]:
+    return np.dtype(stored or np.uint8)
 
-    Attributes:
-        path: Its folder.
-        kind: "masks" (targets uint8 [N, H, W]), "classes" (targets int32 [N]) or "custom" (see `columns`).
-        input_shape: (H, W, C) of every input; of a custom one its shape, () of several by name.
-        count: N, the number of samples.
-        classes: Number of classes; 2 for binary masks.
-        class_names: In the order of their indices.
-        scale: Multiplies stored inputs into [0, 1] (1.0 for float inputs, which are kept as they are); None
-            of custom ones, which a model gets as they are.
-        ignore: Class index of padded mask pixels (255), or None when there are none.
-        given: Rows (start, stop) of "train", "validation" and "test", as far as the source brings them.
-        names: A name for each sample, for messages.
-        fingerprint: SHA-256 of what it was made from.
-        arrays: SHA-256 of each file of its rows by its name.
-        left_out: What lies in its source and was not taken.
-        columns: Of kind "custom": what the inputs are, and what the targets are.
-        storage: "arrays", or "encoded": rows that are decoded as they are read.
-        dtype: Type of the stored inputs.
-        groups: For each sample the group that it belongs to, none of which a split parts; or None.
-        remarks: What was done to its images that a person should know, in sentences.
-        tiling: How large images were cut into its rows; or None.
-        formats: Types and channels of its files, in words; None where there were none.
-        size_counts: Sizes of its whole images, how many have each and the first of them; most frequent first.
-        understood: How its source was understood, in words; empty where that goes without saying.
-    """
 
-    path: Path
-    kind: Kind
-    input_shape: tuple[int, int, int]
-    count: int
-    classes: int
-    class_names: tuple[str, ...]
-    scale: float | None
-    ignore: int | None
-    given: Ranges
-    names: tuple[str, ...]
+class Prepared(Record):
+    """A data set on disk, opened: its folder, and what its meta.json says."""
+
+    path: Path = Field(exclude=True)
+    schema_version: Literal[2] = PREPARED_SCHEMA
+    source: str
+    """What was read, for people."""
     fingerprint: str
-    arrays: dict[str, str] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
-    columns: tuple[Described, Described] | None = None
-    storage: Storage = "arrays"
-    dtype: np.dtype[Any] = field(default_factory=lambda: np.dtype(np.uint8))
+    """SHA-256 of what it was made from."""
+    kind: Kind
+    """Targets uint8 [N, H, W] of "masks", int32 [N] of "classes"; for "custom" see `columns`."""
+    count: int
+    """N, the number of samples."""
+    input_shape: Annotated[tuple[int, int, int], PlainValidator(tuple), PlainSerializer(list)]
+    """(H, W, C) of every input; of a custom one its shape, () of several by name."""
+    dtype: Annotated[np.dtype[Any], PlainValidator(_dtype), PlainSerializer(lambda dtype: dtype.str)] = (
+        np.dtype("u1")
+    )
+    """Type of the stored inputs."""
+    scale: float | None = None
+    """Multiplies stored inputs into [0, 1] (1.0 for float inputs, which are kept as they are); None of custom
+    ones, which a model gets as they are."""
+    ignore: int | None = None
+    """Class index of mask pixels that count in nothing (255), or None when there are none."""
+    class_names: tuple[str, ...]
+    """In the order of their indices; two for binary masks."""
+    given: Ranges
+    """Rows (start, stop) of "train", "validation" and "test", as far as the source brings them."""
+    row_names: tuple[str, ...] | None = Field(default=None, alias="names")
     groups: tuple[str, ...] | None = None
+    """For each sample the group that it belongs to, none of which a split parts."""
     remarks: tuple[str, ...] = ()
-    tiling: Tiling | None = None
+    """What was done to its images that a person should know, in sentences."""
     formats: str | None = None
-    size_counts: tuple[tuple[Size, int, str], ...] = ()
+    """Types and channels of its files, in words; None where there were none."""
+    size_counts: tuple[tuple[Size, int, str], ...] | None = None
+    """Sizes of its whole images, how many have each and the first of them; most frequent first."""
+    tiling: Tiling | None = None
+    """How large images were cut into its rows."""
+    storage: Storage = "arrays"
+    arrays: dict[str, str] = Field(default={})
+    """SHA-256 of each file of its rows by its name."""
+    file_sizes: dict[str, int] = Field(default={}, alias="bytes")
+    left_out: tuple[LeftOut, ...] = ()
+    """What lies in its source and was not taken."""
     understood: str = ""
+    """How its source was understood, in words; empty where that goes without saying."""
+    columns: tuple[Described, Described] | None = None
+    """Of kind "custom": what the inputs are, and what the targets are."""
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
@@ -88,17 +92,11 @@ class Prepared:
         """
         folder = Path(path)
         try:
-            meta = json.loads((folder / "meta.json").read_bytes())
-            if meta["schema_version"] != PREPARED_SCHEMA:
-                raise ValueError(f"its version is {meta['schema_version']}, not {PREPARED_SCHEMA}")
-            prepared = cls._of(folder, meta)
-            prepared._check(meta.get("bytes", {}))
-        except (
-            OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError,
-        ) as error:  # fmt: skip
-            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            prepared = cls.model_validate(json.loads((folder / "meta.json").read_bytes()) | {"path": folder})
+            prepared._check()
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise UserError(
-                "a prepared data set (meta.json and the files of its rows)", f"{folder}: {reason}", REBUILD
+                "a prepared data set (meta.json and the files of its rows)", f"{folder}: {error}", REBUILD
             ) from error
         return prepared
 
@@ -110,37 +108,19 @@ class Prepared:
         except UserError:
             return None
 
-    @classmethod
-    def _of(cls, folder: Path, meta: dict[str, Any]) -> "Prepared":
-        count, groups, columns = int(meta["count"]), meta.get("groups"), meta.get("columns")
-        sizes = meta.get("size_counts") or ()
-        return cls(
-            path=folder,
-            kind=meta["kind"],
-            input_shape=tuple(meta["input_shape"]),
-            count=count,
-            classes=len(meta["class_names"]),
-            class_names=tuple(meta["class_names"]),
-            scale=None if meta["scale"] is None else float(meta["scale"]),
-            ignore=meta["ignore"],
-            given={split: (rows[0], rows[1]) for split, rows in meta["given"].items()},
-            names=tuple(meta["names"] or map(str, range(count))),
-            fingerprint=str(meta["fingerprint"]),
-            arrays=dict(meta.get("arrays", {})),
-            left_out=tuple(map(LeftOut.from_json, meta["left_out"])),
-            columns=(from_json(columns["inputs"]), from_json(columns["targets"])) if columns else None,
-            storage=meta.get("storage", "arrays"),
-            dtype=np.dtype(meta["dtype"] or np.uint8),
-            groups=tuple(map(str, groups)) if groups is not None else None,
-            remarks=tuple(map(str, meta.get("remarks", ()))),
-            tiling=Tiling.from_json(meta["tiling"]) if meta.get("tiling") else None,
-            formats=meta.get("formats"),
-            size_counts=tuple(
-                ((int(height), int(width)), int(of_size), str(first))
-                for (height, width), of_size, first in sizes
-            ),
-            understood=str(meta.get("understood", "")),
-        )
+    def write(self) -> None:
+        """Write its meta.json."""
+        write_atomically(self.path / "meta.json", self.model_dump_json(by_alias=True) + "\n")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """A name for each sample, for messages."""
+        return self.row_names or tuple(map(str, range(self.count)))
+
+    @property
+    def classes(self) -> int:
+        """Number of classes; 2 for binary masks."""
+        return len(self.class_names)
 
     @property
     def inputs(self) -> Any:
@@ -205,28 +185,23 @@ class Prepared:
             return cast(npt.NDArray[Any], Encoded(self.path, name, (self.count, *shape), dtype))
         return _mapped(self.path / f"{name}.npy")
 
-    def _check(self, sizes: dict[str, int]) -> None:
-        if self.kind not in ("masks", "classes", "custom"):
-            raise ValueError(f"its kind is {self.kind!r}")
+    def _check(self) -> None:
         if self.columns is not None:
             for side, described in zip(("inputs", "targets"), self.columns, strict=True):
                 _check_columns(self.path, side, described, self.count)
         else:
-            for name, (shape, dtype) in (
-                ("inputs", (self.input_shape, self.dtype)),
-                ("targets", self._target),
-            ):
+            rows = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
+            for name, (shape, dtype) in rows.items():
                 if self.storage == "encoded" and shape:
                     check_array(self.path / index_name(name), (self.count, 3), np.dtype(np.int64))
                 else:
                     check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
-        for name, size in sizes.items():
+        for name, size in self.file_sizes.items():
             if (stored := (self.path / name).stat().st_size) != size:
                 raise ValueError(f"{name} has {stored} bytes, not {size}")
-        if len(self.names) != self.count:
-            raise ValueError(f"{len(self.names)} names for {self.count} samples")
-        if self.groups is not None and len(self.groups) != self.count:
-            raise ValueError(f"{len(self.groups)} groups for {self.count} samples")
+        for what, texts in (("names", self.names), ("groups", self.groups)):
+            if texts is not None and len(texts) != self.count:
+                raise ValueError(f"{len(texts)} {what} for {self.count} samples")
 
 
 class Ragged:

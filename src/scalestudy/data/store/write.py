@@ -1,9 +1,7 @@
 """The files of a prepared set: its rows, sample by sample, and the manifest."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +12,7 @@ from scalestudy.data.sources.base import Contents, Source, findings_of, side_by_
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.encoded import encode
 from scalestudy.data.store.files import ArrayFile, ShardWriter
-from scalestudy.data.store.prepared import PREPARED_SCHEMA, Storage
+from scalestudy.data.store.prepared import Prepared, Storage
 from scalestudy.data.types import IGNORE, Array
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
@@ -103,34 +101,33 @@ def write_set(
             "Mend the source.",
         )
     findings = findings_of(source)
-    meta = {
-        "schema_version": PREPARED_SCHEMA,
-        "source": source.identity,
-        "fingerprint": source.fingerprint,
-        "kind": source.kind,
-        "count": contents.count,
-        "input_shape": contents.input_shape,
-        "dtype": contents.dtype.str,
-        "scale": contents.scale,
-        "ignore": ignore,
-        "class_names": names,
-        "given": contents.given,
-        "names": contents.names,
-        "groups": contents.groups,
-        "remarks": findings.remarks,
-        "formats": contents.formats,
-        "size_counts": contents.size_counts,
-        "tiling": contents.tiling.as_json() if contents.tiling is not None else None,
-        "storage": storage,
-        "arrays": digests,
-        "bytes": {name: (folder / name).stat().st_size for name in digests},
-        "left_out": [asdict(group) for group in findings.left_out],
-        "understood": findings.understood,
-    }
     damaged = sorted(f"{file.reason}\t{file.received}\n" for file in findings.damaged)
     if damaged:
         write_atomically(folder / DAMAGED_FILES, "".join(damaged))
-    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
+    Prepared(
+        path=folder,
+        source=source.identity,
+        fingerprint=source.fingerprint,
+        kind=source.kind,
+        count=contents.count,
+        input_shape=contents.input_shape,
+        dtype=contents.dtype,
+        scale=contents.scale,
+        ignore=ignore,
+        class_names=names,
+        given=contents.given,
+        names=contents.names,
+        groups=contents.groups,
+        remarks=findings.remarks,
+        formats=contents.formats,
+        size_counts=contents.size_counts,
+        tiling=contents.tiling,
+        storage=storage,
+        arrays=digests,
+        bytes={name: (folder / name).stat().st_size for name in digests},
+        left_out=findings.left_out,
+        understood=findings.understood,
+    ).write()
 
 
 def _plain(row: SampleRow) -> tuple[Any, Any]:

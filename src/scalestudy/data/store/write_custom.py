@@ -1,7 +1,6 @@
 """Writing what a task reads itself: each input and target to a file, as the samples come."""
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,10 +10,9 @@ import numpy as np
 
 from scalestudy.data.columns import NAME, Column, Described, leaves, map_columns, named, stem
 from scalestudy.data.store.files import write_header
-from scalestudy.data.store.prepared import PREPARED_SCHEMA
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.types import Array
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import write_atomically
 
 SPLITS = ("train", "validation", "test")
 WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
@@ -101,27 +99,20 @@ def write_custom(
     for path in sorted(folder.glob("*.npy")):
         with open(path, "rb") as file:
             digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    meta = {
-        "schema_version": PREPARED_SCHEMA,
-        "source": identity,
-        "fingerprint": fingerprint,
-        "kind": "custom",
-        "count": done,
-        "input_shape": inputs.shape if isinstance(inputs, Column) else (),
-        "dtype": None,
-        "scale": None,
-        "ignore": None,
-        "class_names": _class_names(targets, storing.class_names),
-        "given": given,
-        "names": None,
-        "groups": groups,
-        "arrays": digests,
-        "left_out": [],
-        "understood": f"inputs {_in_words(inputs)}; targets {_in_words(targets)}",
-        "columns": {side: map_columns(Column.as_json, column)
-                    for side, column in (("inputs", inputs), ("targets", targets))},
-    }  # fmt: skip
-    write_atomically(folder / "meta.json", json.dumps(meta) + "\n")
+    Prepared(
+        path=folder,
+        source=identity,
+        fingerprint=fingerprint,
+        kind="custom",
+        count=done,
+        input_shape=inputs.shape if isinstance(inputs, Column) else (),
+        class_names=_class_names(targets, storing.class_names),
+        given=given,
+        groups=groups,
+        arrays=digests,
+        understood=f"inputs {_in_words(inputs)}; targets {_in_words(targets)}",
+        columns=(inputs, targets),
+    ).write()
 
 
 class ColumnWriter:

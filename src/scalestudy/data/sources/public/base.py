@@ -156,7 +156,7 @@ def stored_about(data: DataSettings, label: str) -> About | None:
 
 def _about(place: Path) -> About:
     stored = json.loads((place / ABOUT).read_text())
-    left_out = tuple(map(LeftOut.from_json, stored["left_out"]))
+    left_out = tuple(LeftOut(group["reason"], group["count"], group["names"]) for group in stored["left_out"])
     return About(stored["class_names"], left_out, stored["facts"])
 
 

@@ -149,12 +149,7 @@ def _indents(folder: Path, archive: Path) -> About:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack a .tar (compressed or not) into a new folder, and nothing outside it.
-
-    Raises:
-        UserError: the archive is damaged, or holds what leads out of the folder.
-        OSError: the folder cannot take it.
-    """
+    """Unpack a .tar (compressed or not) into a new folder, and nothing outside it."""
     folder.mkdir()
     try:
         with tarfile.open(archive) as tar:
