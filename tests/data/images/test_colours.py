@@ -48,13 +48,6 @@ def test_a_table_of_colours_beside_the_masks_is_found(street, ready, name, text)
     assert ready(street).class_names == ("street", "sky", "void")
 
 
-def test_another_table_makes_another_set(street, ready):
-    first = ready(street, colours=KEY)
-    assert (
-        ready(street, colours={"sky": "#808080", "road": "#804080", "ignore": "#000000"}).path != first.path
-    )
-
-
 def test_a_colour_of_no_class_is_named_with_its_mask(street, ready):
     with pytest.raises(UserError, match=r"masks/s0\.png with 1 others, most often #000000 \(1 pixels\)"):
         ready(street, colours={"road": "#804080", "sky": "#808080"})
@@ -84,11 +77,3 @@ def test_two_classes_of_one_colour_and_one_class_alone_are_refused(street, ready
     with pytest.raises(UserError) as refused:
         ready(street, colours=colours)
     assert told in refused.value.received
-
-
-def test_a_table_of_colours_is_taken_though_the_first_mask_is_damaged_or_grey(street, ready, save):
-    (street / "class_dict.csv").write_text("name,r,g,b\nroad,128,64,128\nsky,128,128,128\nvoid,0,0,0\n")
-    save(street / "masks" / "s0.png", np.full((6, 8), 128, np.uint8))
-    assert ready(street).targets[:2, 0, 0].tolist() == [1, 0]
-    (street / "masks" / "s0.png").write_bytes(b"")
-    assert ready(street, skip_bad=True).class_names == ("road", "sky", "void")

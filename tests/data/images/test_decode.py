@@ -49,19 +49,6 @@ def test_colour_stays_colour_and_alpha_is_dropped(tmp_path, save):
         assert (read_image(path, 3) == COLOUR).all()
 
 
-def test_grey_with_alpha_is_grey(tmp_path):
-    grey = Image.fromarray(COLOUR[:, :, 0])
-    grey.putalpha(7)
-    grey.save(tmp_path / "a.png")
-    assert read_header(tmp_path / "a.png").channels == 1
-    assert (read_image(tmp_path / "a.png", 1)[:, :, 0] == COLOUR[:, :, 0]).all()
-
-
-def test_a_grey_image_fills_all_channels_of_a_coloured_set(tmp_path, save):
-    path = save(tmp_path / "a.png", COLOUR[:, :, 0])
-    assert (read_image(path, 3) == COLOUR[:, :, :1]).all()
-
-
 @pytest.mark.parametrize(("second", "colour"), [((90, 90, 90), False), ((90, 0, 0), True)])
 def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path, second, colour):
     picture = Image.fromarray((GREY16 > 20000).astype(np.uint8)).convert("P")
@@ -103,12 +90,6 @@ def test_another_format_under_the_name_of_one_that_is_read_is_refused(tmp_path, 
         read_header(tmp_path / "a.png")
 
 
-@pytest.mark.parametrize("form", ["BMP", "WEBP"])
-def test_what_pillow_reads_without_loss_is_read_under_any_name(tmp_path, form):
-    Image.fromarray(COLOUR).save(tmp_path / "a.png", format=form, lossless=True)
-    np.testing.assert_array_equal(read_image(tmp_path / "a.png", 3), COLOUR)
-
-
 def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_path):
     indices = np.array([[0, 1], [2, 1]], np.uint8)
     picture = Image.fromarray(indices)
@@ -131,12 +112,6 @@ def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
     pictures[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:])
     assert read_header(tmp_path / "a.jpg").size == (16, 16)
     assert read_image(tmp_path / "a.jpg", 1).min() > 190
-
-
-def test_cmyk_is_colour(tmp_path):
-    Image.new("CMYK", (8, 6), (0, 255, 255, 0)).save(tmp_path / "a.jpg", quality=95)
-    assert read_header(tmp_path / "a.jpg").channels == 3
-    assert np.abs(read_image(tmp_path / "a.jpg", 3).astype(int) - [255, 0, 0]).max() < 6
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scalestudy.data.images.decode import Header
-from scalestudy.data.images.form import common_form, described, stored_as
+from scalestudy.data.images.form import common_form, stored_as
 from scalestudy.util.errors import UserError
 
 
@@ -39,11 +39,6 @@ def test_eight_bits_in_a_set_of_sixteen_mean_the_same_to_a_model():
     assert np.array_equal(wide / 65535, values / 255)
     deep = np.full((2, 2, 1), 700, np.uint16)
     assert form.of(deep, "b") is deep
-
-
-def test_greys_fill_the_channels_of_a_coloured_set():
-    form = common_form([header("a", "u1"), header("b", "u1", 3)], None)
-    assert (form.of(np.full((2, 2, 1), 7, np.uint8), "a") == np.full((2, 2, 3), 7)).all()
 
 
 def test_a_range_from_zero_leaves_whole_numbers_as_they_are():
@@ -83,11 +78,6 @@ def test_what_float32_cannot_hold_is_refused():
         common_form([header("a", "f4")], None).of(np.array([[[np.nan]]], np.float32), "a")
 
 
-def test_what_a_set_is_made_of_is_told_with_the_most_frequent_first():
-    headers = [header("a", "u1"), header("b", "u2"), header("c", "u2"), header("d", "f4", 5)]
-    assert described(headers) == "16-bit grey (2), 8-bit grey (1), 32-bit float of 5 channels (1)"
-
-
 def refusal_of(array, dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -95,12 +85,6 @@ def refusal_of(array, dtype):
             stored_as(array, np.dtype(dtype), "x[0]")
     assert "x[0]" in refused.value.received
     return refused.value
-
-
-@pytest.mark.parametrize("dtype", ["<f2", ">f4", ">f8", np.longdouble])
-def test_floats_of_any_width_and_byte_order_become_float32(dtype):
-    stored = stored_as(np.array([0.5, -2], dtype), np.dtype(np.float32), "x")
-    assert (stored.dtype, stored.tolist()) == (np.float32, [0.5, -2])
 
 
 @pytest.mark.parametrize("dtype", ["<u2", ">i8", "?"])

@@ -15,18 +15,6 @@ def seen(*masks):
     return values, [each[0].tolist() for each in indices]
 
 
-@pytest.mark.parametrize(
-    ("masks", "told"),
-    [
-        ([[0, 255], [0, 0]], "masks of 0 and 255, background and foreground"),
-        ([[0, 1], [0, 2]], "masks of class indices 0 to 2"),
-        ([[0, 1, 255], [0, 2, 2]], "masks of class indices 0 to 2, 255 counts in nothing"),
-    ],
-)
-def test_what_was_understood_is_told(masks, told):
-    assert seen(*masks)[0].meaning() == told
-
-
 def test_255_beside_class_indices_counts_in_nothing():
     values, indices = seen([0, 1, 255], [0, 0, 255], [2, 1, 0])
     assert indices == [[0, 1, 255], [0, 0, 255], [2, 1, 0]]

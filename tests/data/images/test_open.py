@@ -18,12 +18,6 @@ def refusal(path):
     return refused.value
 
 
-@pytest.mark.parametrize(("text", "told"), [("", "an empty file"), ("<html>404</html>", "no image inside")])
-def test_what_holds_no_image(tmp_path, text, told):
-    (tmp_path / "a.png").write_text(text)
-    assert told in refusal(tmp_path / "a.png").received
-
-
 def test_damage_has_a_kind_and_the_decoders_words(tmp_path, save):
     path = save(tmp_path / "a.png", np.arange(10_000, dtype=np.uint16).reshape(100, 100))
     path.write_bytes(path.read_bytes()[:200])
@@ -55,10 +49,3 @@ def test_an_image_beyond_what_is_decoded(tmp_path, save, monkeypatch):
     error = refusal(path)
     assert "at most 500 pixels" in error.expected
     assert "tiles" in error.action
-
-
-def test_a_refusal_within_the_block_stays_as_it_is(tmp_path, save):
-    path, error = save(tmp_path / "a.png", np.zeros((2, 3), np.uint8)), UserError("a", "b", "c")
-    with pytest.raises(UserError) as refused, opened(path):
-        raise error
-    assert refused.value is error

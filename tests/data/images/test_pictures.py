@@ -1,7 +1,5 @@
 """Masks as files keep their indices; overlays show them."""
 
-import io
-
 import numpy as np
 from PIL import Image
 
@@ -14,12 +12,6 @@ def test_a_mask_is_read_back_as_it_was_written(tmp_path):
     (tmp_path / "mask.png").write_bytes(pictures.mask_png(mask))
     assert np.array_equal(read_mask(tmp_path / "mask.png"), mask)
     assert Image.open(tmp_path / "mask.png").mode == "P"
-
-
-def test_every_class_has_a_colour_of_its_own():
-    colours = pictures.palette()
-    assert len(colours) == 256
-    assert len(set(colours[:32])) == 32
 
 
 def test_an_overlay_leaves_the_first_class_as_it_is():
@@ -44,9 +36,3 @@ def test_deep_images_are_shown_from_their_darkest_to_their_lightest_part():
     seen = pictures.shown(deep)
     assert seen.dtype == np.uint8 and seen.shape == (8, 8, 3)
     assert seen.min() == 0 and seen.max() == 255
-
-
-def test_pictures_are_bounded_and_small_ones_enlarged():
-    assert pictures.within(np.zeros((600, 300, 3), np.uint8), 256).shape == (256, 128, 3)
-    assert pictures.within(np.zeros((20, 10, 3), np.uint8), 256).shape == (160, 80, 3)
-    assert Image.open(io.BytesIO(pictures.png(np.zeros((4, 6, 3), np.uint8)))).size == (6, 4)

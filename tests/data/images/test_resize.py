@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.data.images.resize import Fit, covering, fitted, resize_image, resize_mask
+from scalestudy.data.images.resize import covering, fitted, resize_image, resize_mask
 
 length = st.integers(1, 90)
 size = st.tuples(length, length)
@@ -46,20 +46,6 @@ def test_shrinking_averages_instead_of_skipping_pixels():
     assert np.abs(resize_image(checks, (8, 8)).astype(int) - 127).max() < 6
 
 
-def test_colours_keep_to_their_channels():
-    image = np.zeros((10, 20, 3), np.uint8)
-    image[:, :, 1] = 200
-    inner = resize_image(image, (16, 16))[4:12]
-    assert (inner[:, :, 1] == 200).all()
-    assert not inner[:, :, [0, 2]].any()
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-def test_nothing_changes_at_the_own_size(dtype):
-    image = np.arange(24, dtype=dtype).reshape(4, 6, 1)
-    assert resize_image(image, (4, 6)) is image
-
-
 @pytest.mark.parametrize("rest", [1, 3, 5, 7])
 def test_an_odd_rest_goes_below_and_to_the_right(rest):
     tall, wide = np.ones((8, 4), np.uint8), np.ones((4, 8), np.uint8)
@@ -67,10 +53,6 @@ def test_an_odd_rest_goes_below_and_to_the_right(rest):
     assert np.flatnonzero(resize_mask(tall, (8, 4 + rest))[0] == 1).tolist() == before
     assert np.flatnonzero(resize_mask(wide, (4 + rest, 8))[:, 0] == 1).tolist() == before
     assert np.flatnonzero(resize_image(wide[:, :, None], (4 + rest, 8))[:, 0, 0]).tolist() == before
-
-
-def test_an_image_thinner_than_a_pixel_keeps_one():
-    assert resize_mask(np.ones((2, 200), np.uint8), (20, 20)).tolist()[9:11] == [[1] * 20, [255] * 20]
 
 
 @given(size, size)
@@ -86,17 +68,3 @@ def test_cropping_takes_the_centre_and_cuts_the_larger_half_below_and_to_the_rig
     tall = np.arange(9, dtype=np.uint8)[:, None].repeat(4, axis=1)
     assert resize_mask(tall, (4, 4), "crop")[:, 0].tolist() == [2, 3, 4, 5]
     assert resize_mask(tall.T, (4, 4), "crop")[0].tolist() == [2, 3, 4, 5]
-
-
-def test_stretching_fills_the_size_whatever_the_aspect():
-    halves = np.array([[0, 1]], np.uint8).repeat(2, axis=0)
-    assert resize_mask(halves, (6, 3), "stretch").shape == (6, 3)
-    assert resize_mask(halves, (3, 8), "stretch").tolist() == [[0] * 4 + [1] * 4] * 3
-    assert resize_image(halves[:, :, None] * 200, (8, 8), "stretch").max() == 200
-
-
-def test_only_padding_leaves_pixels_that_count_in_nothing():
-    for way, pads in (("pad", True), ("crop", False), ("stretch", False)):
-        fit = Fit((8, 8), way)
-        assert fit.pads((4, 6)) is pads and not fit.pads((4, 4))
-        assert ((fit.mask(np.zeros((4, 6), np.uint8)) == 255).any()) is np.bool_(pads)

@@ -163,14 +163,3 @@ def test_pages_of_another_type_or_larger_than_the_first_are_not_left_silently(tm
         read_header(tmp_path / "a.tif")
     assert read_header(tmp_path / "a.tif", "first").left == 1
     assert (read_pixels(tmp_path / "a.tif", "first").values[0, :, :, 0] == GREY).all()
-
-
-def test_complex_numbers_are_refused(write):
-    with pytest.raises(UserError, match=r"a\.tif of complex64"):
-        read_header(write(GREY.astype(np.complex64)))
-
-
-@pytest.mark.parametrize("compression", ["webp", "jpeg2000", "jpegxl"])
-def test_compressions_that_pillow_may_lack_are_read(write, compression):
-    values = (COLOUR >> 8).astype(np.uint8)
-    assert (read_pixels(write(values, compression=compression, photometric="rgb")).values[0] == values).all()

@@ -51,15 +51,6 @@ def test_whatever_refers_to_a_part_of_a_block_keeps_it_from_being_used_again(par
     assert first in {each.ctypes.data for each in [taken(buffers) for _ in range(2)]}
 
 
-def test_one_array_of_a_block_keeps_the_others():
-    buffers = Buffers()
-    inputs, targets = buffers.take(((100,), np.uint8), ((100,), np.int32))
-    first = inputs.ctypes.data
-    del inputs
-    assert taken(buffers).ctypes.data != first
-    assert len(targets) == 100
-
-
 def test_a_smaller_batch_uses_the_block_of_a_larger_one_and_never_the_other_way():
     buffers = Buffers()
     place = taken(buffers, 1000).ctypes.data
@@ -69,9 +60,3 @@ def test_a_smaller_batch_uses_the_block_of_a_larger_one_and_never_the_other_way(
     larger = taken(buffers, 5000)
     larger.fill(1)
     assert buffers.made == 2
-
-
-def test_buffers_may_go_before_what_was_read_into_them():
-    array = taken(Buffers())
-    array.fill(7)
-    assert (array == 7).all()

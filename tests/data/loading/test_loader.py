@@ -46,16 +46,6 @@ def test_the_workers_of_a_run_read_every_sample_of_an_epoch_once_in_its_order(sa
     assert read == list(order)
 
 
-def test_a_process_with_all_devices_reads_the_same_as_processes_of_their_own():
-    order = epoch_order(np.arange(20), 0, 0)
-    together = loader(20, slices=[(0, 1), (1, 2)], workers=2, batch=6).epoch(order)
-    alone = [loader(20, slices=[(rank, rank + 1)], workers=2, batch=6).epoch(order) for rank in (0, 1)]
-    for call, *parts in zip(together, *alone, strict=True):
-        for one, (other,) in zip(call, parts, strict=True):
-            assert np.array_equal(one.inputs, other.inputs)
-            assert (one.start, one.count, one.total) == (other.start, other.count, other.total)
-
-
 def test_an_empty_slice_is_the_first_row_of_the_batch_that_counts_for_nothing():
     whole = next(loader(2, slices=[(0, 1)], workers=1, batch=2).epoch(np.array([1, 0])))
     call = next(loader(2, slices=[(0, 1)], workers=3, batch=2).epoch(np.array([1, 0])))
@@ -87,18 +77,6 @@ def test_an_epoch_may_begin_at_any_step(first):
     late = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(order, first)
     expected = [row for call in whole for row in rows(call, 0)][3 * first :]
     assert [row for call in late for step in range(call[0].steps) for row in rows(call, step)] == expected
-
-
-def test_a_slice_knows_its_step_of_the_run():
-    epoch = loader(20, slices=[(0, 1)], workers=1, batch=3, steps=2).epoch(np.arange(20), 2, 7)
-    assert [(call[0].step, call[0].steps) for call in epoch] == [(9, 2), (11, 2), (13, 1)]
-
-
-def test_leaving_an_epoch_early_ends_its_thread():
-    epoch = loader(100, slices=[(0, 1)], workers=1, batch=1).epoch(np.arange(100))
-    next(epoch)
-    epoch.close()
-    assert not threads()
 
 
 @pytest.mark.parametrize("wrong", [99, -1])
@@ -187,19 +165,6 @@ def test_threads_that_take_turns_hand_over_the_same_calls_in_the_same_order(
         assert [part[2:] for part in a] == [part[2:] for part in b]
         assert [rows(a, step) for step in range(a[0].steps)] == [rows(b, step) for step in range(b[0].steps)]
     assert not threads()
-
-
-def test_threads_that_take_turns_read_at_once_and_stay_as_far_ahead():
-    both, staged = threading.Barrier(2, timeout=60), []
-
-    def stage(part, device):
-        both.wait()  # one alone would wait here until the time is over
-        staged.append(part.step)
-        return part
-
-    epoch = loader(8, slices=[(0, 1)], workers=1, batch=1, stage=stage, lanes=2).epoch(np.arange(8))
-    assert [call[0].step for call in epoch] == list(range(8))
-    assert sorted(staged) == list(range(8))
 
 
 def test_memory_is_used_again_within_and_across_epochs():

@@ -13,12 +13,6 @@ def test_an_epoch_is_a_permutation_that_seed_and_epoch_decide(count, seed, epoch
     assert np.array_equal(order, epoch_order(samples, seed, epoch))
 
 
-def test_seeds_and_epochs_differ_in_their_order():
-    samples = np.arange(100)
-    orders = {tuple(epoch_order(samples, seed, epoch)) for seed in range(3) for epoch in range(3)}
-    assert len(orders) == 9
-
-
 @given(st.integers(1, 1000), st.integers(1, 100))
 def test_batches_cover_every_row_once_and_only_the_last_is_smaller(samples, batch):
     rows = list(batches(samples, batch))

@@ -36,18 +36,6 @@ def test_all_come_in_order_and_then_the_end():
     ahead.close()
 
 
-def test_what_was_made_before_an_error_comes_before_it():
-    def items():
-        yield 1
-        raise OSError("no disk")
-
-    ahead = Prefetch(items(), 5, "test")
-    assert ahead.take() == 1
-    with pytest.raises(OSError, match="no disk"):
-        ahead.take()
-    ahead.close()
-
-
 @pytest.mark.parametrize("taken", [0, 1, 3])
 def test_closing_ends_the_thread_wherever_it_waits(taken):
     ahead = Prefetch(iter(range(3)), 1, "to be closed")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tifffile
 
-from scalestudy.data.images import decode as images
 from scalestudy.data.images.tiles import stitch
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
@@ -51,32 +50,6 @@ def test_images_of_any_size_are_cut_into_tiles_that_hold_each_pixel_once(large, 
     assert counted == sum(height * width for height, width in SIZES)
     assert "3 images cut into" in prepared.remarks[0] and "overlap by 4 at least" in prepared.remarks[0]
     assert Prepared.open(prepared.path) == prepared
-
-
-def test_tiles_of_one_image_are_one_group_and_named_by_where_they_lie(large, ready):
-    prepared = ready(large, tile=(16, 24), overlap=4)
-    for (name, _), rows in by_image(prepared).items():
-        assert {prepared.groups[row] for row, _ in rows} == {name}
-        assert [prepared.names[row] for row, _ in rows] == [
-            f"{name} at {tile.top}, {tile.left}" for _, tile in rows
-        ]
-
-
-def test_the_overlap_is_an_eighth_of_a_tile_where_none_is_given(large, ready):
-    assert ready(large, tile=(24, 16)).tiling.overlap == 2
-
-
-def test_an_image_is_decoded_once_for_all_its_tiles(large, ready, monkeypatch):
-    decoded = []
-    read = images.read_pixels
-
-    def counting(path, stack=None):
-        decoded.append(path.name)
-        return read(path, stack)
-
-    monkeypatch.setattr("scalestudy.data.sources.folders.read_pixels", counting)
-    assert ready(large, tile=(8, 8)).count > 50
-    assert sorted(decoded) == ["0.png", "1.png", "2.png"]
 
 
 def test_splits_given_by_folders_stay(tmp_path, save, ready):

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import random
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.open import DamagedFile
-from scalestudy.data.sources.faults import damage, sift
+from scalestudy.data.sources.faults import sift
 from scalestudy.data.sources.layouts.base import ListedSample, Listing
 from scalestudy.data.store.prepare import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
@@ -101,14 +99,6 @@ def test_skip_bad_goes_on_without_them_and_records_which(thousand, tmp_path):
     assert find_prepared(data_of(root, cache=tmp_path / "cache")) is None
 
 
-def test_a_whole_set_is_the_same_with_skip_bad_but_kept_apart(class_folder, ready):
-    root = class_folder({"a": 3, "b": 3})
-    whole, skipping = ready(root), ready(root, skip_bad=True)
-    assert whole.path != skipping.path
-    np.testing.assert_array_equal(whole.inputs, skipping.inputs)
-    assert skipping.left_out == () and not (skipping.path / "damaged.txt").exists()
-
-
 def test_of_a_pair_both_go_and_the_splits_stay_in_their_rows(mask_folder, ready):
     for split, count in (("train", 4), ("val", 3), ("test", 2)):
         root = mask_folder(count, at=f"set/{split}").parent
@@ -192,10 +182,6 @@ def test_what_skip_bad_does_not_forgive_is_refused(mask_folder, ready, save):
         ready(root, skip_bad=True)
 
 
-def test_a_file_that_goes_while_it_is_read_is_no_damage(tmp_path):
-    assert damage(read_pixels, [tmp_path / "gone.png"]) == []
-
-
 def read(name: Path) -> None:
     """As a decoder does: names with an "x" are damaged."""
     if "x" in name.stem:
@@ -221,15 +207,3 @@ def test_rows_of_splits_follow_what_stays(damaged):
         first, last = ranges[split]
         assert kept == [image for image in samples[first:last] if "x" not in image.stem]
     assert len(files) == sum(map(sum, damaged))
-
-
-def test_a_source_that_changes_while_it_is_sifted_is_refused(class_folder, tmp_path):
-    root = class_folder({"a": 4, "b": 4})
-    (root / "a" / "0.png").write_bytes(b"")
-
-    def change(done: int, total: int) -> None:
-        os.utime(root / "b" / "1.png")
-
-    with pytest.raises(UserError, match="stays as it is while it is prepared"):
-        prepare(data_of(root, cache=tmp_path / "cache", skip_bad=True), on_progress=change)
-    assert not list((tmp_path / "cache").glob("*/"))

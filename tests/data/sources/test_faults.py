@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from scalestudy.data.images.open import DamagedFile
@@ -45,25 +44,3 @@ def test_more_than_a_message_shows_are_listed_in_a_file_that_it_names(tmp_path):
         raise Refused([UserError("a", f"x{i}", "do") for i in range(7)])
     assert refused.value.received == f"x0; x1; x2; x3; x4 and 2 more; all 7 are listed in {file}"
     assert file.read_text().splitlines() == [f"against: a\tx{i}" for i in range(7)]
-
-
-def test_a_list_of_an_earlier_attempt_goes(tmp_path):
-    file = tmp_path / "list.txt"
-    file.write_text("old")
-    with pytest.raises(UserError, match=r"Received x\. do"), listed(file):
-        raise Refused([UserError("a", "x", "do")])
-    assert not file.exists()
-
-
-def test_where_no_list_can_be_written_the_message_still_comes(tmp_path):
-    (tmp_path / "no").touch()
-    with pytest.raises(UserError, match=r"x4 and 2 more\. do"), listed(tmp_path / "no" / "list.txt"):
-        raise Refused([UserError("a", f"x{i}", "do") for i in range(7)])
-
-
-def test_every_mask_with_wrong_values_is_named(mask_folder, ready, save):
-    root = mask_folder()
-    for name in ("s1.png", "s3.png"):
-        save(root / "masks" / name, np.array([[0, 128, 255, 0, 0, 0, 0, 0]] * 6, np.uint8))
-    with pytest.raises(UserError, match=r"masks/s1\.png with values 0, 128, 255; .*masks/s3\.png"):
-        ready(root)

@@ -15,22 +15,12 @@ def test_classes_are_named_by_their_folders_in_order(class_folder, ready):
     assert prepared.names[3] == "bee/0.png"
 
 
-def test_folders_that_are_numbers_keep_the_order_of_numbers(class_folder, ready):
-    assert ready(class_folder({"10": 1, "9": 1, "2": 1})).class_names == ("2", "9", "10")
-
-
 def test_folders_may_bring_the_split_and_lack_a_class_in_it(class_folder, ready):
     class_folder({"a": 2, "b": 3}, at="set/train")
     root = class_folder({"b": 2}, at="set/test").parent
     prepared = ready(root)
     assert prepared.given == {"train": (0, 5), "test": (5, 7)}
     assert prepared.targets.tolist() == [0, 0, 1, 1, 1, 1, 1]
-
-
-def test_padding_has_no_class_to_ignore(class_folder, ready):
-    prepared = ready(class_folder({"a": 1, "b": 1}), image_size=(20, 20))
-    assert prepared.ignore is None
-    assert prepared.inputs[1, 10, 10, 0] == 0
 
 
 @pytest.mark.parametrize("where", ["train", "test"])

@@ -47,18 +47,6 @@ def test_sixteen_bit_images_and_masks(mask_folder, ready, save):
     assert prepared.targets[3].max() == 1
 
 
-def test_extensions_of_a_pair_may_differ_and_hidden_files_do_not_count(mask_folder, ready, save):
-    root = mask_folder()
-    (root / "images" / "s0.png").unlink()
-    save(root / "images" / "s0.TIF", square(99))
-    (root / "images" / ".DS_Store").write_text("")
-    (root / "images" / "._s1.png").write_text("")
-    (root / "notes.txt").write_text("")
-    prepared = ready(root)
-    assert prepared.count == 4
-    assert prepared.inputs[0].max() == 99
-
-
 def test_one_coloured_image_makes_the_set_coloured(mask_folder, ready, save):
     root = mask_folder()
     save(root / "images" / "s1.png", np.dstack([square(9), square(0), square(0)]))
@@ -75,24 +63,6 @@ def test_folders_may_bring_the_split(mask_folder, ready, held):
     prepared = ready(mask_folder(0, at="set"))
     assert prepared.given == {"train": (0, 3), "validation": (3, 5), "test": (5, 7)}
     assert prepared.names[4] == f"{held}/images/s1.png"
-
-
-def test_images_without_masks_are_listed_up_to_five(mask_folder, ready):
-    root = mask_folder(9)
-    for i in range(7):
-        (root / "masks" / f"s{i}.png").unlink()
-    message = refusal(ready, root)
-    assert all(f"s{i}.png" in message for i in range(5))
-    assert "s5.png" not in message
-    assert "2 more" in message
-
-
-def test_two_images_of_one_name_are_named(mask_folder, ready, save):
-    root = mask_folder()
-    save(root / "images" / "s0.jpg", square(9))
-    message = refusal(ready, root)
-    assert "s0.png" in message
-    assert "s0.jpg" in message
 
 
 def test_a_mask_of_another_size_is_named(mask_folder, ready, save):
@@ -130,10 +100,6 @@ def test_binary_and_index_masks_do_not_mix(mask_folder, ready, save):
     message = refusal(ready, root)
     assert "masks/s0.png" in message
     assert "masks/s2.png" in message
-
-
-def test_masks_that_label_nothing_are_refused(mask_folder, ready):
-    assert "at least 2 classes" in refusal(ready, mask_folder(values=(0, 0)))
 
 
 def test_eight_bits_among_sixteen_are_widened_and_told(mask_folder, ready, save):
@@ -179,16 +145,6 @@ def test_sizes_that_differ_need_an_image_size(mask_folder, ready, save):
     assert (prepared.targets[3, :, :2] == 255).all()
     assert (prepared.targets[3, :, 2:6] <= 1).all()
     assert not (prepared.targets[0] == 255).any()
-
-
-def test_nothing_is_ignored_where_nothing_is_padded(mask_folder, ready):
-    prepared = ready(mask_folder(), image_size=(12, 16))
-    assert prepared.ignore is None
-    assert prepared.input_shape == (12, 16, 1)
-
-
-def test_one_pair_is_too_few(mask_folder, ready):
-    assert "at least 2 samples" in refusal(ready, mask_folder(1))
 
 
 def turned(save, path, size, orientation):

@@ -35,12 +35,6 @@ def test_the_source_makes_grey_images_with_masks(ready):
     assert prepared.ignore is None
 
 
-def test_a_longer_set_starts_with_the_same_samples(ready):
-    few, many = (ready(f"indents:{count}", image_size=(32, 48), seed=5) for count in (3, 6))
-    assert (few.inputs[:] == many.inputs[:3]).all()
-    assert (few.targets[:] == many.targets[:3]).all()
-
-
 def test_another_seed_makes_another_set(ready):
     first, second = (ready("indents:2", image_size=(32, 48), seed=seed) for seed in (0, 1))
     assert first.path != second.path
@@ -81,11 +75,6 @@ def test_the_indent_takes_a_small_part_of_the_image(pictures):
     shares = [mask.mean() for _, mask in pictures]
     assert 0.03 < np.mean(shares) < 0.15
     assert min(shares) > 0.005
-
-
-def test_images_differ_in_brightness(pictures):
-    means = [image.mean() for image, _ in pictures]
-    assert np.std(means) > 15
 
 
 def test_no_threshold_finds_the_indents(pictures):

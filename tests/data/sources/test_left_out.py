@@ -30,11 +30,3 @@ def test_what_lies_beside_classes_and_splits_is_told(class_folder, ready, save):
     save(root / "train" / "stray.png", DOT)
     (left,) = ready(root).left_out
     assert left == LeftOut(BESIDE, 2, ("extra/", "train/stray.png"))
-
-
-def test_other_arrays_of_an_npz_are_told(tmp_path, ready):
-    arrays = {"x_train": np.zeros((3, 4, 4)), "y_train": [0, 1, 0], "weights": np.ones(3)}
-    np.savez(tmp_path / "set.npz", **arrays)
-    assert [str(each) for each in ready(tmp_path / "set.npz").left_out] == [
-        "1 left out (no arrays of a set): weights"
-    ]

@@ -17,19 +17,10 @@ def refusal(source, base=Path()):
     return refused.value
 
 
-def test_a_name_that_is_too_long(tmp_path):
-    assert "File name too long" in refusal("x" * 5000, tmp_path).received
-
-
 def test_a_link_to_itself(tmp_path):
     (tmp_path / "set").symlink_to("set")
     assert "does not exist" in refusal("set", tmp_path).received
     assert folder_of("set", tmp_path) is None
-
-
-def test_a_device(tmp_path):
-    (tmp_path / "set.npz").symlink_to("/dev/zero")
-    assert "set.npz" in refusal("set.npz", tmp_path).received
 
 
 def test_a_folder_that_may_not_be_entered(mask_folder, monkeypatch):

@@ -1,7 +1,5 @@
 """An .npz file with Keras's names."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -73,17 +71,6 @@ def test_each_type_keeps_its_depth(npz, ready, dtype, stored, scale):
     assert (prepared.inputs[..., 0] == x).all()
 
 
-@pytest.mark.parametrize("order", "<>")
-def test_the_byte_order_does_not_change_the_depth(npz, ready, order):
-    prepared = ready(npz(x_train=images(4, f"{order}u2"), y_train=np.array([0, 1, 0, 1], f"{order}i4")))
-    assert (prepared.inputs.dtype, prepared.scale) == (np.uint16, 1 / 65535)
-
-
-def test_arrays_in_fortran_order_are_read_too(npz, ready):
-    x = images(4)
-    assert (ready(npz(x_train=np.asfortranarray(x), y_train=[0, 1, 0, 1])).inputs[..., 0] == x).all()
-
-
 def test_an_image_size_pads_masks_with_what_is_ignored(npz, ready, tmp_path):
     path = npz(x_train=images(2), y_train=np.ones((2, 5, 7), int) * [[[0]], [[1]]])
     prepared = ready(path, image_size=(7, 7))
@@ -145,7 +132,6 @@ def test_a_file_that_is_no_archive(tmp_path, ready):
     assert "not a zip file" in refusal(ready, tmp_path / "set.npz")
 
 
-def test_a_pipe_in_the_place_of_an_archive_is_refused_and_not_waited_for(tmp_path, ready):
-    os.mkfifo(tmp_path / "set.npz")
-    with pytest.raises(UserError, match=r"set\.npz"):
-        ready(tmp_path / "set.npz")
+def test_other_arrays_are_left_out_and_told(npz, ready):
+    prepared = ready(npz(x_train=images(3), y_train=[0, 1, 0], weights=np.ones(3)))
+    assert [(group.count, group.names) for group in prepared.left_out] == [(1, ("weights",))]

@@ -24,17 +24,6 @@ def test_columns_of_a_folder_without_a_table(class_folder, key):
     assert error.received == f"`{key}`" and "one folder of images for each class" in error.expected
 
 
-def test_columns_that_images_in_parquet_files_are_not_told_by(tmp_path):
-    import polars as pl
-
-    images = [{"bytes": b"x", "path": "a.png"}] * 2
-    (tmp_path / "set").mkdir()
-    pl.DataFrame({"image": images, "label": ["x", "y"], "part": ["train", "val"]}).write_parquet(
-        tmp_path / "set" / "a.parquet"
-    )
-    assert refusal(tmp_path / "set", split_column="part").received == "`split_column`"
-
-
 @pytest.mark.parametrize(
     "keys", [{"value_range": (0, 4095)}, {"group_pattern": "^p"}, {"colours": {"a": "#000000"}}]
 )

@@ -39,11 +39,6 @@ def test_pixels_of_masks_are_counted_without_padding(tmp_path):
     assert weights_of("balanced", ready, np.arange(3)) == pytest.approx((0.625, 2.5))
 
 
-def test_given_weights_are_taken_as_they_are(digits):
-    assert weights_of(None, digits, np.arange(100)) is None
-    assert weights_of((1.0,) * 9 + (0.0,), digits, np.arange(100)) == (1.0,) * 9 + (0.0,)
-
-
 @pytest.mark.parametrize("asked", [(1.0, 2.0), (0.0,) * 10])
 def test_weights_of_other_classes_or_none_above_0_are_refused(digits, asked):
     with pytest.raises(UserError, match=r"10 class weights.*\(0, 1, 2") as error:

@@ -64,19 +64,10 @@ def test_given_test_rows_are_never_trained_on(prepared, share, seed):
     assert split.quality_split == "validation"
 
 
-def test_a_fifth_is_held_out_by_default():
-    assert [len(part) for part in rows(make_split(labelled_set(100), None, 0))] == [80, 20, 0]
-    assert [len(part) for part in rows(make_split(labelled_set(2), None, 0))] == [1, 1, 0]
-
-
 def test_every_class_is_held_out_alike():
     labels = [0] * 50 + [1] * 30 + [2] * 20
     split = make_split(labelled_set(100, labels=labels), 0.1, 3)
     assert np.bincount(np.array(labels)[split.validation]).tolist() == [5, 3, 2]
-
-
-def test_another_seed_gives_another_split():
-    assert rows(make_split(labelled_set(100), 0.2, 0)) != rows(make_split(labelled_set(100), 0.2, 1))
 
 
 GIVEN = {"train": (0, 6), "validation": (6, 8), "test": (8, 10)}
@@ -94,11 +85,6 @@ def test_a_given_test_set_alone_is_what_quality_is_measured_on(validation):
     split = make_split(labelled_set(10, given={"train": (0, 8), "test": (8, 10)}), validation, 0)
     assert rows(split) == [list(range(8)), [8, 9], []]
     assert split.quality_split == "test"
-
-
-def test_a_share_draws_from_all_rows_but_the_given_test_set():
-    split = make_split(labelled_set(10, given=GIVEN), 0.25, 0)
-    assert [len(part) for part in rows(split)] == [6, 2, 2]
 
 
 def test_given_without_a_given_set_is_refused():
@@ -134,13 +120,6 @@ def test_a_split_is_found_once_it_was_stored_and_never_made_by_looking(mask_fold
     assert found is not None
     assert rows(found) == rows(made)
     assert find_split(prepared, 0.3, 8) is None
-
-
-def test_each_kind_of_split_has_its_own_file(mask_folder, ready):
-    prepared = ready(mask_folder(10))
-    files = {stored_split(prepared, *what).path for what in ((None, 0), (0.3, 0), (0.3, 1), (0.2, 0))}
-    assert len(files) == 4
-    assert {entry.name for entry in prepared.path.glob("split-*")} == {file.name for file in files if file}
 
 
 def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(mask_folder, ready):
@@ -191,19 +170,6 @@ def test_each_fold_has_its_own_file(mask_folder, ready):
     assert [split.path.name for split in folds] == [f"split-fold{i}of5-3.json" for i in range(5)]
     assert sorted(row for split in folds for row in split.validation) == list(range(10))
     assert json.loads(folds[1].path.read_text())["validation"] == folds[1].validation.tolist()
-
-
-@pytest.mark.parametrize(
-    ("keys", "wanted"),
-    [
-        ({}, None),
-        ({"validation": 0.3}, 0.3),
-        ({"folds": 5}, Fold(0, 5)),
-        ({"folds": 5, "fold": 4}, Fold(4, 5)),
-    ],
-)
-def test_what_is_held_out_is_asked_for_under_data(keys, wanted):
-    assert validation_of(data_of("set", **keys)) == wanted
 
 
 @pytest.mark.parametrize("keys", [{"folds": 5, "fold": 5}, {"folds": 5, "validation": 0.2}])

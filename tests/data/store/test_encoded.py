@@ -73,12 +73,6 @@ def test_images_of_16_bits_and_masks_with_padding_are_the_same(both, masks):
     assert encoded.ignore == arrays.ignore == 255
 
 
-def test_floats_are_the_same(both, tmp_path):
-    x = np.random.default_rng(2).normal(size=(6, 5, 4, 2)).astype(np.float32)
-    np.savez(tmp_path / "f.npz", x_train=x, y_train=np.arange(6) % 2)
-    assert equal(*both(tmp_path / "f.npz"))
-
-
 def test_jpegs_that_are_only_decoded_are_kept_as_they_are_and_others_are_not(both, photographs):
     _, encoded = both(photographs)
     content = (encoded.path / "inputs-00000.bin").read_bytes()
@@ -178,17 +172,6 @@ def test_where_it_is_left_open_arrays_are_made_if_they_fit_and_what_is_there_is_
     arrays = ready(masks, **asked, storage="arrays")
     assert arrays.storage == "arrays"
     assert ready(masks, **asked) == arrays
-
-
-def test_a_set_larger_than_the_free_disk_is_encoded_where_that_is_left_open(monkeypatch, tmp_path):
-    class Usage:
-        free = 10
-
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: Usage)
-    assert module.chosen("auto", 11, tmp_path / "not" / "there") == "encoded"
-    assert module.chosen("auto", 10, tmp_path) == "arrays"
-    assert module.chosen("arrays", 11, tmp_path) == "arrays"
-    assert module.chosen("encoded", 1, tmp_path) == "encoded"
 
 
 def test_a_source_that_changes_while_it_is_encoded_is_refused(photographs, ready):

@@ -50,13 +50,6 @@ def test_the_jpeg_of_an_image_that_was_only_decoded_is_kept_as_it_is(mode, subsa
     assert (decoded(file, row) == row).all()
 
 
-def test_a_grey_jpeg_among_coloured_ones_is_kept():
-    file = saved(PHOTOGRAPH[:, :, 0])
-    row = shown(file)
-    assert encode(row, file) == file
-    assert (decoded(file, row) == row).all()
-
-
 @pytest.mark.parametrize("change", ["scaled", "turned", "brighter", "sixteen bits"])
 def test_the_jpeg_of_an_image_that_was_changed_is_not_kept(change):
     file = saved(PHOTOGRAPH)
@@ -87,17 +80,3 @@ def test_damaged_bytes_are_an_error(damage, file):
     row = PHOTOGRAPH if file is None else shown(file)
     with pytest.raises(ValueError, match=r"\w"):
         decoded(damage(encode(row, file)), row)
-
-
-@pytest.mark.parametrize("other", [(6, 17, 3), (24, 17, 3)])
-@pytest.mark.parametrize("kept", [True, False])
-def test_bytes_of_a_row_of_another_size_are_an_error(other, kept):
-    file = saved(PHOTOGRAPH)
-    data = encode(shown(file), file if kept else None)
-    with pytest.raises(ValueError, match=r"\w"):
-        decoded(data, np.empty(other, np.uint8))
-
-
-def test_the_jpeg_of_an_image_of_another_shape_is_an_error():
-    with pytest.raises(ValueError, match=r"\[12, 17, 3\], not \[17, 12, 3\]"):
-        decoded(saved(PHOTOGRAPH), np.empty((17, 12, 3), np.uint8))

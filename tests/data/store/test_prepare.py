@@ -25,12 +25,6 @@ def test_a_set_holds_every_image_and_mask_in_order(mask_folder, ready):
     assert prepared.bytes == 2 * 4 * 6 * 8
 
 
-def test_the_arrays_are_memory_mapped_and_read_only(mask_folder, ready):
-    inputs = ready(mask_folder()).inputs
-    assert isinstance(inputs, np.memmap)
-    assert not inputs.flags.writeable
-
-
 def test_the_second_time_nothing_is_decoded(mask_folder, ready):
     root, done = mask_folder(), []
     first = ready(root, on_progress=lambda *at: done.append(at))
@@ -48,13 +42,6 @@ def test_a_set_is_found_once_it_was_prepared_and_never_made_by_looking(mask_fold
     assert module.find_prepared(data_of(root, cache=cache, image_size=(12, 16))) is None
 
 
-def test_looking_for_a_set_of_the_wrong_kind_or_without_a_source_is_refused(mask_folder, tmp_path):
-    with pytest.raises(UserError, match="one class each"):
-        module.find_prepared(data_of(mask_folder(), cache=tmp_path / "cache"), task_kind="classes")
-    with pytest.raises(UserError, match="does not exist"):
-        module.find_prepared(data_of(tmp_path / "nothing", cache=tmp_path / "cache"))
-
-
 def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
     root = mask_folder()
     first = ready(root)
@@ -70,11 +57,6 @@ def test_keys_that_decide_on_the_split_alone_leave_the_set_where_it_is(mask_fold
     assert ready(root, validation=0.5, folds=3, fold=1).path == ready(root).path
 
 
-def test_nothing_but_whole_sets_and_locks_lies_in_the_cache(mask_folder, ready):
-    prepared = ready(mask_folder())
-    assert {entry.suffix for entry in prepared.path.parent.iterdir() if entry != prepared.path} == {".lock"}
-
-
 def test_a_refused_set_leaves_nothing_half_written(mask_folder, ready, tmp_path):
     root = mask_folder()
     file = root / "images" / "s3.png"
@@ -82,16 +64,6 @@ def test_a_refused_set_leaves_nothing_half_written(mask_folder, ready, tmp_path)
     with pytest.raises(UserError, match=r"s3\.png"):
         ready(root)
     assert [entry for entry in tmp_path.glob("cache/*") if entry.is_dir()] == []
-
-
-def test_what_a_killed_process_left_is_cleared_away(mask_folder, ready):
-    root = mask_folder()
-    prepared = ready(root)
-    leftover = prepared.path.with_name(prepared.path.name + ".tmp-dead")
-    leftover.mkdir()
-    shutil.rmtree(prepared.path)
-    assert ready(root).path == prepared.path
-    assert not leftover.exists()
 
 
 def test_a_damaged_set_is_made_anew(mask_folder, ready):
@@ -119,25 +91,6 @@ def test_paths_are_seen_from_the_study_file_and_variables_filled_in(mask_folder,
     monkeypatch.setenv("HOME", str(root.parent))
     assert ready("~/set") == by_path
     assert ready(root, cache="cache", base=root.parent).path == by_path.path
-
-
-def test_an_unset_variable_is_named(ready, monkeypatch):
-    monkeypatch.delenv("NOT_SET_HERE", raising=False)
-    with pytest.raises(UserError, match="NOT_SET_HERE"):
-        ready("$NOT_SET_HERE/set")
-
-
-def test_without_a_cache_the_users_own_is_taken(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert module.cache_folder(None) == tmp_path / "scalestudy" / "prepared"
-
-
-def test_a_missing_path_names_what_exists(mask_folder, ready):
-    root = mask_folder(at="nuclei")
-    with pytest.raises(UserError, match="does not exist") as refused:
-        ready(root / "indent" / "set")
-    assert f"{root} is the last part that exists" in refused.value.action
-    assert "indents" in refused.value.expected
 
 
 def test_a_full_disk_is_refused_before_writing(mask_folder, ready, monkeypatch, tmp_path):

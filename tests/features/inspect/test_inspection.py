@@ -78,13 +78,6 @@ def test_a_class_that_a_split_does_not_hold_is_found(tmp_path):
     assert warning(found, "class-missing-in-split").samples == ("b (validation)",)
 
 
-def test_classes_are_counted_by_split(inspection):
-    assert [(count.name, count.samples, count.splits) for count in inspection.classes] == [
-        ("a", 28, {"train": 15, "validation": 13}),
-        ("b", 6, {"train": 3, "validation": 3}),
-    ]
-
-
 def test_what_was_understood_is_said(inspection):
     assert inspection.count == inspection.inspected == 34
     assert inspection.splits == {"train": 18, "validation": 16}
@@ -139,48 +132,6 @@ def test_tiles_of_one_image_are_no_copies_of_each_other(masks, tmp_path):
     assert "24 images cut into" in inspection.facts["Remarks"]
     for each in inspection.warnings:
         assert not each.serious, each
-
-
-def test_a_damaged_image_is_named(flawed, tmp_path):
-    root = tmp_path / "d"
-    for name in ("a", "b"):
-        for number in range(2):
-            write(root / name / f"{number}.png", scene(number))
-    (root / "a" / "1.png").write_bytes(b"")
-    with pytest.raises(UserError, match=r"a/1\.png: an empty file"):
-        inspect_data(data_of(root))
-
-
-def test_the_wrong_kind_is_refused(flawed):
-    with pytest.raises(UserError, match="one class each"):
-        inspect_data(data_of(flawed), "masks")
-
-
-def test_how_far_it_is_is_told(flawed):
-    from contextlib import contextmanager
-
-    from scalestudy.app.listener import Listener
-
-    told = []
-
-    class Hearing(Listener):
-        @contextmanager
-        def progress(self, what, total=None, unit=""):
-            yield lambda done, total: told.append((done, total))
-
-    inspect_data(data_of(flawed), listener=Hearing())
-    assert told == [(done, 34) for done in range(1, 35)]
-
-
-def test_all_but_pictures_is_json(inspection):
-    import json
-
-    found = json.loads(json.dumps(inspection.as_json()))
-    assert found["count"] == 34 and found["sizes"][0] == {
-        "height": 48, "width": 64, "images": 33, "first": "train/a/0.png",
-    }  # fmt: skip
-    assert found["warnings"][0]["serious"] and found["classes"][1]["splits"] == {"train": 3, "validation": 3}
-    assert "pictures" not in found
 
 
 def test_what_a_task_reads_itself_is_refused_prepared_or_not(tmp_path):

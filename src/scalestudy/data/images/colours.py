@@ -92,11 +92,6 @@ class ColouredMask(MaskFile):
     colours: Colours
 
     def read(self, size: Size) -> Array:
-        """Decode it: class indices [H, W].
-
-        Raises:
-            UserError: it is damaged, of more than 8 bits, or has a colour that is of no class.
-        """
         pixels = read_image(self.path, 3)
         if pixels.dtype != np.uint8 or pixels.shape[2] != 3:
             raise UserError(

@@ -38,11 +38,9 @@ class MaskFile:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What it is made from."""
         return (self.path,)
 
     def read(self, size: Size) -> Array:
-        """Decode it: [H, W] of its stored values."""
         return read_mask(self.path)
 
     def __str__(self) -> str:
@@ -57,15 +55,9 @@ class ObjectMasks:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What it is made from."""
         return self.paths
 
     def read(self, size: Size) -> Array:
-        """Decode and join them: [H, W] of 0 and 1.
-
-        Raises:
-            UserError: one is damaged, of another size than the first, or not binary.
-        """
         joined = np.zeros(0, bool)
         for path in self.paths:
             values = read_mask(path)

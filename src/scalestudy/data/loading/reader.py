@@ -45,11 +45,9 @@ class Stored:
         self._forms = None if ragged else self._of(np.arange(0))
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
-        """Those of the arrays."""
         return self._forms or self._of(rows)
 
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
-        """Copy the rows."""
         for source, into in ((self._inputs, inputs), (self._targets, targets)):
             map_columns(lambda column, array: copy_rows(column, rows, array), source, into)
 

@@ -66,12 +66,10 @@ class Cut:
         self._images: list[tuple[Size, int]] = []
 
     def fetch(self, downloading: Any) -> None:
-        """Have the source's files here."""
         if hasattr(self._source, "fetch"):
             self._source.fetch(downloading)
 
     def contents(self) -> Contents:
-        """Those of the parts: the parts of one file are one group."""
         whole = self._source.contents()
         sizes = whole.sizes or [whole.input_shape[:2]] * whole.count
         self._images = list(zip(sizes, whole.pages or [1] * whole.count, strict=True))
@@ -105,7 +103,6 @@ class Cut:
         )
 
     def rows(self) -> Iterator[Sample]:
-        """The parts of each image in turn; an image is decoded once."""
         for image, target in self._source.rows():
             stacked = isinstance(target, np.ndarray) and target.ndim == 3
             for number, page in enumerate(image if image.ndim == 4 else image[None]):
@@ -117,7 +114,6 @@ class Cut:
                     yield cut(page, tile, self._tile[0]), cut_mask(of_page, tile, self._tile[0])
 
     def findings(self) -> Findings:
-        """Those of the source, and how it was cut."""
         findings = findings_of(self._source)
         sentences = list(findings.remarks)
         pages = [pages for _, pages in self._images if pages > 1]

@@ -31,12 +31,10 @@ class Digits:
         self._fit = Fit.of(data)
 
     def contents(self) -> Contents:
-        """Shape, depth and order of the samples, from headers alone."""
         size = self._fit.size or (8, 8)
         return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order."""
         from sklearn.datasets import load_digits
 
         digits = load_digits()
@@ -45,5 +43,4 @@ class Digits:
             yield self._fit.image(image), int(target)
 
     def class_names(self) -> list[str]:
-        """Names of the classes by index."""
         return [str(digit) for digit in range(10)]

@@ -48,11 +48,6 @@ class ImageFolder:
         self.fingerprint = files_digest(root, listing.files())
 
     def contents(self) -> Contents:
-        """The one shape and type of all images, and the order of the samples, from headers alone.
-
-        Raises:
-            UserError: sizes differ and nothing says what to do, or types or channels do.
-        """
         if self._data.skip_bad:
             self._listing, self._damaged = sift(self._listing, self._read_whole)
             left = Leftovers(self._root)
@@ -87,11 +82,6 @@ class ImageFolder:
         )
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order.
-
-        Raises:
-            UserError: after the last sample: all faults together.
-        """
         refused: list[UserError] = []
         try:
             for sample, image, target in all_or_refused(self._decode, self._listing.samples):
@@ -112,11 +102,9 @@ class ImageFolder:
             raise Refused(refused)
 
     def class_names(self) -> list[str]:
-        """Names of the classes by index. Called after `rows` is exhausted."""
         return self._listing.classes or self._values.class_names()
 
     def findings(self) -> Findings:
-        """How the folder is laid out, what its masks mean, and what was done to its images."""
         remarks = [
             *self._facts,
             *(

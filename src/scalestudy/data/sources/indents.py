@@ -74,15 +74,12 @@ class Indents:
             )
 
     def contents(self) -> Contents:
-        """Shape, depth and order of the samples."""
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order."""
         return side_by_side(self._row, range(self._count))
 
     def class_names(self) -> list[str]:
-        """Names of the classes by index."""
         return ["background", "indent"]
 
     def _row(self, index: int) -> Sample:

@@ -145,7 +145,6 @@ class Npz:
         self.kind: Kind = "masks" if _is_mask(*self._pairs["train"]) else "classes"
 
     def contents(self) -> Contents:
-        """Shape, depth and order of the samples, from headers alone."""
         given: Ranges = {}
         count = 0
         for split, (x, _) in self._pairs.items():
@@ -173,7 +172,6 @@ class Npz:
         )
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order."""
         for split, (x, y) in self._pairs.items():
             targets = y.values() if self.kind == "masks" else self._labels[split]
             for row, (values, target) in enumerate(zip(x.values(), targets, strict=True)):
@@ -181,11 +179,9 @@ class Npz:
                 yield self._fit.image(image.reshape(*image.shape[:2], -1)), self._target(target, y, row)
 
     def class_names(self) -> list[str]:
-        """Names of the classes by index."""
         return self._names or self._values.class_names()
 
     def findings(self) -> Findings:
-        """What else is in the file."""
         return Findings(self._left_out)
 
     def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:

@@ -57,7 +57,6 @@ class ParquetImages(ImageFolder):
         self._unpacked: tempfile.TemporaryDirectory[str] | None = None
 
     def contents(self) -> Contents:
-        """Unpack all images, and look at their headers."""
         self._unpacked = tempfile.TemporaryDirectory(prefix="scalestudy-parquet-")
         root, first = Path(self._unpacked.name), self._files[0]
         samples = [sample for file in self._files for sample in _unpack(file, root)]
@@ -70,13 +69,11 @@ class ParquetImages(ImageFolder):
         return super().contents()
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order. Called once: the unpacked images go at its end."""
         assert self._unpacked is not None
         with self._unpacked:
             yield from super().rows()
 
     def findings(self) -> Findings:
-        """Those of the images, and what lies beside the Parquet files."""
         if self._unpacked is None:
             return Findings(self._beside)
         findings = super().findings()

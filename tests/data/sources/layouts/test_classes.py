@@ -19,10 +19,6 @@ def test_a_pattern_finds_the_class(tree, labelled):
     assert labelled(root, label_pattern=r"^(cat|dog)\.")["dog.2.jpg"] == "dog"
 
 
-def test_without_the_request_such_files_are_refused(tree, refused):
-    assert "cat.1.jpg" in refused(tree("cat.{}.jpg", "dog.{}.jpg")).received
-
-
 def test_files_without_a_class_are_named_in_training_and_left_out_of_a_test_set(tree, refused, listed):
     root = tree("train/cat.{}.jpg", "train/dog.{}.jpg", "test/{}.jpg")
     listing = listed(root, label_pattern="cat|dog")

@@ -57,10 +57,6 @@ def test_a_crowd_counts_in_nothing_and_hides_no_object(coco, ready):
     assert prepared.targets[0, 0].tolist() == [1, 1, 255, 255, 0, 0, 0, 0]
 
 
-def test_an_image_without_annotations_is_background(coco, ready):
-    assert not ready(coco(content(square(1, 3, 0)))).targets[1].any()
-
-
 def test_annotations_for_each_split_lie_in_a_folder_of_their_own(coco, tree, listed):
     root = coco(content(square(1, 3, 0), images=1), "annotations/instances_train2017.json", "train2017")
     coco(content(square(1, 3, 0)), "annotations/instances_val2017.json", "val2017")
@@ -69,11 +65,6 @@ def test_annotations_for_each_split_lie_in_a_folder_of_their_own(coco, tree, lis
     assert found.given == {"train": (0, 1), "validation": (1, 3)}
     assert [sample.image.parent.name for sample in found.samples] == ["train2017", "val2017", "val2017"]
     assert "1 left out (in no list of annotated images): train2017/i2.png" in map(str, found.left_out)
-
-
-def test_annotations_may_lie_among_the_images(coco, listed):
-    root = coco(content(square(1, 3, 0)), "train/_annotations.coco.json", "train")
-    assert listed(root).given == {"train": (0, 2)}
 
 
 @pytest.mark.parametrize(

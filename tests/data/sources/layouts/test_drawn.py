@@ -33,12 +33,6 @@ def test_a_pixel_belongs_to_a_polygon_if_its_centre_does(points):
     assert polygon(np.array(points, float), SIZE).tolist() == expected
 
 
-def test_a_rectangle_takes_its_pixels():
-    mask = shape([[2, 1, 5, 1, 5, 4, 2, 4]], SIZE)
-    assert mask.sum() == 9
-    assert mask[1:4, 2:5].all()
-
-
 def test_runs_go_down_the_columns_and_begin_with_nothing():
     mask = shape({"counts": [1, 2, 3], "size": [3, 2]}, (3, 2))
     assert mask.tolist() == [[False, False], [True, False], [True, False]]

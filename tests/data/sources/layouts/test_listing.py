@@ -27,12 +27,6 @@ def test_groups_are_stored_and_no_split_parts_them(mask_folder, ready):
     assert not sides[0] & sides[1]
 
 
-def test_files_that_decide_what_is_read_are_named_once(tree, listed):
-    root = tree("i1/images/i1.png", "i1/masks/m{}.png")
-    names = [file.name for file in listed(root).files()]
-    assert names == ["i1.png", "m1.png", "m2.png", "m3.png"]
-
-
 def test_a_changed_group_in_a_table_makes_another_set(tmp_path, save, ready):
     root = tmp_path / "set"
     for number in range(4):

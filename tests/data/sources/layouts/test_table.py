@@ -127,24 +127,12 @@ def test_two_files_of_one_name_are_refused_where_nothing_tells_them_apart(table,
     assert "img/a1.png and" in refused(root).received
 
 
-def test_an_unknown_split_is_named(table, refused):
-    root = table("file,label,split\na1.png,x,train\na2.png,y,hold-out\n")
-    assert "'hold-out'" in refused(root).received
-
-
 def test_a_table_beside_folders_of_classes_is_ambiguous_and_a_key_decides(tree, refused, labelled):
     root = tree("cat/{}.png", "dog/d{}.png")
     (root / "labels.csv").write_text("file,label\n1.png,old\nd1.png,young\n")
     assert 'layout = "table" or "classes"' in refused(root).action
     assert labelled(root, layout="table") == {"cat/1.png": "old", "dog/d1.png": "young"}
     assert labelled(root, layout="classes")["cat/1.png"] == "cat"
-
-
-def test_a_table_without_files_or_classes_is_a_text_beside_the_images(tree, labelled):
-    root = tree("cat/{}.png", "dog/{}.png")
-    (root / "camera.csv").write_text("serial,lens\n1,2\n")
-    (root / "empty.csv").write_text("")
-    assert len(labelled(root)) == 6
 
 
 @pytest.mark.parametrize(
@@ -155,12 +143,6 @@ def test_a_set_without_training_samples_is_refused(table, refused, splits, told)
     rows = "".join(f"a{number}.png,x,{split}\n" for number, split in enumerate(splits, 1))
     error = refused(table(f"file,label,split\n{rows}"))
     assert "training samples" in error.expected and error.received.startswith(told)
-
-
-def test_samples_of_no_split_beside_those_of_one_are_refused(table, refused):
-    root = table("file,label\na1.png,x\na2.png,y\n")
-    (root / "val.csv").write_text("file,label\na3.png,x\n")
-    assert refused(root).received.startswith("some of no split and validation in")
 
 
 def test_masks_are_taken_where_their_column_is_said_and_classes_where_none_is(table, tree, listed):

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,12 +64,6 @@ def test_it_is_fetched_once_and_read_as_what_it_is(source, making):
     assert left_in(first) == ["pets"]
 
 
-def test_it_is_not_looked_for_on_the_network_by_what_only_reads(source, making):
-    with pytest.raises(UserError, match="Run `scalestudy data prepare`"):
-        source().contents()
-    assert making.calls == 0
-
-
 def test_a_failure_leaves_what_was_downloaded_and_nothing_in_place(source, making):
     making.error = UserError("a", "b", "c")
     with pytest.raises(UserError):
@@ -120,12 +113,6 @@ def test_a_set_that_files_were_taken_out_of_is_fetched_again(source, making):
     assert source().contents().count == 8
 
 
-def test_another_version_is_another_set(tmp_path, making):
-    data = data_of("pets", cache=tmp_path / "cache")
-    one, two = (Public(Recipe("pets", "pets", "classes", each, making), data) for each in "12")
-    assert one.fingerprint != two.fingerprint
-
-
 def test_two_at_once_wait_for_each_other(source, making):
     with locked(source()._place):
         waiting = threading.Thread(target=source().fetch)
@@ -162,11 +149,3 @@ def test_what_a_kill_leaves_is_never_used_and_is_cleared_by_the_next(source, tmp
     source().fetch()
     assert source().contents().count == 8
     assert left_in(source()) == ["pets"]
-
-
-def test_a_cache_that_cannot_be_written_to_is_named(tmp_path, making):
-    (tmp_path / "file").touch()
-    data = data_of("pets", cache=tmp_path / "file")
-    with pytest.raises(UserError, match="a cache folder that can be written to"):
-        Public(Recipe("pets", "pets", "classes", "1", making), data).fetch()
-    assert not Path(tmp_path / "file" / "downloads").exists()

@@ -48,9 +48,3 @@ def test_a_wrong_checksum_is_refused_and_nothing_stays(site, store):
     assert FILE.hash in refused.value.expected
     assert str(store / "set.zip") in refused.value.action
     assert list(store.iterdir()) == []
-
-
-def test_a_missing_file_is_refused_with_the_answer(site, store):
-    site.files.clear()
-    with pytest.raises(UserError, match="404"):
-        fetch(FILE, store)

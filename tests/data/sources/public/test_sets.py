@@ -98,15 +98,6 @@ def test_mnist_is_its_npz_file(publish, tmp_path, site):
     assert site.asked == ["/storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"]
 
 
-def test_once_prepared_nothing_is_asked_of_the_network(publish, tmp_path, site):
-    test_mnist_is_its_npz_file(publish, tmp_path, site)
-    site.files.clear()
-    first = ready("keras:mnist", tmp_path)
-    smaller = ready("keras:mnist", tmp_path, image_size=(14, 14))
-    assert first.count == smaller.count
-    assert len(site.asked) == 1
-
-
 def test_fashion_mnist_is_four_files_with_the_names_of_its_classes(publish, tmp_path):
     def idx(array):
         shape = b"".join(size.to_bytes(4, "big") for size in array.shape)

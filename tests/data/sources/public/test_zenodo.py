@@ -78,19 +78,6 @@ def test_another_file_than_the_published_is_refused(publish, site, tmp_path):
         prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
 
 
-def test_damaged_files_of_a_published_archive_can_be_gone_on_without(publish, tmp_path):
-    publish(tarred(scenes() | {"images/3.png": b""}))
-    with pytest.raises(UserError, match="an empty file"):
-        prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
-    data = data_of("indents@zenodo", cache=tmp_path / "cache", skip_bad=True)
-    made = prepare(data)
-    assert made.count == 4
-    told = ["1 left out (damaged: an empty file): images/3.png"]
-    assert [str(each) for each in made.left_out] == told
-    assert "3.png" in (made.path / "damaged.txt").read_text()
-    assert find_prepared(data) == made
-
-
 def test_what_is_fetched_is_told_and_not_fetched_again(publish, site, tmp_path):
     told = []
 
@@ -136,15 +123,6 @@ def test_the_indents_of_zenodo_are_paired_wherever_they_lie(publish, tmp_path, i
     assert (made.targets.sum(axis=(1, 2)) == 24).all()
 
 
-def test_those_of_several_instruments_are_joined(publish, tmp_path):
-    files = {}
-    for folder in ("fei", "zeiss"):
-        for i in range(3):
-            files[f"{folder}/images/{i}.png"], files[f"{folder}/masks/{i}.png"] = scene(i)
-    publish(tarred(files))
-    assert prepare(data_of("indents@zenodo", cache=tmp_path / "cache")).count == 6
-
-
 def test_smoothed_masks_become_binary_at_half_scale(publish, tmp_path):
     files = {}
     for i in range(3):
@@ -165,14 +143,3 @@ def test_a_layout_that_does_not_pair_is_told_with_what_there_is(publish, tmp_pat
     with pytest.raises(UserError) as refused:
         prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))
     assert told in refused.value.received
-
-
-def test_it_takes_no_argument(tmp_path):
-    with pytest.raises(UserError, match="alone"):
-        prepare(data_of("indents@zenodo:3", cache=tmp_path / "cache"))
-
-
-def test_a_damaged_archive_is_named(publish, tmp_path):
-    publish(tarred({"x": DRAW.bytes(50_000)})[:20_000])
-    with pytest.raises(UserError, match="archive"):
-        prepare(data_of("indents@zenodo", cache=tmp_path / "cache"))

@@ -114,11 +114,9 @@ class Augmented:
         self._forms = self._image, self._targets_form(operations)
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
-        """Those of the samples as stored; of mixed ones two targets."""
         return self._forms
 
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
-        """Read rows, and change them; without an epoch they stay as they are."""
         assert isinstance(inputs, np.ndarray)
         first = targets[FIRST] if isinstance(targets, Mapping) else targets
         self._reader.read(rows, epoch, inputs, first)

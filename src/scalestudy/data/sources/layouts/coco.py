@@ -95,15 +95,9 @@ class DrawnMask:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What it is made from."""
         return (self.file,)
 
     def read(self, size: Size) -> Array:
-        """Draw it: class indices [H, W], 255 where a crowd is.
-
-        Raises:
-            UserError: an annotation cannot be drawn.
-        """
         size = self.size or size
         mask = np.zeros(size, np.uint8)
         for index, segmentation in sorted(self.shapes, key=lambda item: item[0] != IGNORE):

@@ -87,21 +87,17 @@ class Public:
                 ) from error
 
     def contents(self) -> Contents:
-        """Shape, depth and order of the samples, from headers alone."""
         return self._opened().contents()
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order."""
         return self._opened().rows()
 
     def class_names(self) -> list[str]:
-        """Names of the classes by index: those of the publisher where the files have none."""
         names = self._opened().class_names()
         known = _about(self._place).class_names
         return known if known and len(known) == len(names) else names
 
     def findings(self) -> Findings:
-        """Those of its files once they are here, and what of the set was not written to them."""
         if self._inner is None:
             return Findings()
         findings = findings_of(self._inner)
