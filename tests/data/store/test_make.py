@@ -128,7 +128,7 @@ def test_a_file_that_goes_before_it_is_read_is_named(mask_folder, ready):
     root = mask_folder(25)
     last = root / "images" / "s9.png"
     error = refusal(ready, root, on_progress=after(1, last.unlink))
-    assert f"{last}, which has gone" in error.received
+    assert str(last) in error.received
 
 
 def test_without_locks_the_set_that_came_first_stays_with_its_splits(

@@ -63,17 +63,11 @@ def refusing(path: Path) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except PermissionError as error:
+    except (PermissionError, FileNotFoundError) as error:
         raise UserError(
-            "images that you may read",
+            "images that you may read, and that stay where they are meanwhile",
             f"{path}: {error.strerror}",
-            "Change its permissions, or ask its owner to.",
-        ) from error
-    except FileNotFoundError as error:
-        raise UserError(
-            "images that stay where they are while they are read",
-            f"{path}, which has gone since the folder was listed",
-            "Let nothing change the data set meanwhile, and run again.",
+            "Change its permissions, or let nothing change the data set, and run again.",
         ) from error
     except Image.DecompressionBombError as error:
         raise UserError(

@@ -29,23 +29,12 @@ Outcome = TypeVar("Outcome")
 class Contents:
     """What a source holds, known before any pixel is decoded.
 
-    Attributes:
-        count: Samples.
-        input_shape: Height, width and channels of each.
-        dtype: Of the inputs as they are stored.
-        scale: Multiplies them into [0, 1].
-        names: None where rows have no names of their own; those of rows read from files are their paths, seen
-            from the source's `identity`.
-        given: Rows of each split that the source brings.
-        ignore: 255 when masks get padded.
-        groups: One text a row where rows belong together (tiles of an image, images of a patient): no split
-            parts them.
-        sizes: Those of the images.
-        pages: How many each row brings, where it is yet to be cut (`cut.py`).
-        tiling: How rows were cut.
-        formats: The files' types and channels in words.
-        size_counts: The sizes of whole images, how many have each, and the first of them; the most frequent
-            first.
+    `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
+    from the source's `identity`. `ignore` is 255 when masks get padded. `groups` is one text a row where rows
+    belong together (tiles of an image, images of a patient): no split parts them. `sizes` are those of the
+    images, `pages` how many each row brings, where it is yet to be cut (`cut.py`); `tiling` says how rows
+    were cut. `formats` are the files' types and channels in words, `size_counts` the sizes of whole images,
+    how many have each, and the first of them; the most frequent first.
     """
 
     count: int
@@ -64,7 +53,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Findings:
+class SourceFindings:
     """What a source tells of itself: `left_out` at once, the rest once all of its rows were read.
 
     Attributes:
@@ -101,9 +90,9 @@ class Source(Protocol):
         """Names of the classes, in the order of their indices. Called after `rows` is exhausted."""
 
 
-def findings_of(source: Any) -> Findings:
+def findings_of(source: Any) -> SourceFindings:
     """The source's `findings()`; empty where it has none."""
-    findings: Findings = source.findings() if hasattr(source, "findings") else Findings()
+    findings: SourceFindings = source.findings() if hasattr(source, "findings") else SourceFindings()
     return findings
 
 

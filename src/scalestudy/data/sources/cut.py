@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.data.images.tiles import Tiling, cut, cut_mask, tiles_of
-from scalestudy.data.sources.base import Contents, Findings, Source, findings_of
+from scalestudy.data.sources.base import Contents, Source, SourceFindings, findings_of
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Sample, Size
 from scalestudy.study.settings import DataSettings
@@ -113,7 +113,7 @@ class Cut:
                 for tile in self._layout(page.shape[:2]):
                     yield cut(page, tile, self._tile[0]), cut_mask(of_page, tile, self._tile[0])
 
-    def findings(self) -> Findings:
+    def findings(self) -> SourceFindings:
         findings = findings_of(self._source)
         sentences = list(findings.remarks)
         pages = [pages for _, pages in self._images if pages > 1]

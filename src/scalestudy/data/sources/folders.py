@@ -12,7 +12,7 @@ from scalestudy.data.images.form import Form, common_form, described, widened
 from scalestudy.data.images.masks import Mask, MaskFile, MaskValues
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.images.resize import Fit
-from scalestudy.data.sources.base import Contents, Findings, files_digest, require_classes, require_two
+from scalestudy.data.sources.base import Contents, SourceFindings, files_digest, require_classes, require_two
 from scalestudy.data.sources.faults import Refused, all_or_refused, damage, sift
 from scalestudy.data.sources.files import DAMAGED, Leftovers, several
 from scalestudy.data.sources.layouts.base import ListedSample, Listing
@@ -104,7 +104,7 @@ class ImageFolder:
     def class_names(self) -> list[str]:
         return self._listing.classes or self._values.class_names()
 
-    def findings(self) -> Findings:
+    def findings(self) -> SourceFindings:
         remarks = [
             *self._facts,
             *(
@@ -120,7 +120,7 @@ class ImageFolder:
                 + ("" if given else "; value_range = [LOW, HIGH] under [data] would scale them")
             )
         understood = "; ".join(filter(None, (self._listing.understood, self._values.meaning())))
-        return Findings(self._left_out, tuple(self._damaged), understood, tuple(remarks))
+        return SourceFindings(self._left_out, tuple(self._damaged), understood, tuple(remarks))
 
     def _headers(self) -> list[Header]:
         """The images' headers; where one is refused, all files are read, so that all faults are one list."""

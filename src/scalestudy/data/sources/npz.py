@@ -16,7 +16,7 @@ from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import (
     OF_FILES,
     Contents,
-    Findings,
+    SourceFindings,
     files_digest,
     refuse_unused,
     require_classes,
@@ -181,8 +181,8 @@ class Npz:
     def class_names(self) -> list[str]:
         return self._names or self._values.class_names()
 
-    def findings(self) -> Findings:
-        return Findings(self._left_out)
+    def findings(self) -> SourceFindings:
+        return SourceFindings(self._left_out)
 
     def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
         if self.kind == "classes":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalestudy.data.images.masks import MaskFile
-from scalestudy.data.sources.base import Contents, Findings, files_digest, refuse_unused
+from scalestudy.data.sources.base import Contents, SourceFindings, files_digest, refuse_unused
 from scalestudy.data.sources.files import Directory, Leftovers
 from scalestudy.data.sources.folders import ImageFolder
 from scalestudy.data.sources.layouts.base import ListedSample, Listing, Scan
@@ -73,9 +73,9 @@ class ParquetImages(ImageFolder):
         with self._unpacked:
             yield from super().rows()
 
-    def findings(self) -> Findings:
+    def findings(self) -> SourceFindings:
         if self._unpacked is None:
-            return Findings(self._beside)
+            return SourceFindings(self._beside)
         findings = super().findings()
         return replace(findings, left_out=(*self._beside, *findings.left_out))
 

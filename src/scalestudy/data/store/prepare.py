@@ -8,15 +8,17 @@ from typing import Literal
 
 from scalestudy.data.sources import faults
 from scalestudy.data.sources.base import Source, digest, findings_of
+from scalestudy.data.sources.custom import CustomSource
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
 from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.store.make import locked, make
+from scalestudy.data.store.make import locked, new_folder
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
-from scalestudy.data.store.write import OnProgress, bytes_of
+from scalestudy.data.store.write import OnProgress, bytes_of, write_set
 from scalestudy.hardware.memory import memory_limit
 from scalestudy.study.settings import DataSettings
+from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 _HOLDS = {
@@ -67,22 +69,38 @@ def prepare(
     refusals = first.with_name(f"{first.name}.refused.txt")
     with faults.listed(refusals):
         _fetch(source, silently)
-        contents = None if source.kind == "custom" else source.contents()
-    storage: Storage = "arrays"
-    if contents is not None:
-        storage = chosen(data.storage, bytes_of(source.kind, contents), first.parent)
+        contents = None if isinstance(source, CustomSource) else source.contents()
+    needed = bytes_of(source.kind, contents) if contents is not None else 0
+    storage = chosen(data.storage, needed, first.parent) if contents is not None else "arrays"
     folder = folders[storage]
-
-    def unchanged() -> bool:
-        return find_source(data, base=base).fingerprint == source.fingerprint
-
     with locked(folder) as alone, faults.listed(refusals):
-        # Another process may have finished it while this one waited for the lock.
         ready = Prepared.find(folder)
-        if ready is None:
-            make(source, contents, folder, unchanged, on_progress, storage=storage, alone=alone)
-            ready = Prepared.open(folder)
-    return ready
+        if ready is not None:  # another process has finished it while this one waited for the lock
+            return ready
+        with new_folder(folder, lambda: Prepared.find(folder) is not None, alone=alone) as temporary:
+            if storage == "arrays":  # what encoded rows take is known once written
+                _require_space(folder.parent, needed)
+            if contents is not None:
+                write_set(source, contents, temporary, on_progress, storage)
+            elif isinstance(source, CustomSource):
+                source.write(temporary, on_progress)
+            if find_source(data, base=base).fingerprint != source.fingerprint:
+                raise UserError(
+                    "a data set that stays as it is while it is prepared",
+                    f"{source.identity}, in which files were added, removed or changed meanwhile",
+                    "Run again once nothing changes it any more.",
+                )
+        return Prepared.open(folder)
+
+
+def _require_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise UserError(
+            f"{units.size(needed)} of free disk space for the prepared data set",
+            f"{units.size(free)} in {folder}",
+            "Make space, name another folder as `cache`, or choose a smaller `image_size` under [data].",
+        )
 
 
 def fetch(

@@ -37,7 +37,7 @@ class Prepared(Record):
     """A data set on disk, opened: its folder, and what its meta.json says."""
 
     path: Path = Field(exclude=True)
-    schema_version: Literal[2] = PREPARED_SCHEMA
+    schema_version: Literal[2] = 2
     source: str
     """What was read, for people."""
     fingerprint: str

@@ -4,7 +4,7 @@ Of a set that is prepared, samples are read as they were stored; else the images
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from scalestudy.app.listener import Listener
 from scalestudy.data.images import pictures
-from scalestudy.data.sources.base import Findings, findings_of
+from scalestudy.data.sources.base import SourceFindings, findings_of
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.splits.held_out import Fold
@@ -83,15 +83,13 @@ class Inspection:
 
     def as_json(self) -> dict[str, Any]:
         """Everything but the pictures, in JSON's types."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "pictures"}
-        return fields | {
-            "sizes": [
-                {"height": size[0], "width": size[1], "images": images, "first": first}
-                for size, images, first in self.sizes
-            ],
-            "classes": [asdict(count) for count in self.classes],
-            "warnings": [asdict(warning) for warning in self.warnings],
-        }
+        sizes = [
+            {"height": size[0], "width": size[1], "images": images, "first": first}
+            for size, images, first in self.sizes
+        ]
+        fields = asdict(replace(self, pictures=[])) | {"sizes": sizes}
+        del fields["pictures"]
+        return fields
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class _Set:
     sizes: Sequence[tuple[Size, int, str]]
     rows: Iterable[Sample]
     class_names: Callable[[], Sequence[str]]
-    findings: Callable[[], Findings]
+    findings: Callable[[], SourceFindings]
 
 
 def inspect_data(
@@ -187,7 +185,7 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
         facts["Split"] += ", quality being measured on its test set"
     if stored is None:
         facts["Split"] += "; stored by `scalestudy data prepare`"
-    findings = Findings(ready.left_out, understood=ready.understood, remarks=ready.remarks)
+    findings = SourceFindings(ready.left_out, understood=ready.understood, remarks=ready.remarks)
     return _Set(
         kind=ready.kind,
         basis=f"all {ready.count:,} samples, as prepared in {ready.path}",

@@ -9,7 +9,6 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,10 +122,8 @@ def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
     """The task of a model, built for a data set, with the model's weights."""
     record = job.record
     # The task sees the model's channels and classes, whatever those of the set are.
-    seen = replace(
-        prepared, input_shape=(*prepared.input_shape[:2], record.input_shape[2]), classes=record.classes,
-        class_names=tuple(record.class_names),
-    )  # fmt: skip
+    shape = (*prepared.input_shape[:2], record.input_shape[2])
+    seen = prepared.model_copy(update={"input_shape": shape, "class_names": tuple(record.class_names)})
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
     joined = join(references(record.engine)[0], alone, workers=1, device=job.device)
     trainer = engine.trainer(_point(record, job.device), seen, np.ones(1), joined)

@@ -3,21 +3,20 @@
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from scalestudy.data.sources.base import Contents, Findings, Source, digest, findings_of
+from scalestudy.data.sources.base import Contents, Source, SourceFindings, digest, findings_of
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.locate import open_path
 from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.store.make import locked
+from scalestudy.data.store.make import locked, new_folder
 from scalestudy.data.types import Sample
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import sync_folder, write_atomically
+from scalestudy.util.files import write_atomically
 
 ABOUT = "about.json"
 SET = "set"
@@ -75,16 +74,8 @@ class Public:
         if _is_whole(self._place):
             return
         with locked(self._place) as alone:
-            if _is_whole(self._place):
-                return
-            try:
+            if not _is_whole(self._place):
                 self._put(downloading, alone)
-            except OSError as error:
-                raise UserError(
-                    "a cache folder that stays, can be written to and has space",
-                    f"{self._place.parent}: {error.strerror or error}",
-                    "Make space, or name another one as `cache` under [data]; then run again.",
-                ) from error
 
     def contents(self) -> Contents:
         return self._opened().contents()
@@ -97,9 +88,9 @@ class Public:
         known = _about(self._place).class_names
         return known if known and len(known) == len(names) else names
 
-    def findings(self) -> Findings:
+    def findings(self) -> SourceFindings:
         if self._inner is None:
-            return Findings()
+            return SourceFindings()
         findings = findings_of(self._inner)
         return replace(findings, left_out=(*_about(self._place).left_out, *findings.left_out))
 
@@ -116,26 +107,12 @@ class Public:
         return self._inner
 
     def _put(self, downloading: Downloading, alone: bool) -> None:
-        """Make the folder beside its place and rename it: a kill leaves no half of one there."""
-        parent = self._place.parent
-        if alone:
-            for leftover in parent.glob(f"{self.label}.tmp-*"):
-                shutil.rmtree(leftover, ignore_errors=True)
-        files = parent / f"{self.label}.files"
-        files.mkdir(exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f"{self.label}.tmp-", dir=parent))
-        try:
+        files = self._place.with_name(f"{self.label}.files")
+        with new_folder(self._place, lambda: _is_whole(self._place), alone=alone) as temporary:
+            files.mkdir(exist_ok=True)
             about = self._recipe.make(temporary, files, downloading)
             stored = asdict(about) | {"files": _measured(temporary)}
             write_atomically(temporary / ABOUT, json.dumps(stored, indent=1))
-            temporary.chmod(0o755)
-            if self._place.exists():  # without some of its files, as a scratch file system clears them
-                self._place.rename(temporary / "incomplete")
-                shutil.rmtree(temporary / "incomplete")
-            temporary.rename(self._place)
-            sync_folder(parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(files, ignore_errors=True)
 
 
