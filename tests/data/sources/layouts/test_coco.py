@@ -23,7 +23,7 @@ def square(image, category, left, **more):
 
 def content(*annotations, images=2, **changes):
     listed = [{"id": i, "file_name": f"i{i}.png", "height": 4, "width": 8} for i in range(1, images + 1)]
-    return {"images": listed, "annotations": list(annotations), "categories": CATEGORIES, **changes}
+    return {"images": listed, "annotations": annotations, "categories": CATEGORIES, **changes}
 
 
 @pytest.fixture
@@ -72,8 +72,9 @@ def test_annotations_for_each_split_lie_in_a_folder_of_their_own(coco, tree, lis
     [
         (content(square(1, 3, 0), images=3), "i3.png not in"),
         (content(square(1, 5, 0)), "category 5"),
-        (content(square(1, 3, 0), categories=[{"id": 3}]), "categories without id or name"),
-        ({"images": [], "annotations": []}, "no 'categories'"),
+        (content(square(1, 3, 0), categories=[{"id": 3}]), "categories.0.name"),
+        ({"images": [], "annotations": []}, "categories"),
+        (content(square(1, 3, 0)) | {"images": [{"id": 1, "file_name": "i1.png", "height": "x"}]}, "height"),
         (content(), "0 in"),
     ],
 )
@@ -98,7 +99,7 @@ def test_an_annotation_that_cannot_be_drawn_is_named_with_its_image(coco, ready,
 def test_annotations_for_another_size_of_image_are_named(coco, ready, save):
     root = coco(content(square(1, 3, 0)))
     save(root / "pictures" / "i1.png", np.zeros((8, 4), np.uint8))
-    with pytest.raises(UserError, match=r"annotations\.json \(for i1\.png\) of 4 x 8 for .*i1\.png of 8 x 4"):
+    with pytest.raises(UserError, match=r"annotations\.json \(for i1\.png\) for 4 x 8 of 8 x 4"):
         ready(root, image_size=(4, 8))
 
 
@@ -107,3 +108,9 @@ def test_the_annotations_of_a_validation_set_alone_are_refused(coco, refused):
     error = refused(root)
     assert error.received == f"validation in {root}"
     assert "without a split" in error.action
+
+
+def test_numbers_and_texts_may_both_be_ids(coco, ready):
+    categories = [*CATEGORIES, {"id": "x", "name": "dust"}]
+    annotated = content(square(1, "x", 0), square(2, 17, 0), categories=categories)
+    assert ready(coco(annotated)).class_names == ("background", "debris", "dust")

@@ -4,17 +4,17 @@ Masks are drawn from polygons and run lengths (T.-Y. Lin et al., ECCV 2014). A p
 its centre does, by the even-odd rule.
 """
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ValidationError
 
 from scalestudy.data.sources.files import Directory, ImageIndex, several
 from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
-from scalestudy.data.sources.names import MASK, split_in, words
+from scalestudy.data.sources.names import MASK, in_order, split_in, words
 from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
 from scalestudy.util.errors import UserError
 
@@ -98,7 +98,12 @@ class DrawnMask:
         return (self.file,)
 
     def read(self, size: Size) -> Array:
-        size = self.size or size
+        if self.size not in (None, size):
+            raise UserError(
+                "annotations for the size of their image",
+                f"{self} for {' x '.join(map(str, self.size or ()))} of {' x '.join(map(str, size))} pixels",
+                "Correct its height and width, or name the image that was annotated.",
+            )
         mask = np.zeros(size, np.uint8)
         for index, segmentation in sorted(self.shapes, key=lambda item: item[0] != IGNORE):
             try:
@@ -150,71 +155,96 @@ def _list(scan: Scan) -> Listing:
     return Listing(samples, f"COCO annotations ({shown}): {objects}, later over earlier ones", names, paths)
 
 
-def _read(file: Path) -> dict[str, Any]:
+class CocoImage(BaseModel):
+    """An image of a file of annotations."""
+
+    id: int | str
+    file_name: str
+    height: int | None = None
+    width: int | None = None
+
+
+class CocoAnnotation(BaseModel):
+    """An object of an image."""
+
+    image_id: int | str
+    category_id: int | str
+    segmentation: Any = None
+    iscrowd: int = 0
+
+
+class CocoCategory(BaseModel):
+    """A class of objects."""
+
+    id: int | str
+    name: str
+
+
+class CocoFile(BaseModel):
+    """What of a file of annotations is read."""
+
+    images: list[CocoImage]
+    annotations: list[CocoAnnotation]
+    categories: list[CocoCategory]
+
+
+def _read(file: Path) -> CocoFile:
     try:
-        content: dict[str, Any] = json.loads(file.read_bytes())
-        for key, needed in (("images", "file_name"), ("annotations", "image_id"), ("categories", "name")):
-            for entry in content[key]:
-                if "id" not in entry or needed not in entry:
-                    raise ValueError(f"{key} without id or {needed}")
-                for name in ("id", "image_id", "category_id"):
-                    if not isinstance(entry.get(name, 0), int | str):
-                        raise ValueError(f"{entry[name]!r} as an id")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        return CocoFile.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        received = f"{file}: {'.'.join(map(str, first['loc']))} {first['msg']}"
         expected = "COCO annotations: images, annotations and categories with their keys"
-        raise UserError(expected, f"{file}: {reason}", "Correct the file, or move it away.") from error
-    return content
+        raise UserError(expected, received, "Correct the file, or move it away.") from error
 
 
-def _categories(contents: dict[Path, dict[str, Any]]) -> tuple[list[str], dict[Any, int]]:
+def _categories(contents: dict[Path, CocoFile]) -> tuple[list[str], dict[int | str, int]]:
     """Names of the classes, background first, and the index of each category that has annotations."""
-    known: dict[Any, str] = {}
-    used: set[Any] = set()
+    known: dict[int | str, str] = {}
+    used: set[int | str] = set()
     for file, content in contents.items():
-        for category in content["categories"]:
-            number, name = category["id"], category["name"]
-            if known.setdefault(number, name) != name:
+        for category in content.categories:
+            if known.setdefault(category.id, category.name) != category.name:
                 raise UserError(
                     "the same categories in all annotations",
-                    f"{known[number]!r} and {name!r} as category {number} of {file}",
+                    f"{known[category.id]!r} and {category.name!r} as category {category.id} of {file}",
                     "Number them alike.",
                 )
-        used |= {entry.get("category_id") for entry in content["annotations"]}
+        used |= {annotation.category_id for annotation in content.annotations}
         if unknown := used - set(known):
+            received = f"category {min(unknown, key=str)} in {file}"
             raise UserError(
-                "annotations of the categories that are listed",
-                f"category {min(unknown, key=str)} in {file}",
-                "List it under categories.",
+                "annotations of the categories that are listed", received, "List it under categories."
             )
-    ids = [category for category in sorted(used) if str(known[category]).lower() != "background"]
+    ids = sorted(used, key=lambda number: in_order(str(number)))
+    ids = [number for number in ids if known[number].lower() != "background"]
     if not 0 < len(ids) < MOST_CLASSES:
         raise UserError(
             f"1 to {MOST_CLASSES - 1} categories with annotations", f"{len(ids)} in {next(iter(contents))}",
             "Annotate some objects, or join categories.",
         )  # fmt: skip
-    index_of = dict.fromkeys(used, 0) | {category: index for index, category in enumerate(ids, 1)}
-    return ["background", *(str(known[category]) for category in ids)], index_of
+    index_of = dict.fromkeys(used, 0) | {number: index for index, number in enumerate(ids, 1)}
+    return ["background", *(known[number] for number in ids)], index_of
 
 
 def _samples(
-    file: Path, split: str, content: dict[str, Any], index_of: dict[Any, int], index: ImageIndex
+    file: Path, split: str, content: CocoFile, index_of: dict[int | str, int], index: ImageIndex
 ) -> list[ListedSample]:
-    shapes: dict[Any, list[tuple[int, Any]]] = defaultdict(list)
-    for annotation in content["annotations"]:
-        number = IGNORE if annotation.get("iscrowd") else index_of[annotation["category_id"]]
-        shapes[annotation["image_id"]].append((number, annotation.get("segmentation")))
+    shapes: dict[int | str, list[tuple[int, Any]]] = defaultdict(list)
+    for annotation in content.annotations:
+        number = IGNORE if annotation.iscrowd else index_of[annotation.category_id]
+        shapes[annotation.image_id].append((number, annotation.segmentation))
     samples = []
     missing = []
-    for entry in content["images"]:
-        image = index.find(str(entry["file_name"]), file, split)
+    for listed in content.images:
+        image = index.find(listed.file_name, file, split)
         if image is None:
-            missing.append(str(entry["file_name"]))
+            missing.append(listed.file_name)
             continue
-        height, width = entry.get("height"), entry.get("width")
-        size = (int(height), int(width)) if height and width else None
-        mask = DrawnMask(file, image.name, size, tuple(shapes.get(entry["id"], ())))
-        samples.append(ListedSample(image, mask, split))
+        size = (listed.height, listed.width) if listed.height and listed.width else None
+        samples.append(
+            ListedSample(image, DrawnMask(file, image.name, size, tuple(shapes[listed.id])), split)
+        )
     if missing:
         raise UserError(
             f"all images that {file} lists", f"{several(missing)} not in {index.root}",
