@@ -36,3 +36,15 @@ def test_an_empty_class_is_named(class_folder, ready, where):
 def test_one_class_is_too_few(class_folder, ready):
     with pytest.raises(UserError, match="at least 2 classes"):
         ready(class_folder({"a": 4}))
+
+
+def test_a_few_of_another_format_or_size_are_named(class_folder, ready, save):
+    root = class_folder({"a": 60, "b": 60})
+    save(root / "a" / "none.gif", np.zeros((6, 8), np.uint8))
+    save(root / "b" / "wide.png", np.zeros((6, 9), np.uint8))
+    remarks = ready(root, image_size=(6, 8)).remarks
+    assert [remark.rpartition(": ")[2] for remark in remarks] == ["a/none.gif", "b/wide.png"]
+    assert "GIF" in remarks[0] and "6 x 9" in remarks[1]
+    save(root / "b" / "wider.png", np.zeros((6, 10), np.uint8))
+    save(root / "b" / "widest.png", np.zeros((6, 11), np.uint8))
+    assert len(ready(root, image_size=(6, 8)).remarks) == 1

@@ -32,6 +32,7 @@ class Header:
         size: Height and width, turned upright.
         dtype: Of the pixels as they are stored.
         channels: Without alpha.
+        format: As Pillow calls it.
         doubtful: Whether its EXIF orientation turns or mirrors it, and its size does not tell so.
         pages: Images in the file, each of which is a sample.
         left: Further images in the file, which are left out.
@@ -41,6 +42,7 @@ class Header:
     size: Size
     dtype: np.dtype[Any]
     channels: int
+    format: str = "TIFF"
     doubtful: bool = False
     pages: int = 1
     left: int = 0
@@ -69,7 +71,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
         with refusing(path):
             pages = _checked(tiff.read_pages(path, stack), path)
         size, doubtful = _turned(pages.size, pages.orientation)
-        return Header(path, size, pages.dtype, pages.channels, doubtful, pages.count, pages.left)
+        return Header(path, size, pages.dtype, pages.channels, "TIFF", doubtful, pages.count, pages.left)
     with opened(path) as picture:
         depth, mode = _bits(picture), picture.mode
         channels = 3 if _is_colour(picture) else 1
@@ -91,7 +93,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
             )
         size, doubtful = _turned(*_stored(picture))
         dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
-        return Header(path, size, dtype, channels, doubtful)
+        return Header(path, size, dtype, channels, str(picture.format), doubtful)
 
 
 def _turned(stored: Size, orientation: int) -> tuple[Size, bool]:

@@ -12,6 +12,8 @@ from scalestudy.data.types import Array
 from scalestudy.util.errors import UserError
 
 Range = tuple[float, float]
+MOST_ODD = 0.02
+"""Share of a set's images that are odd if they are unlike all others."""
 
 FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
 _WIDENED = 257
@@ -158,3 +160,17 @@ def described(headers: Sequence[Header]) -> str:
         f"{ {1: 'grey', 3: 'colour'}.get(channels, f'of {channels} channels') } ({count})"
         for (dtype, channels), count in kinds.most_common()
     )
+
+
+def odd_ones(headers: Sequence[Header]) -> dict[str, list[Header]]:
+    """The few images of another format or size than nearly all: what they are, in words, and which."""
+    odd: dict[str, list[Header]] = {}
+    formats = [header.format for header in headers]
+    sizes = [f"{header.size[0]} x {header.size[1]} pixels" for header in headers]
+    for kinds in (formats, sizes):
+        usual, count = Counter(kinds).most_common(1)[0]
+        if 0 < len(headers) - count <= len(headers) * MOST_ODD:
+            for header, kind in zip(headers, kinds, strict=True):
+                if kind != usual:
+                    odd.setdefault(f"of {kind}, while {count} are of {usual}", []).append(header)
+    return odd

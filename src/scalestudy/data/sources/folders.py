@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.data.images.decode import Header, read_header, read_mask, read_pixels
-from scalestudy.data.images.form import Form, common_form, described, widened
+from scalestudy.data.images.form import Form, common_form, described, odd_ones, widened
 from scalestudy.data.images.masks import Mask, MaskFile, MaskValues
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.images.resize import Fit
@@ -190,6 +190,9 @@ class ImageFolder:
         for header in headers:
             if header.left:
                 self._remark("with further pages, which are left out", header.path)
+        for what, odd in odd_ones(headers).items():
+            for header in odd:
+                self._remark(what, header.path)
         for header in widened(headers, form):
             self._remark("of 8 bits among 16-bit ones, multiplied by 257", header.path)
 

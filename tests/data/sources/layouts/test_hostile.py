@@ -84,3 +84,9 @@ def test_folders_of_masks_beside_classes_are_left_out(tmp_path):
 )
 def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(tmp_path, source, size):
     assert "pixels" in refused(source, tmp_path, image_size=size).received
+
+
+def test_masks_beside_a_single_folder_of_images_are_no_class(tmp_path):
+    for name in ("leaves/0", "leaves/1", "annotations/a", "annotations/b"):
+        image(tmp_path / "set" / f"{name}.png")
+    assert "'leaves'" in refused(tmp_path / "set", tmp_path).received

@@ -32,9 +32,9 @@ def plausible(scan: Scan) -> bool:
 
 
 def _of_classes(part: Directory) -> dict[str, Directory]:
-    """Folders by the name of their class: beside two or more of them, one named like masks is none."""
+    """Folders by the name of their class: one named like masks is none, unless another's name says mask too."""
     classes = {name: folder for name, folder in part.folders.items() if name.lower() not in _MASKS}
-    return classes if len(classes) > 1 else part.folders
+    return part.folders if not classes or any("mask" in name.lower() for name in classes) else classes
 
 
 def _list_classes(scan: Scan) -> Listing:
