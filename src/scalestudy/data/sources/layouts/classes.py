@@ -32,7 +32,7 @@ def plausible(scan: Scan) -> bool:
 
 
 def _of_classes(part: Directory) -> dict[str, Directory]:
-    """Folders by the name of their class: one named like masks is none, unless another's name says mask too."""
+    """Folders by the name of their class: one named like masks is none, unless another name says mask."""
     classes = {name: folder for name, folder in part.folders.items() if name.lower() not in _MASKS}
     return part.folders if not classes or any("mask" in name.lower() for name in classes) else classes
 
