@@ -156,7 +156,7 @@ def test_a_missing_file_is_answered_with_the_command_that_writes_one(tmp_path: P
 def test_a_folder_and_a_binary_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="which is a folder"):
         load_study(tmp_path)
-    (tmp_path / "image.toml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "image.toml").write_bytes(b"\x89PNG\xff")
     with pytest.raises(UserError, match="readable text"):
         load_study(tmp_path / "image.toml")
 
@@ -198,7 +198,7 @@ def test_what_is_beyond_sense_is_refused_briefly(tmp_path: Path, line: str) -> N
     ("content", "word"),
     [
         (b'task = "\xff"', "can't decode"),
-        ('task = "cnn"'.encode("utf-16"), "can't decode"),
+        ('task = "cnn"'.encode("utf-16"), "UTF-16"),
         (b'task = "cnn"\0', "valid TOML"),
     ],
 )
@@ -259,3 +259,21 @@ def test_strategies_of_several_engines_can_be_swept_together(monkeypatch):
     assert parse_study(text.replace('"native", ', ""), FILE).engine == "other"
     with pytest.raises(UserError, match="or remove engine"):
         parse_study(f'engine = "tensorflow"\n{text}', FILE)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "action"),
+    [
+        ("train.py", b"import keras", "scalestudy launch"),
+        ("job.sh", b"srun hostname", "scalestudy init"),
+        ("study.yaml", b"task: unet", "TOML"),
+        ("t.parquet", b"PAR1", "scalestudy report --from"),
+        ("s.toml", 'task = "unet"'.encode("utf-16"), "UTF-8"),
+        ("s.toml", b'task = "unet"\n[data]\nsource = "C:\\data"', "Write / in paths"),
+    ],
+)
+def test_another_kind_of_file_is_told_with_what_to_do(tmp_path, name, content, action):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        load_study(tmp_path / name)
+    assert action in refused.value.action

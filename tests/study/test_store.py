@@ -256,3 +256,11 @@ def test_a_file_system_without_locks_is_no_obstacle(make, monkeypatch: pytest.Mo
     monkeypatch.setattr("fcntl.flock", no_locks)
     with make().lock():
         pass
+
+
+@pytest.mark.parametrize("content", ['{"study_name": "optuna", "direction": "minimize"}', "[1, 2]"])
+def test_a_study_json_of_another_program_is_not_told_as_corrupt(tmp_path, content):
+    (tmp_path / "study.json").write_text(content)
+    with pytest.raises(UserError) as refused:
+        StudyFolder.open(tmp_path)
+    assert "not written by Scalestudy" in refused.value.received and "backup" not in refused.value.action

@@ -1,5 +1,6 @@
 """A study, and the file it is written in."""
 
+import codecs
 import re
 import tomllib
 from pathlib import Path
@@ -26,6 +27,14 @@ from scalestudy.util.files import contents
 
 LARGEST = 2**20
 """Bytes of the longest study file or site profile that is read."""
+NUMBERS = ("a file of numbers", "Report it: scalestudy report --from {}")
+OTHERS = {
+    ".py": ("a Python script", "Train with it: scalestudy launch -n 2 {}"),
+    ".sh": ("a shell script", "Name the study file; `scalestudy init` writes one."),
+    **dict.fromkeys((".yaml", ".yml"), ("which is YAML", "Write it as TOML; `scalestudy init` shows how.")),
+    **dict.fromkeys((".csv", ".json", ".parquet"), NUMBERS),
+}
+"""What files are that are taken for study files, and what to do, by their suffixes."""
 DEEPEST = 20
 """Lists and tables inside each other; no key of ours takes more than a few."""
 MOST_POINTS = 10_000
@@ -95,7 +104,14 @@ class Study(StrictModel):
 def read_text(path: Path) -> str:
     """Text of a study file; raises UserError if it cannot be read."""
     try:
-        return contents(path, LARGEST).decode("utf-8-sig")
+        data = contents(path, LARGEST)
+        if path.suffix in OTHERS:
+            what, action = OTHERS[path.suffix]
+            raise UserError("a study file (.toml)", f"{path}, {what}", action.format(path))
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            action = "Save it as UTF-8: Windows Notepad has that choice in `Save as`."
+            raise UserError("a text file in UTF-8", f"{path}, which is UTF-16", action)
+        return data.decode("utf-8-sig")
     except FileNotFoundError:
         action = f"Write one with `scalestudy init {path}`."
         raise UserError("a study file", f"{path}, which does not exist", action) from None
@@ -125,11 +141,11 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
         what, _, place = message.rpartition(" (at ")
         if not what:  # a number of thousands of digits, which Python does not read
             what, place = message, "somewhere"
-        raise UserError(
-            "valid TOML",
-            f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})",
-            'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].',
-        ) from None
+        action = 'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].'
+        if "\\" in what:
+            action = "Write / in paths, or put the text in '...', where a backslash is one."
+        received = f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})"
+        raise UserError("valid TOML", received, action) from None
     return table
 
 

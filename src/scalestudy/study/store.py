@@ -1,6 +1,7 @@
 """The folder of a study: `study.json`, `study.toml`, and `points/NAME/run-K` for every run."""
 
 import hashlib
+import json
 import os
 import shlex
 import shutil
@@ -115,6 +116,12 @@ class StudyFolder:
             what = "does not exist" if not path.exists() else "is a file"
             what = "has no study.json" if path.is_dir() else what
             raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
+        if _of_another_program(path / "study.json"):
+            raise UserError(
+                "the results folder of a study",
+                f"{path}, whose study.json was not written by Scalestudy",
+                "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
+            )
         raise UserError(
             f"a study.json that is whole, and that this version understands (schema {STUDY_SCHEMA})",
             f"{path / 'study.json'}, which is corrupt: {stored.why}",
@@ -258,6 +265,15 @@ def _refuse_unmakeable(path: Path) -> None:
 def _not_writable(what: str) -> UserError:
     action = "Make room there, ask its owner for the right to write, or name another with --out."
     return UserError("a folder for the results that can be made and written to", what, action)
+
+
+def _of_another_program(file: Path) -> bool:
+    """Whether a study.json is whole, and none of ours: Optuna and others write files of that name."""
+    try:
+        record = json.loads(contents(file))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return not isinstance(record, dict) or not record.keys() & StudyRecord.model_fields.keys()
 
 
 def _nearby(path: Path) -> str:
