@@ -42,6 +42,18 @@ def test_a_table_says_the_same_in_each_of_its_forms(tmp_path: Path, ending: str)
     assert len({result.name for result in results}) == 2
 
 
+def test_columns_without_a_name_are_not_used(read):
+    assert [run.result.workers for run in read({"t.csv": "gpus,seconds,,\n1,9,,\n4,3,,\n"}).runs] == [1, 4]
+
+
+@pytest.mark.filterwarnings("error")
+def test_times_and_qualities_at_the_limits_are_reported_without_an_error(read):
+    rows = "1,0,1e14,1e14\n1,1,2e-9,-1e15\n2,0,2e-9,1e-300\n2,1,1e308,1\n2,2,1e-308,1\n4,0,1e14,0\n"
+    imported = read({"t.csv": "workers,seed,training_seconds,quality\n" + rows})
+    assert len(imported.runs) == 4
+    assert json.loads(to_json(analyse("t", imported.runs)))["rows"]
+
+
 def test_runs_of_a_csv_file_name_their_line(read):
     imported = read({"t.csv": "# by hand\ngpus,seconds\n1,9\n\n4,3\n"})
     assert [str(run.source) for run in imported.runs] == ["t.csv, line 3", "t.csv, line 5"]
@@ -63,6 +75,7 @@ def test_rows_that_cannot_be_read_are_left_out_and_named(read):
         ({"t.csv": "gpus,a\n1,2\n"}, "--column training_seconds=NAME"),
         ({"t.csv": "gpus,seconds,iou,dice\n1,2,.5,.6\n"}, "--metric iou"),
         ({"t.csv": "gpus,seconds,a,a\n1,2,3,4\n"}, "Rename a column."),
+        ({"t.json": '[{"gpus": 1, "seconds": 2, "gpus": 4}]'}, "Rename a column."),
         ({"t.csv": "gpus,epoch,epoch_time\n1,1,3\n1,1,3\n"}, "a column `seed`"),
         ({"t.csv": "gpus,seconds\n"}, "Name another file."),
         ({"t.csv": "gpus,seconds\nx,1\n"}, "Correct its rows."),

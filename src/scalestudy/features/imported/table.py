@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,9 +84,7 @@ def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
                 cells = [cell.strip() for cell in next(csv.reader([line]))]
                 if not header:
                     header = cells
-                    if len(set(header)) < len(header):
-                        seen = f"a name twice in {name}"
-                        raise UserError("columns of different names", seen, "Rename a column.")
+                    _refuse_repeated([cell for cell in cells if cell], path)
                 elif len(cells) == len(header):
                     yield ImportedRow(number, dict(zip(header, cells, strict=True)))
                 else:
@@ -95,10 +93,23 @@ def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
         raise UserError("a CSV file in UTF-8", f"{name}: {shown(str(error))}", "Save it as one.") from error
 
 
+def _refuse_repeated(names: Sequence[str], path: Path) -> None:
+    """Of two columns of one name nobody knows which is meant."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        seen = f"{', '.join(map(shown, repeated[:5]))} twice in {shown(path.name)}"
+        raise UserError("columns of different names", seen, "Rename a column.")
+
+
 def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
     """A list of objects, or that of our own table.json."""
+
+    def cells(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        _refuse_repeated([name for name, _ in pairs], path)
+        return dict(pairs)
+
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes(), object_pairs_hook=cells)
     except (ValueError, RecursionError) as error:
         seen = f"{shown(path.name)}: {shown(str(error))}"
         raise UserError("a JSON document", seen, "Correct the file.") from error
