@@ -9,6 +9,7 @@ from scalestudy.features.predict.evaluate import write_gallery
 from scalestudy.features.predict.export import beside_of, export_model
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.model_record import ModelRecord
+from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 
 RECORD = ModelRecord(
@@ -35,6 +36,20 @@ def test_a_wrong_place_or_form_is_refused_before_anything_is_started(tmp_path, n
     found = FoundModel(tmp_path / "model.keras", RECORD, "a model")
     with pytest.raises(UserError, match=message):
         export_model(found, tmp_path / name, form, Listener())
+
+
+def test_the_models_own_file_is_not_replaced_even_by_force(tmp_path):
+    model = tmp_path / "model.keras"
+    model.write_bytes(b"weights")
+    (tmp_path / "link.keras").symlink_to(model)
+    for out in (model, tmp_path / "link.keras"):
+        with pytest.raises(UserError) as refused:
+            export_model(FoundModel(model, RECORD, "a model"), out, "keras", Listener(), force=True)
+        assert str(out) in refused.value.received
+    run = FoundModel(model, RECORD, "a model", RunFolder(tmp_path))
+    with pytest.raises(UserError):
+        export_model(run, tmp_path / "best.keras", "keras", Listener(), force=True)
+    assert model.read_bytes() == b"weights"
 
 
 def test_what_was_exported_is_not_exported_again(tmp_path):

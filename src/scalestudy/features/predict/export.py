@@ -1,5 +1,6 @@
 """A trained model written for other programs."""
 
+import os
 from pathlib import Path
 
 from scalestudy.app.listener import Listener
@@ -50,6 +51,9 @@ def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
         raise UserError(
             "a run's model", f"{model.path}, which was exported before", "Name the run that trained it."
         )
+    kept = model.path if model.run is None else model.run.path
+    if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(kept)):
+        raise UserError("a target outside the run", f"{out}, in {kept}", "Name another with --out.")
     suffix = suffixes[form]
     if out.suffix != suffix and (suffix or out.suffix in suffixes.values()):
         raise UserError(
