@@ -68,33 +68,24 @@ def test_what_is_planted_in_the_shared_folder_is_passed_over(places, plant, monk
     )
 
 
-def test_without_a_runtime_folder_it_is_a_folder_of_this_users_number(places, monkeypatch) -> None:
-    monkeypatch.delenv("XDG_RUNTIME_DIR")
-    monkeypatch.setenv("LOGNAME", "../somebody")
-    assert private_folder() == places["temporary"]
-
-
-@pytest.mark.parametrize("value", ["", "relative", "/nowhere/at/all"])
+@pytest.mark.parametrize("value", [None, "", "relative", "/nowhere/at/all"])
 def test_a_runtime_folder_that_is_none_is_passed_over(places, value, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", value)
+    monkeypatch.setenv("LOGNAME", "../somebody")  # the folder has the user's number
+    monkeypatch.delenv("XDG_RUNTIME_DIR") if value is None else monkeypatch.setenv("XDG_RUNTIME_DIR", value)
     assert private_folder() == places["temporary"]
 
 
-def test_a_runtime_folder_that_others_can_write_to_is_passed_over(places: dict[str, Path]) -> None:
+def test_folders_that_others_can_write_to_are_passed_over(places: dict[str, Path]) -> None:
     places["runtime"].parent.chmod(0o770)
     assert private_folder() == places["temporary"]
+    places["temporary"].parent.chmod(0o777)  # where anybody renames anything
+    assert private_folder() == places["cache"]
 
 
 @as_root
 def test_another_users_runtime_folder_is_passed_over(places: dict[str, Path]) -> None:
     os.chown(places["runtime"].parent, NOBODY, NOBODY)
     assert private_folder() == places["temporary"]
-
-
-def test_a_shared_folder_in_which_anybody_renames_anything_is_passed_over(places, monkeypatch) -> None:
-    monkeypatch.delenv("XDG_RUNTIME_DIR")
-    places["temporary"].parent.chmod(0o777)
-    assert private_folder() == places["cache"]
 
 
 def test_where_everything_is_planted_it_says_what_and_what_to_do(places: dict[str, Path]) -> None:

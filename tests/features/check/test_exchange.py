@@ -32,36 +32,34 @@ def variables(name="ring", device="cpu", **changes):
     return trial_environment(tried, ENGINE, placement(3), base, device=device, local_rank=1)
 
 
-def test_proxies_are_unset_and_tf_config_names_the_workers():
-    found = variables()
-    assert "HTTPS_PROXY" not in found and found["PATH"] == "/bin"
-    assert json.loads(found["TF_CONFIG"])["cluster"]["worker"][2:] == ["n2:20000", "n2:20001"]
-
-
-def test_horovod_gets_no_tf_config():
+def test_proxies_are_unset_and_tf_config_names_the_workers_where_it_is_used():
+    environment = variables()
+    assert "HTTPS_PROXY" not in environment and environment["PATH"] == "/bin"
+    assert json.loads(environment["TF_CONFIG"])["cluster"]["worker"][2:] == ["n2:20000", "n2:20001"]
     assert "TF_CONFIG" not in variables("horovod-gloo")
 
 
-@pytest.mark.parametrize(("visible", "own"), [("", "1"), ("4,5", "5"), ("GPU-x", "GPU-x")])
-def test_each_rank_takes_its_own_gpu(visible, own):
-    assert variables(device="gpu", CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == own
+@pytest.mark.parametrize(
+    ("name", "device", "visible", "shown"),
+    [
+        ("ring", "gpu", "", "1"),
+        ("ring", "gpu", "4,5", "5"),
+        ("ring", "gpu", "GPU-x", "GPU-x"),
+        ("build", "gpu", "0,1", "0,1"),  # how it was built is asked with every GPU in sight
+        ("ring", "cpu", "0,1", "-1"),
+    ],
+)
+def test_each_rank_takes_its_own_gpu(name, device, visible, shown):
+    assert variables(name, device, CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == shown
 
 
 def test_each_rank_takes_its_own_gpu_by_uuid_where_it_is_known():
     gpus = [Gpu(4, "GPU-a", "H100", ""), Gpu(5, "GPU-b", "H100", "")]
     visible = {"CUDA_VISIBLE_DEVICES": "4,5"}
-    found = trial_environment(
+    environment = trial_environment(
         collective("nccl"), ENGINE, placement(3), visible, device="gpu", local_rank=1, gpus=gpus
     )
-    assert found["CUDA_VISIBLE_DEVICES"] == "GPU-b"
-
-
-def test_how_it_was_built_is_asked_with_every_gpu_in_sight():
-    assert variables("build", device="gpu", CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "0,1"
-
-
-def test_on_cpus_no_gpu_is_seen():
-    assert variables(CUDA_VISIBLE_DEVICES="0,1")["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-b"
 
 
 def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):

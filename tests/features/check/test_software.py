@@ -68,91 +68,64 @@ def test_the_versions_of_a_python_are_read():
     assert versions["Python"] == ".".join(map(str, sys.version_info[:3]))
 
 
-def test_a_python_that_is_not_there_fails_by_its_path(tmp_path):
-    python = python_of(str(tmp_path / "venv"))
-    (line,) = judge_versions(read_versions(python, ENGINE), "login", ENGINE, libraries=())
-    assert line.status == "fail" and python in line.seen
-
-
-def test_a_python_that_breaks_is_quoted(tmp_path):
-    broken = tmp_path / "python"
+def test_a_python_that_is_not_there_or_breaks_fails_with_its_words(tmp_path, monkeypatch):
+    broken = tmp_path / "bin" / "python"
+    broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho cannot find libpython >&2; exit 1\n")
     broken.chmod(0o755)
-    (line,) = judge_versions(read_versions(str(broken), ENGINE), "login", ENGINE, libraries=())
-    assert "cannot find libpython" in line.seen
-
-
-def test_the_environment_of_a_site_may_hold_variables(monkeypatch):
-    monkeypatch.setenv("VENVS", "/apps")
-    assert python_of("$VENVS/x") == "/apps/x/bin/python"
+    monkeypatch.setenv("VENVS", str(tmp_path))
+    for environment, word in (("$VENVS", "cannot find libpython"), ("$VENVS/none", str(tmp_path / "none"))):
+        versions = read_versions(python_of(environment), ENGINE)
+        (line,) = judge_versions(versions, "login", ENGINE, libraries=())
+        assert line.status == "fail" and word in line.seen
     assert python_of(None) == sys.executable
 
 
 GLOO = {"gloo": True, "mpi": False, "nccl": False}
 EVERYTHING = {"gloo": True, "mpi": True, "nccl": True}
+NEEDED = Plan(workers=2, needs=("horovod",), libraries=("horovod",))
 
 
 def facts(gpus=0, uuids=()):
     return {
-        rank: Facts(
-            rank=rank, host=f"n{rank}", local_rank=0, cpus=(0,), gpus=gpus, uuids=uuids
-        )
+        rank: Facts(rank=rank, host=f"n{rank}", local_rank=0, cpus=(0,), gpus=gpus, uuids=uuids)
         for rank in range(2)
-    }  # fmt: skip
+    }
 
 
-WHY = ("it is built without CUDA", "Install another.")
-
-
-def answers(horovod=GLOO, cuda=None, gpus=0, error=None):
+def answers(horovod=GLOO, cuda=None, gpus=0, error=None, rocm=False):
     build = {
-        "no_gpus": WHY,
-        "tensorflow": "2.21.0", "cuda": cuda, "rocm": False, "gpus": gpus, "horovod": horovod,
-        "horovod_error": error, "seconds": 1.0,
+        "no_gpus": ("it is built without CUDA", "Install another."), "tensorflow": "2.21.0", "cuda": cuda,
+        "rocm": rocm, "gpus": gpus, "horovod": horovod, "horovod_error": error, "seconds": 1.0,
     }  # fmt: skip
     return {rank: RankAnswer(rank=rank, state="done", build=build) for rank in range(2)}
 
 
-def statuses(plan=None, gpus=0, **built):
+@pytest.mark.parametrize(
+    ("plan", "gpus", "built", "statuses", "seen"),
+    [
+        (None, 0, {}, ["pass", "pass"], ""),
+        (None, 2, {}, ["fail", "warn"], "sees 0 of 2 GPUs: it is built without CUDA"),
+        (None, 2, {"cuda": "12.5", "gpus": 1, "horovod": EVERYTHING}, ["fail", "pass"], "sees 1 of 2 GPUs"),
+        (None, 2, {"cuda": "12.5", "gpus": 2}, ["pass", "warn"], "beside 2 GPUs"),
+        (NEEDED, 0, {"error": "ImportError: libmpi.so.40"}, ["pass", "fail"], "libmpi"),
+        (Plan(workers=2, needs=("auto",)), 0, {"error": "ImportError: libmpi.so.40"}, ["pass", "warn"], ""),
+        (NEEDED, 0, {"horovod": None}, ["pass", "fail"], "no Horovod"),
+        (Plan(workers=2, device="auto"), 0, {"rocm": True}, ["warn", "pass"], "ROCm"),
+        (Plan(workers=2, device="gpu"), 0, {"rocm": True}, ["fail", "pass"], "ROCm"),
+    ],
+)
+def test_what_was_built_is_held_against_gpus_and_strategies(plan, gpus, built, statuses, seen):
     lines = judge_builds(plan or Plan(workers=2), facts(gpus), answers(**built))
-    return [line.status for line in lines if line.where == "n0"], " ".join(line.seen for line in lines)
+    assert [line.status for line in lines] == statuses * 2
+    assert seen in " ".join(line.seen for line in lines)
 
 
-def test_cpus_need_neither_cuda_nor_nccl():
-    assert statuses()[0] == ["pass", "pass"]
-
-
-def test_gpus_beside_a_tensorflow_without_cuda_fail():
-    status, seen = statuses(gpus=2)
-    assert status[0] == "fail" and "sees 0 of 2 GPUs: it is built without CUDA" in seen
-
-
-def test_gpus_that_tensorflow_does_not_see_fail_with_their_number():
-    lines = judge_builds(Plan(workers=2), facts(2), answers(cuda="12.5", gpus=1, horovod=EVERYTHING))
-    assert lines[0].status == "fail" and "sees 1 of 2 GPUs" in lines[0].seen
-
-
-@pytest.mark.parametrize("gpus", [1, 6])
-def test_of_whole_gpus_and_instances_tensorflow_need_not_see_all_at_once(gpus):
+@pytest.mark.parametrize(("gpus", "status"), [(0, "fail"), (1, "pass"), (6, "pass")])
+def test_of_whole_gpus_and_instances_tensorflow_need_not_see_all_at_once(gpus, status):
     seen = facts(8, [f"GPU-{n}" for n in range(6)] + ["MIG-1", "MIG-2"])
     lines = judge_builds(Plan(workers=2), seen, answers(cuda="12.5", gpus=gpus, horovod=EVERYTHING))
-    assert lines[0].status == "pass"
-    lines = judge_builds(Plan(workers=2), seen, answers(cuda="12.5", gpus=0, horovod=EVERYTHING))
-    assert lines[0].status == "fail" and "sees 0 of 1 GPU" in lines[0].seen
-
-
-def test_horovod_without_nccl_beside_gpus_warns():
-    lines = judge_builds(Plan(workers=2), facts(2), answers(cuda="12.5", gpus=2))
-    assert [line.status for line in lines] == ["pass", "warn"] * 2
-
-
-def test_a_horovod_that_does_not_load_fails_only_where_it_is_needed():
-    broken = "ImportError: libmpi.so.40: cannot open"
-    assert statuses(Plan(workers=2, needs=("horovod",), libraries=("horovod",)), error=broken)[0] == [
-        "pass",
-        "fail",
-    ]
-    assert statuses(Plan(workers=2, needs=("auto",)), error=broken)[0] == ["pass", "warn"]
+    assert lines[0].status == status
 
 
 def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
@@ -161,64 +134,38 @@ def test_a_tensorflow_that_cannot_be_imported_fails_with_its_last_words():
     assert lines[0].status == "fail" and "libcudart" in lines[0].seen
 
 
-def test_amds_gpus_are_said_not_to_be_used():
-    built = answers()
-    for answer in built.values():
-        answer.build["rocm"] = True
-    for device, status in (("auto", "warn"), ("gpu", "fail")):
-        line = judge_builds(Plan(workers=2, device=device), facts(0), built)[0]
-        assert (line.status, "with ROCm, by which workers compute on CPUs only" in line.seen) == (
-            status,
-            True,
-        )
-
-
 def tried(plan=None, gpus=0, source="slurm", met=True, **built):
     ways = collectives_to_try(plan or Plan(workers=2), facts(gpus), answers(**built), source=source, met=met)
     return [way.name for way in ways]
 
 
-def test_on_cpus_tensorflow_and_gloo_are_tried():
+def test_collectives_are_tried_that_the_builds_the_devices_and_the_launcher_allow():
     assert tried() == ["ring", "auto", "horovod-gloo"]
-
-
-def test_on_gpus_nccl_is_too():
     assert tried(gpus=1, horovod=EVERYTHING) == ["ring", "nccl", "horovod-gloo", "horovod-nccl"]
     assert "nccl" not in tried(Plan(workers=2, device="cpu"), gpus=1, horovod=EVERYTHING)
-
-
-def test_mpi_is_tried_under_mpirun_alone_and_last():
     assert tried(source="openmpi", horovod=EVERYTHING)[-1] == "horovod-mpi"
     assert "horovod-mpi" not in tried(horovod=EVERYTHING)
-
-
-def test_without_hosts_only_mpi_can_meet():
     assert tried(source="openmpi", met=False, horovod=EVERYTHING) == ["horovod-mpi"]
     assert tried(met=False) == []
 
 
-def used_of(names, needs, source):
-    ways = [collective(name) for name in names]
-    return used_by_study(Plan(workers=2, needs=needs), ways, source=source)
+ALL = ["ring", "auto", "horovod-gloo", "horovod-nccl", "horovod-mpi"]
 
 
 @pytest.mark.parametrize(
-    ("needs", "source", "expected"),
+    ("needs", "names", "source", "expected"),
     [
-        (None, "slurm", {"ring", "auto", "horovod-gloo", "horovod-nccl", "horovod-mpi"}),
-        ((), "slurm", set()),
-        (("auto",), "slurm", {"auto"}),
-        (("horovod",), "slurm", {"horovod-nccl"}),
-        (("ring", "horovod"), "openmpi", {"ring", "horovod-mpi"}),
+        (None, ALL, "slurm", set(ALL)),
+        ((), ALL, "slurm", set()),
+        (("auto",), ALL, "slurm", {"auto"}),
+        (("auto",), ["ring", "nccl"], "slurm", {"nccl"}),
+        (("horovod",), ALL, "slurm", {"horovod-nccl"}),
+        (("ring", "horovod"), ALL, "openmpi", {"ring", "horovod-mpi"}),
     ],
 )
-def test_a_study_uses_some_of_them(needs, source, expected):
-    names = ["ring", "auto", "horovod-gloo", "horovod-nccl", "horovod-mpi"]
-    assert used_of(names, needs, source) == expected
-
-
-def test_on_gpus_a_study_that_leaves_the_choice_uses_nccl():
-    assert used_of(tried(gpus=1, horovod=EVERYTHING), ("auto",), "slurm") == {"nccl"}
+def test_a_study_uses_some_of_them(needs, names, source, expected):
+    ways = [collective(name) for name in names]
+    assert used_by_study(Plan(workers=2, needs=needs), ways, source=source) == expected
 
 
 @pytest.mark.parametrize(
