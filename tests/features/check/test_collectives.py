@@ -111,8 +111,8 @@ def test_a_slow_round_is_repeated_before_anything_is_advised(second, status):
 
 def test_what_is_tried_and_how_long_it_will_take_is_told():
     texts = []
-    trials = Trials(Fabric(["n1", "n2"], broken=("auto",)), ["n1", "n2"], range(2), limit=1, sizes=())
-    trials.tell, trials.least = texts.append, 20.0
+    fabric = Fabric(["n1", "n2"], broken=("auto",))
+    trials = Trials(fabric, fabric.hosts, range(2), limit=1, sizes=(), tell=texts.append, least=20.0)
     trials.lines([collective(name) for name in ("ring", "auto", "horovod-gloo")], needed=())
     assert len(texts) == 4 and "1 of 3" in texts[0] and "at least 1:00 min" in texts[0]
     assert "3 of 3" in texts[-1]

@@ -131,24 +131,25 @@ def _try_collectives(
     ways = software.collectives_to_try(plan, facts, builds, source=source, met=met)
     slowest = max((answer.build["seconds"] for answer in builds.values() if answer.build), default=0.0)
     sizes = plan.sizes if plan.wants("bandwidth") else ()
-    trials = Trials(ask, hosts, sorted(facts), limit=plan.limit + 2 * slowest, sizes=sizes)
-    trials.tell, trials.least = tell, slowest
+    limit = plan.limit + 2 * slowest
+    trials = Trials(ask, hosts, sorted(facts), limit=limit, sizes=sizes, tell=tell, least=slowest)
     lines += trials.lines(ways, needed=software.used_by_study(plan, ways, source=source))
     return lines, trials.bandwidth
 
 
 class Trials:
-    """The collectives of a check, tried over all ranks and then over parts of them."""
+    """The collectives of a check, tried over all ranks and then over parts of them.
+
+    Each takes `least` seconds, those of the slowest import; `tell` is given what is tried now.
+    """
 
     def __init__(
-        self, ask: AskRanks, hosts: Sequence[str], ranks: Sequence[int], *, limit: float, sizes: Sequence[int]
-    ) -> None:
+        self, ask: AskRanks, hosts: Sequence[str], ranks: Sequence[int], *, limit: float,
+        sizes: Sequence[int], tell: OnText = lambda text: None, least: float = 0.0,
+    ) -> None:  # fmt: skip
         self._ask, self._hosts, self._ranks = ask, hosts, list(ranks)
-        self._limit, self._sizes = limit, sizes
+        self._limit, self._sizes, self._tell, self._least = limit, sizes, tell, least
         self.bandwidth: list[AllReduce] = []
-        self.tell: OnText = lambda text: None
-        self.least = 0.0
-        """Seconds that any collective takes: those of the slowest import."""
 
     def lines(self, ways: Sequence[Collective], *, needed: Collection[str]) -> list[Line]:
         """Try collectives one after another; those that the study does not need only warn."""
@@ -157,8 +158,8 @@ class Trials:
         broken: list[tuple[Collective, Breakdown]] = []
         started = time.monotonic()
         for number, way in enumerate(ways):
-            left = remaining(time.monotonic() - started, number, len(ways), self.least)
-            self.tell(f"{way.label}, {number + 1} of {len(ways)} collectives: {left}")
+            left = remaining(time.monotonic() - started, number, len(ways), self._least)
+            self._tell(f"{way.label}, {number + 1} of {len(ways)} collectives: {left}")
             answers = self._ask([self._ranks], self._limit, way.name, self._sizes)
             breakdown = judge_collective(answers, self._ranks, self._hosts)
             if breakdown is None:
@@ -166,7 +167,7 @@ class Trials:
                 lines += self._worked(way, answers)
                 continue
             gone = [rank for rank in self._ranks if rank not in answers]
-            self.tell(f"{way.label} {breakdown.what}: looking for the hosts between which it does")
+            self._tell(f"{way.label} {breakdown.what}: looking for the hosts between which it does")
             where = "" if gone or way.launcher else self._culprits(way, alike=breakdown.alike)
             broken.append((way, breakdown._replace(where=where or breakdown.where)))
             lines += [rank_gone(rank, self._hosts[rank]) for rank in gone]
@@ -185,7 +186,7 @@ class Trials:
         lines = [passed("collectives", where, f"{way.name} over {len(self._ranks)} ranks")]
         rows = self._rows(way, answers, count)
         if rows and count > 1 and best(rows).bus_bandwidth < SLOW:  # one round is no ground for advice
-            self.tell(f"{way.label} again, which was slow")
+            self._tell(f"{way.label} again, which was slow")
             again = self._rows(way, self._ask([self._ranks], self._limit, way.name, self._sizes), count)
             rows = max(rows, again or rows, key=lambda rows: best(rows).bus_bandwidth)
         if rows:
