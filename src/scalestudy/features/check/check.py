@@ -214,10 +214,9 @@ def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line
         if site is not None and site.container is not None:
             lines.append(passed("versions", here, "in the container, not looked at here"))
         else:
+            versions = software.read_versions(site.environment if site is not None else None)
             engine = engine_traits(plan.engine)
-            python = software.python_of(site.environment if site is not None else None)
-            installed = software.read_versions(python, engine, plan.libraries)
-            lines += software.judge_versions(installed, here, engine, libraries=plan.libraries)
+            lines += software.judge_versions(versions, here, engine, libraries=plan.libraries)
     if plan.wants("folders"):
         lines += [judge_folder(here, folder) for folder in plan.folders]
     if site is None:

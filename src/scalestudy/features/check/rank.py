@@ -125,8 +125,8 @@ class _Rank:
         plan, here = self._plan, socket.gethostname()
         lines: list[Line] = []
         if plan.wants("versions"):
-            installed = software.read_versions(software.python_of(None), self._engine, plan.libraries)
-            lines += software.judge_versions(installed, here, self._engine, libraries=plan.libraries)
+            versions = software.read_versions(None)
+            lines += software.judge_versions(versions, here, self._engine, libraries=plan.libraries)
         if plan.wants("folders"):
             temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
             lines += [host.judge_folder(here, folder) for folder in (*plan.folders, temporary)]

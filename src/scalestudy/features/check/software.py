@@ -1,10 +1,8 @@
 """Software that goes together: versions, by metadata in the Python that will run, and how it was built."""
 
-import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,50 +13,30 @@ from packaging.version import InvalidVersion, Version
 from scalestudy.features.check.exchange import Facts, RankAnswer
 from scalestudy.features.check.host import shown_at_once
 from scalestudy.features.check.report import Line, Plan, failed, passed, warned
-from scalestudy.launch.queue.script import own_source
+from scalestudy.hardware.installed import describe, describe_other
 from scalestudy.study.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
+from scalestudy.util.errors import UserError
 
 PYTHON = ">=3.11,<3.14"
-LIMIT = 60.0
 LONGEST = 300
 """Characters of a quoted line."""
 _CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )")
 """How TensorFlow's and Python's last words begin, before what is said about their circumstances."""
-_READ = """
-import json, platform, sys
-from scalestudy.study.engines import engine_traits, installed_versions
-versions = engine_traits(sys.argv[1]).versions() | installed_versions(sys.argv[2:])
-print(json.dumps({"Python": platform.python_version(), **versions}))
-"""
 
 
-def python_of(environment: str | None) -> str:
-    """The Python of a virtual environment, or this one."""
-    if environment is None:
-        return sys.executable
-    return str(Path(os.path.expandvars(environment)).expanduser() / "bin" / "python")
+def read_versions(environment: str | None) -> dict[str, str] | str:
+    """Versions by package, and Python's, in the folder of an environment, or why there are none.
 
-
-def read_versions(python: str, engine: EngineTraits, libraries: Collection[str] = ()) -> dict[str, str] | str:
-    """Versions by package in a Python, those of an engine and of these libraries, or why there are none.
-
-    They are read from metadata, and by this Scalestudy: jobs bring it along where it is not installed.
+    None is the environment of this process. They are read from metadata: nothing is imported.
     """
-    path = [str(own_source() or ""), os.environ.get("PYTHONPATH", "")]
     try:
-        done = subprocess.run(
-            [python, "-c", _READ, engine.name, *libraries], capture_output=True, text=True, timeout=LIMIT,
-            check=False, stdin=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))},
-        )  # fmt: skip
-        versions: dict[str, str] = json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        return f"{python} did not answer within {LIMIT:.0f} s"
-    except OSError as error:
-        return f"{python}: {error.strerror}"
-    except json.JSONDecodeError:
-        return f"{python}: {(done.stderr.strip().splitlines() or ['no output'])[-1]}"
-    return versions
+        if environment is None:
+            built = describe(builds=False)
+        else:
+            built = describe_other(Path(os.path.expandvars(environment)).expanduser(), builds=False)
+    except (UserError, OSError, subprocess.SubprocessError) as error:
+        return error.received if isinstance(error, UserError) else str(error)
+    return built.packages | {"Python": built.python}
 
 
 def judge_versions(
@@ -67,7 +45,7 @@ def judge_versions(
     """Lines about what `read_versions` read; `libraries` are those that the study's strategies need."""
     if isinstance(versions, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
-        return [failed("versions", where, f"no Python for it: {versions}", action)]
+        return [failed("versions", where, f"no environment: {versions}", action)]
     good, problems = [], []
 
     def judge(label: str, version: str | None, wanted: str, action: str, *, needed: bool = True) -> None:
@@ -94,7 +72,7 @@ def judge_versions(
         needed = library.name in libraries
         judge(library.label, versions.get(library.name), library.versions, library.mend, needed=needed)
     for name in sorted(set(libraries) - {library.name for library in engine.libraries}):
-        judge(name, versions.get(name), "", f"Run `pip install {name}` there.")
+        judge(name, versions.get(name.replace("_", "-").lower()), "", f"Run `pip install {name}` there.")
     return [passed("versions", where, ", ".join(good)), *problems]
 
 
