@@ -264,3 +264,10 @@ def test_a_study_json_of_another_program_is_not_told_as_corrupt(tmp_path, conten
     with pytest.raises(UserError) as refused:
         StudyFolder.open(tmp_path)
     assert "not written by Scalestudy" in refused.value.received and "backup" not in refused.value.action
+
+
+def test_a_link_that_leads_to_itself_is_told_as_one(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UserError) as refused:
+        StudyFolder.open(tmp_path / "loop")
+    assert "a link that leads nowhere" in refused.value.received

@@ -113,7 +113,8 @@ class StudyFolder:
         if stored.record is not None:
             return cls(path, stored.record)
         if stored.word == "missing" or not path.is_dir():
-            what = "does not exist" if not path.exists() else "is a file"
+            what = "is a file" if path.exists() else "does not exist"
+            what = "is a link that leads nowhere" if path.is_symlink() and not path.exists() else what
             what = "has no study.json" if path.is_dir() else what
             raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
         if _of_another_program(path / "study.json"):
