@@ -139,7 +139,8 @@ class ScalingFit:
         """Factor about a mean, with the interval that holds one run; none where there are too few runs."""
         if not self.freedom:
             return Estimate(1.0)
-        factor = math.exp(student(self.freedom) * math.sqrt(self.variance))
+        exponent = student(self.freedom) * math.sqrt(self.variance)
+        factor = math.exp(min(exponent, 100.0))  # beyond that the runs bound nothing, and exp() overflows
         return Estimate(1.0, 1 / factor, factor)
 
     def seconds(self, workers: float) -> float:
