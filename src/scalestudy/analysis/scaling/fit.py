@@ -205,7 +205,8 @@ def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[f
     level = np.exp(np.bincount(place, np.log(times)) / runs)
     columns, values = _columns(terms, n) / level[place][:, None], times / level[place]
     coefficients = _choose(columns, values, len(different))
-    residuals = level / (_columns(terms, different) @ coefficients) - 1
+    predicted = _columns(terms, different) @ coefficients
+    residuals = level / np.maximum(predicted, level * 1e-12) - 1  # it may predict 0 s
     scatter = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
     free, least = _least_squares(columns, values)
     squares = float(np.sum((columns @ coefficients - values) ** 2))
