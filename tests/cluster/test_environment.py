@@ -86,6 +86,11 @@ def test_on_gpus_its_own_are_seen_and_their_memory_grows():
     assert (values["TF_FORCE_GPU_ALLOW_GROWTH"], values["TF_GPU_THREAD_MODE"]) == ("true", "gpu_private")
 
 
+def test_nccl_takes_mig_instances_of_one_gpu_for_what_they_are():
+    assert changes(gpus=["MIG-a"]).values["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
+    assert "NCCL_MULTI_RANK_GPU_ENABLE" not in changes(gpus=["GPU-a"]).values
+
+
 def test_a_process_that_asks_what_there_is_sees_what_its_parent_does():
     assert "CUDA_VISIBLE_DEVICES" not in changes(gpus=None).values
 

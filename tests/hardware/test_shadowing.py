@@ -54,6 +54,11 @@ def test_a_folder_that_python_itself_was_loaded_from_stays_behind_the_packages(m
     assert path(own, *found.value.split(":"), in_use={view}).dropped == []  # a process begins anew only once
 
 
+def test_a_folder_with_the_drivers_library_stays_behind_the_packages(module, own):
+    driver = module("nvidia/lib64", "libcuda.so.1", "libnccl.so.2")
+    assert path(own, driver) == (f"{own['libnccl.so.2']}:{driver}", [driver])
+
+
 def test_the_libraries_of_the_packages_are_those_of_this_python(tmp_path, monkeypatch):
     folder = tmp_path / "nvidia" / "cublas" / "lib"
     folder.mkdir(parents=True)

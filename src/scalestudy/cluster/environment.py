@@ -65,6 +65,9 @@ def process_environment(
         variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
     )
     values = ORDER if gpus is None else showing(gpus)
+    if any(name.startswith("MIG-") for name in gpus or ()):
+        # NCCL (2.30 and later) takes two MIG instances of one GPU for a mistake of the launcher's.
+        values = values | {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
     values = values | {name: value for name, value in own.items() if value is not None}
     libraries = library_changes(variables)
     unwanted = [name for name, value in own.items() if value is None]
