@@ -43,9 +43,9 @@ def library_path(
     """LD_LIBRARY_PATH without the folders that hold a library of the packages, too.
 
     A folder from which this process has loaded a library itself (the whole of a Spack view, Python's own
-    included), or that holds the driver's library, stays, behind the packages'. By default `own`, folders of the packages' libraries by file name,
-    are those that are installed, and `in_use`, folders that this process has libraries from, what the kernel
-    says.
+    included), or that holds the driver's library, stays, behind the packages'. By default `own`, folders of
+    the packages' libraries by file name, are those that are installed, and `in_use`, folders that this
+    process has libraries from, what the kernel says.
     """
     own = package_libraries() if own is None else own
     parts = [part for part in variables.get(VARIABLE, "").split(os.pathsep) if part]
@@ -57,9 +57,7 @@ def library_path(
     if not dropped:
         return LibraryPath(variables.get(VARIABLE, ""), [])
     in_use = _in_use() if in_use is None else in_use
-    needed = [
-        part for part in dropped if os.path.realpath(part) in in_use or Path(part, DRIVER).exists()
-    ]
+    needed = [part for part in dropped if os.path.realpath(part) in in_use or Path(part, DRIVER).exists()]
     first = dict.fromkeys(own[name] for part in needed for name in shadowing[part])
     kept = [part for part in parts if part not in dropped and part not in first]
     return LibraryPath(os.pathsep.join([*kept, *first, *needed]), dropped)
