@@ -270,6 +270,7 @@ def test_strategies_of_several_engines_can_be_swept_together(monkeypatch):
         ("t.parquet", b"PAR1", "scalestudy report --from"),
         ("s.toml", 'task = "unet"'.encode("utf-16"), "UTF-8"),
         ("s.toml", b'task = "unet"\n[data]\nsource = "C:\\data"', "Write / in paths"),
+        ("s.toml", b'task = "unet"\n[data]\nsource = "C:\\users"', "Write / in paths"),
     ],
 )
 def test_another_kind_of_file_is_told_with_what_to_do(tmp_path, name, content, action):
@@ -277,3 +278,10 @@ def test_another_kind_of_file_is_told_with_what_to_do(tmp_path, name, content, a
     with pytest.raises(UserError) as refused:
         load_study(tmp_path / name)
     assert action in refused.value.action
+
+
+def test_a_loop_of_links_is_no_file(tmp_path):
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    with pytest.raises(UserError) as refused:
+        load_study(tmp_path / "loop.toml")
+    assert "loop.toml" in refused.value.received and "link" in refused.value.action

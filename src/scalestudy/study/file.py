@@ -22,7 +22,7 @@ from scalestudy.study.settings import (
     Workers,
 )
 from scalestudy.study.strategies import DEFAULT
-from scalestudy.util.errors import UserError
+from scalestudy.util.errors import UserError, explained
 from scalestudy.util.files import contents
 
 LARGEST = 2**20
@@ -115,11 +115,13 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         action = f"Write one with `scalestudy init {path}`."
         raise UserError("a study file", f"{path}, which does not exist", action) from None
-    except (OSError, ValueError) as error:
-        if path.is_dir():
-            action = "Name the .toml file; `status` and `report` take folders."
-            raise UserError("a study file", f"{path}, which is a folder", action) from None
-        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Check the file.") from None
+    except IsADirectoryError:
+        action = "Name the .toml file; `status` and `report` take folders."
+        raise UserError("a study file", f"{path}, which is a folder", action) from None
+    except OSError as error:
+        raise explained(error) or error from None
+    except ValueError as error:
+        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Correct that text.") from None
 
 
 def toml_table(text: str, file: str) -> dict[str, Any]:
@@ -142,7 +144,7 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
         if not what:  # a number of thousands of digits, which Python does not read
             what, place = message, "somewhere"
         action = 'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].'
-        if "\\" in what:
+        if "\\" in what or "hex value" in what:  # \d and \u of a path of Windows
             action = "Write / in paths, or put the text in '...', where a backslash is one."
         received = f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})"
         raise UserError("valid TOML", received, action) from None

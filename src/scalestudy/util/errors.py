@@ -76,6 +76,10 @@ def explained(error: BaseException) -> ScalestudyError | None:
         case RecursionError():
             expected = "a file whose parts are nested a few times"
             parts = expected, "one nested thousands of times", "Correct the file."
+        case UnicodeEncodeError() | UnicodeDecodeError():
+            part = error.object[max(0, error.start - LONGEST // 2) : error.end + LONGEST // 2]
+            action = "Rename the file, or correct the text that is named."
+            parts = "texts and names in UTF-8", f"{part!a}: {error.reason}", action
         case UnicodeError():
             action = "Rename the file, or correct the text that is named."
             parts = "texts and names in UTF-8", text, action

@@ -96,3 +96,11 @@ def test_tables_are_compared_like_studies(call, tmp_path: Path):
     text = call("compare", f"TensorFlow={tables['tf']}", tables["torch"])[1]
     assert "TensorFlow against torch" in text
     assert "horovod × 14" in text and "longer" in text
+
+
+def test_a_metric_that_is_neither_a_column_nor_known_is_refused_unless_its_direction_is_said(call, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("workers,throughput,quality\n1,100,0.5\n2,190,0.5\n")
+    words = ("report", "--from", table, "--format", "csv", "--metric")
+    assert call(*words, "acuracy")[0] == 2
+    assert call(*words, "accuracy")[0] == call(*words, "acuracy", "--better", "higher")[0] == 0

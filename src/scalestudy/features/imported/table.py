@@ -20,6 +20,7 @@ from scalestudy.features.imported.columns import (
     shown,
 )
 from scalestudy.features.imported.log_names import run_of_log
+from scalestudy.study.metrics import known
 from scalestudy.study.records import EpochOutcome, Outcome
 from scalestudy.study.strategies import DEFAULT
 from scalestudy.util.errors import UserError
@@ -161,6 +162,9 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
     columns = find_columns(header, options.columns)
     if "quality" in columns:
         metric = options.metric or metric_name(columns["quality"].name)
+        if options.metric and not (known(metric).better or options.better or "better" in columns):
+            expected = f"a column {shown(metric)!r}, or a metric that is known by name, for `quality`"
+            raise UserError(expected, listed(header), "Correct --metric, or say which way: --better higher.")
     else:
         quality = quality_column(header, options.metric)
         columns |= {"quality": ImportedColumn(quality)} if quality else {}
