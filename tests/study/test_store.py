@@ -50,6 +50,13 @@ def test_a_folder_with_other_things_is_refused_and_left_alone(make, tmp_path: Pa
     assert files(tmp_path) == {"results", "results/thesis.tex"}
 
 
+def test_a_folder_inside_another_study_is_refused(make) -> None:
+    before = make()
+    with pytest.raises(UserError, match="outside the records of a study"):
+        make(path=before.path / "points" / "mine")
+    assert files(before.path) == {"study.json", "study.toml"}
+
+
 def test_a_file_in_the_way_is_refused(make, tmp_path: Path) -> None:
     (tmp_path / "results").touch()
     with pytest.raises(UserError, match="which is a file"):

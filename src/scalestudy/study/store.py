@@ -19,6 +19,7 @@ from scalestudy.study.record_file import read_record, write_record
 from scalestudy.study.records import Record
 from scalestudy.study.run_folder import NAME, RunFolder, write_point
 from scalestudy.study.state import UNSUCCESSFUL, state_of_runs
+from scalestudy.study.targets import refuse_inside_study
 from scalestudy.util.errors import LONGEST, UserError
 from scalestudy.util.files import contents, sync_folder, write_atomically
 from scalestudy.util.locks import Timeout, take
@@ -92,6 +93,7 @@ class StudyFolder:
         path = Path(path)
         if path.exists() and not path.is_dir():
             raise UserError("a folder for the results", f"{path}, which is a file", _OTHER_FOLDER)
+        refuse_inside_study(path.absolute().parent)
         _refuse_unmakeable(path)
         if os.path.lexists(path / "study.json"):
             folder = cls.open(path)
