@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scalestudy.cli.options import AnswerOption
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.options import AnswerOption, StudyArgument, open_study
 
 
 def advise(

@@ -1,6 +1,6 @@
 """`scalestudy cancel`: jobs of a study, taken out of the queue or ended."""
 
-from scalestudy.cli.study_argument import PointsOption, StudyArgument, open_study
+from scalestudy.cli.options import PointsOption, StudyArgument, open_study
 
 
 def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:

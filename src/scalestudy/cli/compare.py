@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scalestudy.cli.options import FileOption, FormOption
-from scalestudy.cli.study_argument import newest_study, open_study
+from scalestudy.cli.options import FileOption, FormOption, newest_study, open_study
 
 if TYPE_CHECKING:
     from scalestudy.features.compare.comparison import Side

@@ -4,20 +4,14 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.options import PointOption, StudyArgument, open_study
 
 FORMATS = ("table", "json", "markdown", "html")
 
 
 def diagnose(
     study: StudyArgument = None,
-    point: Annotated[
-        str | None,
-        typer.Option(
-            help="Point; the next larger than advised, else the largest measured, when absent.",
-            metavar="POINT",
-        ),
-    ] = None,
+    point: PointOption = None,
     rounds: Annotated[
         int, typer.Option(help="How often everything is measured in turn.", min=1, metavar="N")
     ] = 3,
@@ -29,7 +23,8 @@ def diagnose(
     """Split a point's lost efficiency into input, exchange, imbalance, contention and fixed cost.
 
     Short ablations of the point are run here, each with something left out, and compared; then it says what
-    to change, in order of gain. The report shows the last diagnosis from then on.
+    to change, in order of gain. The report shows the last diagnosis from then on. Without --point it is the
+    next larger point than advised, else the largest measured.
     """
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal

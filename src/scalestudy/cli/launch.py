@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.options import DeviceOption, StrategyOption, WorkersOption
+from scalestudy.cli.options import DeviceOption, DryRunOption, StrategyOption, WorkersOption
 from scalestudy.study.strategies import DEFAULT
 
 OPTION = re.compile(r"-n\d*|--(workers|strategy|device|cpus-per-worker|logs|dry-run|help)(=.*)?", re.DOTALL)
@@ -28,9 +28,7 @@ def launch(
             help="Folder for the logs of all ranks but 0; among temporary files when absent.", metavar="DIR"
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be started, here and by srun; start nothing.")
-    ] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Train with a Keras script of your own on several workers, after three changed lines.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.options import PointOption, StudyArgument, open_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,13 +20,7 @@ BLOCK = 1 << 16
 
 def logs(
     study: StudyArgument = None,
-    point: Annotated[
-        str | None,
-        typer.Option(
-            help="Point, or pattern as 'horovod-*'; the one that is running, or ran last, when absent.",
-            metavar="POINT",
-        ),
-    ] = None,
+    point: PointOption = None,
     rank: Annotated[int | None, typer.Option(min=0, help="One rank; all when absent.", metavar="N")] = None,
     job: Annotated[bool, typer.Option("--job", help="The job's own log, instead of the ranks'.")] = False,
     lines: Annotated[int, typer.Option("--lines", min=1, help="Last lines of each log.")] = 20,
@@ -36,8 +30,9 @@ def logs(
 ) -> None:
     """Print the last lines of a run's logs.
 
-    It is the newest run of the point; each line has its rank before it. As long as no rank has said anything,
-    the job's own log is shown.
+    It is the newest run of the point, which may be a pattern as 'horovod-*'; without --point of the one that
+    is running, or ran last. Each line has its rank before it. As long as no rank has said anything, the job's
+    own log is shown.
     """
     from scalestudy.app.selection import named_points
     from scalestudy.cli.console import out

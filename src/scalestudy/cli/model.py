@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scalestudy.cli.help import CommandGroup
-from scalestudy.cli.options import AnswerOption, DeviceOption, ForceOption, WorkersOption
-from scalestudy.cli.study_argument import newest_study
+from scalestudy.cli.options import (
+    AnswerOption,
+    DeviceOption,
+    ForceOption,
+    PointOption,
+    WorkersOption,
+    newest_study,
+)
 
 if TYPE_CHECKING:
     from scalestudy.cli.terminal import Terminal
@@ -32,9 +38,6 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-Point = Annotated[
-    str | None, typer.Option(help="Point of the study, instead of its best run.", metavar="POINT")
-]
 Weights = Annotated[str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")]
 
 
@@ -51,7 +54,7 @@ def predict(
         list[str], typer.Argument(help="Images, folders of images, or patterns.", metavar="IMAGES...")
     ],
     out_folder: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="DIR")],
-    point: Point = None,
+    point: PointOption = None,
     weights: Weights = "last",
     overlay: Annotated[
         bool, typer.Option("--overlay", help="Also write masks laid over their images.")
@@ -98,7 +101,7 @@ def evaluate(
             metavar="train|validation|test|all",
         ),
     ] = None,
-    point: Point = None,
+    point: PointOption = None,
     weights: Weights = "last",
     device: DeviceOption = "auto",
     form: AnswerOption = "table",
@@ -130,7 +133,7 @@ def samples(
         "samples.html"
     ),
     number: Annotated[int, typer.Option(help="Samples of each sort.", metavar="N")] = 3,
-    point: Point = None,
+    point: PointOption = None,
     weights: Weights = "last",
     device: DeviceOption = "auto",
 ) -> None:
@@ -159,7 +162,7 @@ def export(
     raw_inputs: Annotated[
         bool, typer.Option("--raw-inputs", help="Leave the scaling out: inputs are then numbers from 0 to 1.")
     ] = False,
-    point: Point = None,
+    point: PointOption = None,
     weights: Weights = "last",
     force: ForceOption = False,
 ) -> None:

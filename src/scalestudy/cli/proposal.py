@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.options import FileOption, FormOption
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.options import FileOption, FormOption, StudyArgument, open_study
 
 
 def proposal(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scalestudy.cli.options import VerboseOption
-from scalestudy.cli.study_argument import StudyArgument, open_study
+from scalestudy.cli.options import StudyArgument, VerboseOption, open_study
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings

@@ -2,11 +2,18 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from scalestudy.cli.options import OrderOption, ReportOption, ResultsOption, StudyFile, VerboseOption
+from scalestudy.cli.options import (
+    DryRunOption,
+    OrderOption,
+    ReportOption,
+    ResultsOption,
+    StudyFile,
+    VerboseOption,
+)
 
 if TYPE_CHECKING:
     from scalestudy.app.survey import Request
@@ -16,9 +23,7 @@ if TYPE_CHECKING:
 def run(
     study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the points; start and write nothing.")
-    ] = False,
+    dry_run: DryRunOption = False,
     order: OrderOption = None,
     report: ReportOption = True,
     verbose: VerboseOption = False,

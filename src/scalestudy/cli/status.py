@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli.study_argument import PointsOption, StudyArgument, open_study
+from scalestudy.cli.options import PointsOption, StudyArgument, open_study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

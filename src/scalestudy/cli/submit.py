@@ -6,18 +6,13 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.options import OrderOption, ResultsOption, StudyFile
+from scalestudy.cli.options import DryRunOption, OrderOption, ResultsOption, StudyFile
 
 
 def submit(
     study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Print the job scripts and the commands that submit them; write nothing."
-        ),
-    ] = False,
+    dry_run: DryRunOption = False,
     order: OrderOption = None,
     at_most: Annotated[
         int | None,

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import synthetic
-from scalestudy.cli.study_argument import open_study
+from scalestudy.cli.options import open_study
 from scalestudy.util.errors import UserError
 
 
