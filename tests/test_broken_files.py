@@ -93,10 +93,12 @@ def test_status_names_each_with_its_state_and_goes_on(study, capsys):
     record = json.loads("{" + said(capsys, "status", study, "--format", "json").partition("{")[2])
     points = {point["name"]: point for point in record["points"]}
     for place, (name, _, state, words) in BROKEN.items():
-        found = points[POINTS[place]]
-        assert (found["state"], name in found["reason"], words in found["reason"]) == (state, True, True), (
-            found
-        )
+        result = points[POINTS[place]]
+        assert (result["state"], name in result["reason"], words in result["reason"]) == (
+            state,
+            True,
+            True,
+        ), result
     assert points[POINTS[6]]["state"] == "missing"
     assert [points[name]["state"] for name in POINTS[7:]] == ["done"] * 3
 

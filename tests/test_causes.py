@@ -48,7 +48,7 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
         "multiworker-w2-s2": "rank 1 ended with exit code 1: KeyError: '[/mask]' (task.py, line 2, in build)",
     }
     _, status = scalestudy("status", folder, "--format", "json", cwd=tmp_path)
-    assert {each["name"]: each["reason"] for each in json.loads(status)["points"]} == said
+    assert {item["name"]: item["reason"] for item in json.loads(status)["points"]} == said
     _, report = scalestudy("report", folder, "--format", "json", cwd=tmp_path)
     for name, reason in said.items():
         assert f"{name} failed: {reason}" in in_one_line(output)

@@ -50,22 +50,22 @@ def run_all(tmp_path_factory) -> tuple[Path, str]:
 
 
 def test_every_point_is_run_and_names_its_quality(finished):
-    found = results(finished[0])
-    assert len(found) == (9 if horovod_built() else 7)
-    assert all(result["metric"] == "accuracy" and result["quality"] > 0.5 for result in found.values())
+    outcome = results(finished[0])
+    assert len(outcome) == (9 if horovod_built() else 7)
+    assert all(result["metric"] == "accuracy" and result["quality"] > 0.5 for result in outcome.values())
 
 
 def test_one_worker_is_one_worker_under_every_strategy(finished):
-    found = [result for result in results(finished[0]).values() if result["workers"] == 1]
-    assert len({result["weights_digest"] for result in found}) == 1
+    outcome = [result for result in results(finished[0]).values() if result["workers"] == 1]
+    assert len({result["weights_digest"] for result in outcome}) == 1
 
 
 def test_two_workers_are_two_workers_under_every_strategy(finished):
-    found = [result for result in results(finished[0]).values() if result["workers"] == 2]
-    assert max(result["quality"] for result in found) - min(result["quality"] for result in found) < 0.01
-    assert {result["global_batch"] for result in found} == {128}
-    assert {result["samples_processed"] for result in found} == {
-        2 * result["training_samples"] for result in found
+    outcome = [result for result in results(finished[0]).values() if result["workers"] == 2]
+    assert max(result["quality"] for result in outcome) - min(result["quality"] for result in outcome) < 0.01
+    assert {result["global_batch"] for result in outcome} == {128}
+    assert {result["samples_processed"] for result in outcome} == {
+        2 * result["training_samples"] for result in outcome
     }
 
 
@@ -77,22 +77,22 @@ def test_each_rank_leaves_its_log_and_its_environment(finished):
         assert [rank["rank"] for rank in ranks] == list(range(processes))
         assert all((run / "logs" / f"rank-{rank}.log").exists() for rank in range(processes))
         assert len(result["peak_memory_bytes"]) == len(result["processes"]) == processes
-        assert all(each["cpu_seconds"] > 0 and each["read_bytes"] is not None for each in result["processes"])
+        assert all(item["cpu_seconds"] > 0 and item["read_bytes"] is not None for item in result["processes"])
         assert [node["rank"] for node in result["nodes"]] == [0] and result["usage_of"] == "run"
 
 
 def test_every_strategy_counts_the_same_operations_for_a_sample(finished):
-    found = list(results(finished[0]).values())
-    (flops,) = {result["flops_per_sample"] for result in found}
-    assert flops > 2 * found[0]["parameters"]
+    outcome = list(results(finished[0]).values())
+    (flops,) = {result["flops_per_sample"] for result in outcome}
+    assert flops > 2 * outcome[0]["parameters"]
 
 
 @pytest.mark.skipif(not horovod_built(), reason="needs Horovod")
 def test_workers_that_sum_over_the_loopback_move_at_least_a_rings_bytes(finished):
     """A ring moves 2(n − 1)/n times the gradients from each of n workers (Patarasuk and Yuan, 2009)."""
     (result,) = [
-        each for each in results(finished[0]).values()
-        if each["implementation"] == "horovod" and each["workers"] == 2 and each["seed"] == 0
+        item for item in results(finished[0]).values()
+        if item["implementation"] == "horovod" and item["workers"] == 2 and item["seed"] == 0
     ]  # fmt: skip
     ring = 2 * 4 * result["parameters"] * result["updates"]
     assert ring < result["nodes"][0]["loopback_bytes"]
@@ -101,14 +101,14 @@ def test_workers_that_sum_over_the_loopback_move_at_least_a_rings_bytes(finished
 def test_each_rank_leaves_how_long_its_steps_took(finished):
     for result in results(finished[0]).values():
         processes = result["workers"] if result["implementation"] in ("multiworker", "horovod") else 1
-        found = RunFolder(finished[0] / "points" / result["name"] / "run-1").steps()
-        assert [record.rank for record in found] == list(range(processes))
-        for record in found:
+        outcome = RunFolder(finished[0] / "points" / result["name"] / "run-1").steps()
+        assert [record.rank for record in outcome] == list(range(processes))
+        for record in outcome:
             assert [epoch.epochs for epoch in record.epochs] == [(1, 1), (2, 2)]
             assert sum(epoch.steps for epoch in record.epochs) == result["updates"]
             assert sum(record.waits.values()) == sum(epoch.calls for epoch in record.epochs)
             assert 0 < sum(record.calls.values()) <= sum(record.waits.values())
-        told = sum(epoch.step_seconds + epoch.input_seconds for epoch in found[0].epochs)
+        told = sum(epoch.step_seconds + epoch.input_seconds for epoch in outcome[0].epochs)
         assert 0 < told <= 1.001 * result["training_seconds"]
 
 
@@ -232,9 +232,9 @@ def test_what_a_callback_decides_on_rank_0_holds_on_every_rank(tmp_path):
     file = write(tmp_path, strategies, (2,), epochs=9, task="stopping.py")
     code, output = scalestudy("run", file, "--no-report", cwd=tmp_path)
     assert code == 0, output
-    found = results(tmp_path / "studies" / "study").values()
-    assert sorted(result["implementation"] for result in found) == sorted(strategies)
-    assert all(result["epochs"] < 9 for result in found)
+    outcome = results(tmp_path / "studies" / "study").values()
+    assert sorted(result["implementation"] for result in outcome) == sorted(strategies)
+    assert all(result["epochs"] < 9 for result in outcome)
 
 
 def test_more_workers_than_cores_run_and_their_timing_says_nothing_about_speed(tmp_path):

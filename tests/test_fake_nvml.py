@@ -17,7 +17,7 @@ FUNCTIONS = [name for name in vars(FakeNvml) if name.startswith("nvml")]
 def test_its_functions_have_the_names_and_arguments_of_pynvml(name):
     ours = list(inspect.signature(getattr(FakeNvml(), name)).parameters)
     theirs = inspect.signature(inspect.unwrap(getattr(pynvml, name))).parameters.values()
-    assert ours == [each.name for each in theirs if each.default is each.empty]
+    assert ours == [item.name for item in theirs if item.default is item.empty]
 
 
 def test_a_refusal_is_an_error_of_pynvml():
@@ -53,8 +53,8 @@ def test_another_process_finds_the_cards_that_were_written_for_it(tmp_path):
         "from scalestudy.hardware.nvml import driver_version\n"
         "print(driver_version(), *(gpu.uuid for gpu in read_gpus()))"
     )
-    found = written(tmp_path / "nvml", cards(2), driver="535.1")
-    paths = os.pathsep.join([found, *filter(None, sys.path)])
+    result = written(tmp_path / "nvml", cards(2), driver="535.1")
+    paths = os.pathsep.join([result, *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": paths},
         capture_output=True, text=True, check=True,

@@ -102,7 +102,7 @@ def position_of(run) -> Position:
 
 
 def learnt(result: Result, epochs: list[EpochRecord]) -> list:
-    told = [(each.epoch, each.steps, each.samples, each.loss, each.validation) for each in epochs]
+    told = [(item.epoch, item.steps, item.samples, item.loss, item.validation) for item in epochs]
     return [
         result.weights_digest,
         result.quality,
@@ -159,7 +159,7 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
     assert result.began == position.began < run.ranks()[0].began
     assert result.hosts == [socket.gethostname()]
     assert sum(result.phases.values()) == pytest.approx(result.wall_seconds, rel=0.02)
-    assert result.training_seconds == pytest.approx(sum(each.train_seconds for each in run.epochs()))
+    assert result.training_seconds == pytest.approx(sum(item.train_seconds for item in run.epochs()))
     assert not run.checkpoint.exists()
     assert not run.stop.exists()
     assert all("(restart 1)" in log.read_text() for log in logs)

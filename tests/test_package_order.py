@@ -31,13 +31,13 @@ def syntax(file: Path) -> ast.Module:
 
 
 def imports(file: Path) -> set[str]:
-    found = set()
+    result = set()
     for node in ast.walk(syntax(file)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+            result |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return result
 
 
 def constants(file: Path) -> set[str]:
@@ -66,10 +66,10 @@ def test_what_is_started_as_a_process_is_named_in_one_place():
         assert importlib.util.find_spec(name) is not None
     for file in SOURCE.rglob("*.py"):
         if file.name != "modules.py":
-            found = {
+            result = {
                 value for value in constants(file) if value in names or value.startswith("scalestudy.worker")
             }
-            assert not found, f"{file.relative_to(SOURCE)} names {found}"
+            assert not result, f"{file.relative_to(SOURCE)} names {result}"
 
 
 def features() -> list[Path]:
@@ -157,7 +157,7 @@ def test_no_file_in_the_users_working_folder_is_taken_for_a_module():
     """A worker's working folder is that of its run; all other processes begin wherever the user is."""
     started = re.compile(r'"-m", (?!modules\.WORKER)')
     for file in SOURCE.rglob("*.py"):
-        for found in started.finditer(text := file.read_text()):
-            assert text[: found.start()].endswith('"-P", '), (
+        for result in started.finditer(text := file.read_text()):
+            assert text[: result.start()].endswith('"-P", '), (
                 f"{file.relative_to(SOURCE)} starts -m without -P"
             )

@@ -88,8 +88,8 @@ def test_a_study_names_its_engine_from_its_points_to_its_models(study):
 
 
 def test_its_state_is_that_of_any_study(scalestudy, study):
-    told = json.loads(scalestudy(study, "status", str(study), "--format", "json")[0])
-    assert {point["state"] for point in told["points"]} == {"done"}
+    record = json.loads(scalestudy(study, "status", str(study), "--format", "json")[0])
+    assert {point["state"] for point in record["points"]} == {"done"}
 
 
 def test_its_report_holds_rows_against_one_worker_of_the_same_engine(scalestudy, study):
@@ -98,8 +98,8 @@ def test_its_report_holds_rows_against_one_worker_of_the_same_engine(scalestudy,
     assert [(row["strategy"], row["workers"]) for row in rows] == [("rows", "1"), ("rows", "2")]
     assert float(rows[0]["speedup"]) == 1
     assert float(rows[0]["quality"]) > 0.5
-    told = json.loads(scalestudy(study, "report", str(study), "--format", "json")[0])
-    assert [row["verdict"] != "no-reference" for row in told["quality"]] == [True, True]
+    record = json.loads(scalestudy(study, "report", str(study), "--format", "json")[0])
+    assert [row["verdict"] != "no-reference" for row in record["quality"]] == [True, True]
 
 
 def test_a_strategy_of_another_engine_is_refused_with_the_engine_that_has_it(scalestudy, tmp_path):

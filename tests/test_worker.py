@@ -49,9 +49,9 @@ def worked(path, gpus, device="gpu", driver="580.1", **variables):
     ("device", "promise"), [("gpu", {}), ("auto", {"SCALESTUDY_GPUS": "2"})], ids=["asked for", "promised"]
 )
 def test_where_there_is_no_gpu_a_run_ends_before_its_framework_is_imported(tmp_path, device, promise):
-    said = worked(tmp_path, [], device, driver=None, **promise)
-    assert "to compute on. Received none: " in said and "NVML Shared Library Not Found" in said
-    assert "tensorflow" not in said.lower()
+    text = worked(tmp_path, [], device, driver=None, **promise)
+    assert "to compute on. Received none: " in text and "NVML Shared Library Not Found" in text
+    assert "tensorflow" not in text.lower()
 
 
 def test_a_reserved_gpu_that_was_lost_is_named(tmp_path):
@@ -62,10 +62,10 @@ def test_a_reserved_gpu_that_was_lost_is_named(tmp_path):
 
 @pytest.mark.engine
 def test_a_gpu_that_nvml_shows_and_the_real_tensorflow_does_not_ends_the_run(tmp_path):
-    said = worked(tmp_path, cards(1))
-    assert "Expected the engine to list 1 GPU: GPU-a0. Received none: " in said
-    names = {each.name.replace("_", "-") for each in metadata.distributions()}
-    assert "tensorflow-cpu" not in names or "is built without CUDA. Install '.[gpu]'" in said
+    text = worked(tmp_path, cards(1))
+    assert "Expected the engine to list 1 GPU: GPU-a0. Received none: " in text
+    names = {item.name.replace("_", "-") for item in metadata.distributions()}
+    assert "tensorflow-cpu" not in names or "is built without CUDA. Install '.[gpu]'" in text
 
 
 def test_a_worker_begins_anew_once_even_where_that_does_not_help(monkeypatch):

@@ -45,7 +45,7 @@ def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
 def test_a_failed_point_raises_nothing_and_is_told(study: Path, launcher) -> None:
     launcher.fail = {"native-w2-s1"}
     result = scalestudy.run(study, out=study.parent / "elsewhere", report=False)
-    assert [(each.name, each.reason) for each in result.failures] == [
+    assert [(entry.name, entry.reason) for entry in result.failures] == [
         ("native-w2-s1", "rank 1 ended with exit code 3")
     ]
     assert result.table["runs"].to_list() == [2, 1]

@@ -50,10 +50,10 @@ def study(tmp_path: Path) -> Path:
 
 def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Path) -> None:
     request = request_of(study)
-    found, place = survey(request), request.study.place
+    result, place = survey(request), request.study.place
     for take, times in ((prepared, 1), (prepared, 1), (prepared_ahead, 0)):
         ear = Ear()
-        points = take(found.points, "classes", request.base, place, ear)
+        points = take(result.points, "classes", request.base, place, ear)
         assert ear.notes == LEFT_OUT
         assert len(ear.prepared) == times
         assert len(points) == 2 and len({point.files for point in points}) == 1
@@ -75,9 +75,9 @@ def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
 
 def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
     request, ear = request_of(study), Ear()
-    found = survey(request)
-    found.launcher = SimpleNamespace(detached=True)
-    assert set(found.foreseen(found.points, ear)) == {point.name for point in found.points}
+    result = survey(request)
+    result.launcher = SimpleNamespace(detached=True)
+    assert set(result.foreseen(result.points, ear)) == {point.name for point in result.points}
     assert "not prepared yet" in ear.notes[0]
     assert ear.notes[1:] == LEFT_OUT
 
@@ -113,10 +113,10 @@ def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path
     monkeypatch.setattr(Digits, "fetch", fetch, raising=False)
     study.write_text(TEXT.format(source="digits"))
     request = request_of(study)
-    found, place = survey(request), request.study.place
+    result, place = survey(request), request.study.place
     for expected in ([("digits.zip", 7, 7)], []):
         ear = Ear()
-        prepared(found.points, "classes", request.base, place, ear)
+        prepared(result.points, "classes", request.base, place, ear)
         assert ear.downloaded == expected
 
 
@@ -126,15 +126,15 @@ def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
     from scalestudy.data.store import prepare as storage
 
     monkeypatch.setattr(storage, "memory_limit", lambda: 0)
-    foretold, ready, found = Ear(), Ear(), Ear()
+    foretold, ready, result = Ear(), Ear(), Ear()
     list(dry_run(request_of(study), listener=foretold))
     request = request_of(study)
-    for take, ear in ((prepared, ready), (prepared_ahead, found)):
+    for take, ear in ((prepared, ready), (prepared_ahead, result)):
         take(survey(request).points, "classes", request.base, request.study.place, ear)
     assert foretold.notes[1].startswith("set: to be kept encoded, ")
     assert ready.notes[1].startswith("set: kept encoded, ")
     assert 'storage = "arrays" under [data]' in ready.notes[1]
-    assert found.notes == ready.notes
+    assert result.notes == ready.notes
 
 
 def with_train(study: Path, lines: str) -> list:

@@ -34,7 +34,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = []
+    notes = []
 
     def run_steps(folder, point):
         run = folder.new_run(point)
@@ -45,18 +45,18 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
                 )
                 yield run
         except (KeyboardInterrupt, GeneratorExit):
-            told.append(point.name)
+            notes.append(point.name)
             raise
 
     class Impatient(Listener):
         def seen(self, overview) -> None:
-            if not told:
+            if not notes:
                 raise KeyboardInterrupt
 
     monkeypatch.setattr("scalestudy.launch.local.run.run_steps", run_steps)
     with pytest.raises(Interrupted) as caught:
         run_study(request_of(study), listener=Impatient())
-    assert told == ["native-w1-s0"] and not caught.value.goes_on
+    assert notes == ["native-w1-s0"] and not caught.value.goes_on
     with StudyFolder.open(study.parent / "studies" / "study").lock():
         pass
 
@@ -159,15 +159,15 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
 
 def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):
     monkeypatch.setattr("scalestudy.app.follow.study_status", lambda folder, known, names=None: known)
-    told = []
+    notes = []
 
     class Told(Listener):
         def note(self, text):
-            told.append(text)
+            notes.append(text)
 
     class Launcher:
         def start(self, folder, points, options):
             yield Note("a waits for a GPU")
 
     stay(Launcher(), None, [], Overview([]), Options(), Told())
-    assert told == ["a waits for a GPU"]
+    assert notes == ["a waits for a GPU"]

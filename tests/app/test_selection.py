@@ -24,16 +24,16 @@ def overview(tmp_path) -> Overview:
     points = expand(parse_study(TEXT, tmp_path / "study.toml"), gpus=0, cores=8)
     failed = {"state": "failed", "reason": "out of memory"}
     return Overview(
-        [PointStatus(each, **(failed if each.workers == 2 else {"state": "done"})) for each in points]
+        [PointStatus(item, **(failed if item.workers == 2 else {"state": "done"})) for item in points]
     )
 
 
 def test_points_are_chosen_by_state_and_by_pattern(overview):
     assert len(overview.points) == 24
-    assert {each.point.workers for each in selected(overview, states=["failed"]).points} == {2}
+    assert {item.point.workers for item in selected(overview, states=["failed"]).points} == {2}
     assert len(selected(overview, states=["failed", "done"]).points) == 24
     chosen = selected(overview, patterns=["virtual-w1-*", "native-w2-s0-batch_size=8"]).points
-    assert {each.point.strategy for each in chosen} == {"virtual", "native"}
+    assert {item.point.strategy for item in chosen} == {"virtual", "native"}
     assert len(chosen) == 7
     assert not selected(overview, states=["queued"]).points
 
@@ -67,11 +67,11 @@ def test_the_record_counts_states_and_knows_what_jobs_wait_for(overview):
     held = JobView(job="7", state="PENDING", reason="JobHeldUser", start="2030-01-01T00:00:00")
     due = held.model_copy(update={"reason": "Resources"})
     waiting = [
-        PointStatus(each.point, "queued", job=job, view=view, waits="words")
-        for each, view in zip(overview.points, (held, due), strict=False)
+        PointStatus(item.point, "queued", job=job, view=view, waits="words")
+        for item, view in zip(overview.points, (held, due), strict=False)
     ]
     record = status_record(Overview([*waiting, *overview.points[2:]]))
     assert record["states"]["queued"] == 2 and sum(record["states"].values()) == 24
-    assert [each["job"]["expected"] for each in record["points"][:2]] == [None, "2030-01-01T00:00:00"]
+    assert [item["job"]["expected"] for item in record["points"][:2]] == [None, "2030-01-01T00:00:00"]
     assert record["points"][0]["job"]["waits"] == "words"
     assert record["points"][-1]["reason"] == "out of memory"

@@ -22,17 +22,17 @@ def advise(capsys, *arguments):
 
 
 def test_json_has_the_reports_decision(folder, capsys):
-    code, said = advise(capsys, folder, "--format", "json")
+    code, text = advise(capsys, folder, "--format", "json")
     assert code == 0
-    record, decision = json.loads(said.out), read_study(StudyFolder.open(folder)).advice.decision
+    record, decision = json.loads(text.out), read_study(StudyFolder.open(folder)).advice.decision
     assert record["kind"] == decision.kind
     assert record["best"]["workers"] == decision.choice.workers
     assert record["best"]["cost_efficiency"]["value"] == pytest.approx(decision.price.efficiency.value)
 
 
 def test_what_the_site_bills_can_be_said(folder, capsys):
-    _, said = advise(capsys, folder, "--bill", "node", "--format", "json")
-    assert json.loads(said.out)["cost_unit"] == "node-hours"
+    _, text = advise(capsys, folder, "--bill", "node", "--format", "json")
+    assert json.loads(text.out)["cost_unit"] == "node-hours"
 
 
 @pytest.mark.parametrize(

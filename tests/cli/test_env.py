@@ -20,8 +20,8 @@ def test_it_shows_this_environment_under_the_id_that_runs_record(call):
 
 
 def test_json_holds_every_package(call):
-    told = json.loads(call("check", "--environment", "--format", "json")[1])
-    assert {"keras", "pydantic", "scalestudy"} <= told["packages"].keys()
+    record = json.loads(call("check", "--environment", "--format", "json")[1])
+    assert {"keras", "pydantic", "scalestudy"} <= record["packages"].keys()
 
 
 def test_a_folder_without_python_is_refused(call, tmp_path):
@@ -86,6 +86,6 @@ def test_a_record_from_before_another_commit_of_ours_is_believed_but_for_its_ver
     (other / RECORD_FILE).write_text(now.model_copy(update=older).model_dump_json())
     code, out, err = call("check", other, "--environment", "--format", "json")
     assert (code, err) == (0, "")
-    told = Built.model_validate_json(out)
-    assert told.host == "elsewhere"
-    assert told.packages == now.packages
+    record = Built.model_validate_json(out)
+    assert record.host == "elsewhere"
+    assert record.packages == now.packages

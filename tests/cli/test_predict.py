@@ -92,7 +92,7 @@ def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path)
         assert [row["file"] for row in csv.DictReader(table)] == [f"images/{n}.png" for n in range(3)]
     summary = json.loads((tmp_path / "out" / "predictions.json").read_text())
     assert summary["complete"] is True
-    assert [each["file"] for each in summary["skipped"]] == ["images/torn.png"]
+    assert [item["file"] for item in summary["skipped"]] == ["images/torn.png"]
 
 
 def test_without_a_framework_it_says_where_to_run(model, images, tmp_path):

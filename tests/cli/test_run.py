@@ -190,12 +190,12 @@ def test_a_task_file_may_name_its_own_data(
 ) -> None:
     (study.parent / "mine.py").touch()
     study.write_text('task = "mine.py"\n[sweep]\nworkers = 1\nseed = 0')
-    told = {"data": "digits", "kind": "classes"}
-    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: told)
+    record = {"data": "digits", "kind": "classes"}
+    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: record)
     monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: BuiltModel(1, ()))
     assert call("run", study, "--no-report")[0] == 0
     assert launcher.points[0].data.source == "digits"
-    told["data"] = None
+    record["data"] = None
     study.write_text('task = "mine.py"\n[sweep]\nworkers = 2\nseed = 0')
     code, _, errors = call("run", study, "--no-report")
     assert code == 2

@@ -144,7 +144,7 @@ def test_status_as_json_is_for_programs(call, many) -> None:
     code, text, _ = call("status", many.path, "--format", "json", "--state", "failed")
     record = json.loads(text)
     assert code == 0 and record["schema"] == 1
-    assert [each["reason"] for each in record["points"]] == ["out of memory"] * 2
+    assert [item["reason"] for item in record["points"]] == ["out of memory"] * 2
     assert record["states"] == {"failed": 2}
 
 

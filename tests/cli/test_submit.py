@@ -98,8 +98,8 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     slurm(sbatch="echo 7")
     (queued.parent / "mine.py").write_text("data = 'digits'\n")
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
-    told = {"data": "digits", "kind": "classes"}
-    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: told)
+    record = {"data": "digits", "kind": "classes"}
+    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: record)
     monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: BuiltModel(1, ()))
     call("data", "prepare", "digits")
     from scalestudy.data.splits.split import stored_split

@@ -18,7 +18,7 @@ def test_a_list_is_read_with_the_defaults_of_what_is_not_said():
 
 @given(st.lists(st.sampled_from([kind for kind in KINDS if kind != MIXING[1]]), unique=True, max_size=9))
 def test_every_operation_may_stand_without_numbers_in_any_order(kinds):
-    assert [each.kind for each in parsed(", ".join(kinds))] == kinds
+    assert [item.kind for item in parsed(", ".join(kinds))] == kinds
 
 
 @pytest.mark.parametrize("text", ["flip(vertical)", 'flip("vertical")', "flip(way=vertical)"])

@@ -106,7 +106,7 @@ def test_a_name_that_keras_has_not_is_refused_with_its_line(write_study):
 def test_the_points_of_a_study_have_the_keys_that_its_task_brings(write_study):
     study = load_study(write_study('task = "resnet50"\n[data]\nsource = "digits"'))
     own = load_study(write_study('task = "resnet50"\n[data]\nsource = "digits"\nimage_size = [64, 64]'))
-    sizes = [expand(each, gpus=8, cores=8)[0].data.image_size for each in (study, own)]
+    sizes = [expand(item, gpus=8, cores=8)[0].data.image_size for item in (study, own)]
     assert sizes == [(300, 300), (64, 64)]
 
 

@@ -35,13 +35,13 @@ def test_the_product_comes_in_a_stable_order() -> None:
 
 
 def test_native_is_what_tensorflow_has_for_the_workers_and_nodes() -> None:
-    found = {point.workers: point.implementation for point in points("[sweep]\nworkers = [1, 2]\nseed = 0")}
-    assert found == {1: "single", 2: "mirrored"}
-    found = {
+    result = {point.workers: point.implementation for point in points("[sweep]\nworkers = [1, 2]\nseed = 0")}
+    assert result == {1: "single", 2: "mirrored"}
+    result = {
         point.workers: point.implementation
         for point in points("[sweep]\nworkers = [1, 2, 3]\nseed = 0", cluster=True, tasks_per_node=2)
     }
-    assert found == {1: "single", 2: "mirrored", 3: "multiworker"}
+    assert result == {1: "single", 2: "mirrored", 3: "multiworker"}
 
 
 def test_single_is_taken_at_one_worker_only() -> None:
@@ -63,19 +63,19 @@ def test_task_defaults_are_filled_in_and_given_values_kept() -> None:
 
 
 def test_swept_values_reach_their_section_and_the_name() -> None:
-    found = points(
+    result = points(
         '[sweep]\nworkers = 1\nseed = 0\nbatch_size = [8, 16]\nlearning_rate = 1e-7\n"data.seed" = 2'
     )
-    assert [point.train.batch_size for point in found] == [8, 16]
-    assert found[0].data.seed == 2
-    assert found[0].swept == {"train.batch_size": 8, "train.learning_rate": 1e-7, "data.seed": 2}
-    assert found[0].name == "native-w1-s0-batch_size=8-learning_rate=1e-07-data.seed=2"
+    assert [point.train.batch_size for point in result] == [8, 16]
+    assert result[0].data.seed == 2
+    assert result[0].swept == {"train.batch_size": 8, "train.learning_rate": 1e-7, "data.seed": 2}
+    assert result[0].name == "native-w1-s0-batch_size=8-learning_rate=1e-07-data.seed=2"
 
 
 def test_folds_are_swept_and_every_point_carries_its_own() -> None:
-    found = points("[data]\nfolds = 3\n[sweep]\nworkers = 1\nseed = 0\nfold = [0, 1, 2]")
-    assert [(point.data.fold, point.data.folds) for point in found] == [(0, 3), (1, 3), (2, 3)]
-    assert found[2].name == "native-w1-s0-fold=2"
+    result = points("[data]\nfolds = 3\n[sweep]\nworkers = 1\nseed = 0\nfold = [0, 1, 2]")
+    assert [(point.data.fold, point.data.folds) for point in result] == [(0, 3), (1, 3), (2, 3)]
+    assert result[2].name == "native-w1-s0-fold=2"
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_folds_that_there_are_not_are_refused_with_their_line(text: str, words: 
 
 
 def test_workers_that_share_cores_run_and_are_marked() -> None:
-    found = points("[sweep]\nworkers = [1, 2, 4]\nseed = 0", cores=2)
-    assert [point.oversubscribed for point in found] == [None, None, "4 workers of 1 core on 2 cores"]
+    result = points("[sweep]\nworkers = [1, 2, 4]\nseed = 0", cores=2)
+    assert [point.oversubscribed for point in result] == [None, None, "4 workers of 1 core on 2 cores"]
 
 
 def test_virtual_workers_are_one_process() -> None:
@@ -216,15 +216,15 @@ def test_every_sweep_expands_to_all_its_points_under_unique_names_fit_for_folder
 ) -> None:
     sweep = SweepSettings(strategy=tuple(strategies), workers=tuple(workers), seed=tuple(seeds), other=other)
     made = Study(name="x", task="cnn", sweep=sweep)
-    found = expand(made, gpus=0, cores=4)
+    result = expand(made, gpus=0, cores=4)
     count = len(workers) * len(seeds) * len(strategies)
     for values in other.values():
         count *= len(values)
-    names = [point.name for point in found]
+    names = [point.name for point in result]
     assert len(names) == count == len(set(names))
     assert all(len(name.encode()) <= 200 and "/" not in name and name.isprintable() for name in names)
-    assert found == expand(made, gpus=0, cores=4)
-    for point in found:
+    assert result == expand(made, gpus=0, cores=4)
+    for point in result:
         for name, value in point.swept.items():
             section, key = name.split(".")
             assert getattr(getattr(point, section), key) == value
@@ -261,13 +261,13 @@ def names(found: list[Point]) -> list[str]:
 @given(ORDER_SEEDS, WORKERS, SEEDS)
 def test_a_block_is_one_seed_and_holds_every_row_once(order_seed: int, workers: list[int], seeds: list[int]):
     given_points = swept_points(workers, seeds)
-    found = RunOrder(seed=order_seed).arrange(given_points)
-    blocks = [(seed, list(block)) for seed, block in groupby(found, key=lambda point: point.seed)]
+    result = RunOrder(seed=order_seed).arrange(given_points)
+    blocks = [(seed, list(block)) for seed, block in groupby(result, key=lambda point: point.seed)]
     assert [seed for seed, _ in blocks] == seeds
     rows = {row(point) for point in given_points}
     assert all(len(block) == len(rows) and {row(point) for point in block} == rows for _, block in blocks)
-    assert [point.turn.place for point in found] == list(range(len(found)))
-    assert {point.turn.order for point in found} == {"blocks"}
+    assert [point.turn.place for point in result] == list(range(len(result)))
+    assert {point.turn.order for point in result} == {"blocks"}
 
 
 @settings(max_examples=20, deadline=None)
@@ -284,11 +284,11 @@ def test_adding_seeds_and_workers_leaves_the_rest_in_its_order(
 
 def test_every_block_has_a_permutation_of_its_own_and_every_call_the_same():
     given_points = swept_points([1, 2, 4, 8], [0, 1, 2])
-    found = RunOrder(seed=7).arrange(given_points)
-    assert names(RunOrder(seed=7).arrange(given_points)) == names(found)
-    rows = [tuple(map(row, block)) for _, block in groupby(found, key=lambda point: point.seed)]
+    result = RunOrder(seed=7).arrange(given_points)
+    assert names(RunOrder(seed=7).arrange(given_points)) == names(result)
+    rows = [tuple(map(row, block)) for _, block in groupby(result, key=lambda point: point.seed)]
     assert len(set(rows)) == 3
-    assert names(RunOrder(seed=8).arrange(given_points)) != names(found)
+    assert names(RunOrder(seed=8).arrange(given_points)) != names(result)
 
 
 def test_any_row_comes_first_equally_often():
@@ -301,9 +301,9 @@ def test_any_row_comes_first_equally_often():
 
 def test_rows_are_the_order_in_which_points_are_listed():
     given_points = swept_points([1, 2], [3, 1])
-    found = RunOrder(by="rows", seed=7).arrange(given_points)
-    assert names(found) == names(given_points)
-    assert [(point.turn.order, point.turn.place) for point in found[:2]] == [("rows", 0), ("rows", 1)]
+    result = RunOrder(by="rows", seed=7).arrange(given_points)
+    assert names(result) == names(given_points)
+    assert [(point.turn.order, point.turn.place) for point in result[:2]] == [("rows", 0), ("rows", 1)]
 
 
 def test_a_turn_makes_no_other_point():

@@ -40,12 +40,12 @@ def sum_or_words(text):
 
 @given(st.text(alphabet="onetwalphcu0.5e-+*(),= \n", max_size=30) | st.text(max_size=30))
 def test_any_text_is_a_sum_or_is_refused(text):
-    read, said = sum_or_words(text)
+    read, output = sum_or_words(text)
     if read:
         assert all(term.name in KNOWN and 0 < term.weight <= 1e6 for term in read)
         assert parsed_sum(" + ".join(str(term) for term in read), KNOWN, "loss") == read
     else:
-        assert said.endswith((".", "?"))
+        assert output.endswith((".", "?"))
 
 
 @pytest.mark.parametrize(

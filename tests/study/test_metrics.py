@@ -34,8 +34,8 @@ def test_a_gain_is_a_change_to_the_better():
 
 
 def test_values_of_classes_go_by_names_that_can_be_a_column():
-    found = class_keys("iou", ("background", "cell nucleus (dead)"))
-    assert found == ["iou_background", "iou_cell_nucleus_dead"]
+    result = class_keys("iou", ("background", "cell nucleus (dead)"))
+    assert result == ["iou_background", "iou_cell_nucleus_dead"]
 
 
 def test_classes_of_one_name_or_none_are_told_apart_by_their_index():

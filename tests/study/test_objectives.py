@@ -20,8 +20,8 @@ from scalestudy.study.settings import TrainSettings
 def test_defaults_are_within_their_own_ranges():
     for table in (LOSSES, METRICS):
         for ranges in table.values():
-            for each in ranges.values():
-                assert each.default in each.words if each.words else each.low <= each.default <= each.high
+            for item in ranges.values():
+                assert item.default in item.words if item.words else item.low <= item.default <= item.high
 
 
 def test_what_is_said_of_some_is_said_of_ones_that_there_are():

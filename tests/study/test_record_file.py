@@ -50,10 +50,10 @@ def test_a_file_has_its_word_and_its_reason(tmp_path: Path, records, change: str
     write_record(file, records.result())
     act, word, why = CHANGES[change]
     act(file)
-    found = read_record(file, Result)
-    assert (found.word, found.damaged) == (word, word == "corrupt")
-    assert why in found.why
-    assert found.record == (records.result() if word == "sound" else None)
+    result = read_record(file, Result)
+    assert (result.word, result.damaged) == (word, word == "corrupt")
+    assert why in result.why
+    assert result.record == (records.result() if word == "sound" else None)
 
 
 def test_a_file_in_the_place_of_a_folder_is_corrupt(tmp_path: Path) -> None:

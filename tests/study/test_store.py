@@ -227,7 +227,7 @@ def test_a_second_run_of_a_folder_is_refused_naming_the_first(make) -> None:
 
 
 def given_to_slurm(folder: StudyFolder, point: str = "native-w1-s0") -> RunFolder:
-    run = folder.new_run(next(each for each in folder.points() if each.name == point))
+    run = folder.new_run(next(item for item in folder.points() if item.name == point))
     run.write_job(JobRecord(job="12_3", submitted=time.time(), site="here", script="jobs/x.sh"))
     return run
 
