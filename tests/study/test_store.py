@@ -140,21 +140,6 @@ def test_opening_what_is_no_study_names_those_nearby(make, tmp_path: Path) -> No
         StudyFolder.open(tmp_path / "none")
 
 
-@pytest.mark.parametrize("target", ["loop", "nowhere"])
-def test_a_link_that_leads_nowhere_is_said_to_be_one(tmp_path: Path, target: str) -> None:
-    (tmp_path / "loop").symlink_to(target)
-    with pytest.raises(UserError, match="loop, which is a link"):
-        StudyFolder.open(tmp_path / "loop")
-
-
-def test_the_study_of_another_tool_is_no_damaged_one(make, tmp_path: Path) -> None:
-    (tmp_path / "studies" / "other").mkdir(parents=True)
-    (tmp_path / "studies" / "other" / "study.json").write_text('{"study_name": "x", "trials": []}')
-    with pytest.raises(UserError, match="not written by Scalestudy") as refused:
-        StudyFolder.open(tmp_path / "studies" / "other")
-    assert "studies/other" not in refused.value.action
-
-
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema_version": 99}'])
 def test_a_study_of_another_version_or_a_damaged_one_is_refused(make, text: str) -> None:
     folder = make()

@@ -281,10 +281,8 @@ def _of_another_program(file: Path) -> bool:
 
 def _nearby(path: Path) -> str:
     around = {path, path / "studies", path.parent, path.parent / "studies"}
-    files = (
-        file for folder in around for file in folder.glob("*/study.json") if not _of_another_program(file)
-    )
-    folders = sorted({str(file.parent) for file in files})
+    files = {file for folder in around for file in folder.glob("*/study.json")}
+    folders = sorted(str(file.parent) for file in files if not _of_another_program(file))
     if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
     return "Nearby: " + ", ".join(folders[:5]) + "."
