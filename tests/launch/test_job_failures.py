@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.failures import INTERRUPTED
+from scalestudy.launch.failures import INTERRUPTED, log_files
 from scalestudy.launch.failures import failure_of_job as cause_of
 from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
 from scalestudy.launch.slurm import SLURM
@@ -44,6 +44,19 @@ def test_the_rank_that_fell_silent_is_named_though_srun_blames_the_one_that_noti
     )
     assert (failure.rank, failure.job_state, failure.tail) == (1, "FAILED", ["epoch 1"])
     assert cause_of(folder, view("CANCELLED")).job_state == "CANCELLED"
+
+
+def test_what_a_job_printed_before_it_had_opened_its_log_is_its_log(run, tmp_path) -> None:
+    folder = run()
+    script = tmp_path / "native-w1-s0.sh"
+    folder.write_job(JobRecord(job="7", submitted=1.0, site="here", script=str(script)))
+    script.with_suffix(".out").write_text("line 9: cd: /studies/s: No such file or directory\n")
+    failure = cause_of(folder, view("FAILED", exit_code=1, nodes="node1"))
+    assert failure.tail == ["line 9: cd: /studies/s: No such file or directory"]
+    for job in (True, False):
+        assert [file for _, file in log_files(folder, job=job)] == [script.with_suffix(".out")]
+    (tmp_path / "logs" / "job.log").write_text("job 7 on node1\n")
+    assert log_files(folder, job=True) == [("", tmp_path / "logs" / "job.log")]
 
 
 def test_what_the_ranks_have_written_counts_before_what_srun_says(run) -> None:
@@ -150,18 +163,6 @@ def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
     assert SLURM.queue.in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
     assert SLURM.queue.in_words("SomethingNew") == "SomethingNew"
     assert SLURM.queue.in_words("") == "not yet considered"
-
-
-@pytest.mark.parametrize("name", ["7.out", "study-w1.o7"])
-def test_what_a_job_said_before_it_had_a_log_is_its_reason(tmp_path, name) -> None:
-    folder = RunFolder(tmp_path / "points" / "w1" / "run-1")
-    (folder.path / "logs").mkdir(parents=True)
-    (tmp_path / "jobs").mkdir()
-    (tmp_path / "jobs" / name).write_text("cd: /studies/s: No such file or directory\n")
-    folder.write_job(JobRecord(job="7", submitted=1, site="here", script="x.sh"))
-    failure = cause_of(folder, view("FAILED", exit_code=1))
-    assert failure.tail == ["cd: /studies/s: No such file or directory"]
-    assert failure.reason == "the job ended with exit code 1: cd: /studies/s: No such file or directory"
 
 
 def test_lines_that_mpirun_draws_are_no_reason(run) -> None:

@@ -323,7 +323,7 @@ def test_a_job_asks_for_what_its_layout_says():
         time_limit="1-02:00:00", constraint="system=polaris", directives=("-l filesystems=home:eagle",),
     )  # fmt: skip
     assert directives(script(job("horovod", 6, on))) == [
-        "-N s-p", "-S /bin/bash", "-j oe", "-o /studies/s/jobs/",
+        "-N s-p", "-S /bin/bash", "-j oe", "-o /studies/s/jobs/p.out",
         "-l select=2:ncpus=24:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter:excl", "-r y",
         "-l walltime=26:00:00", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
         "-l filesystems=home:eagle",

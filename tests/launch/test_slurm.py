@@ -290,7 +290,7 @@ def test_every_job_of_squeue_comes_back(jobs) -> None:
 
 
 COMPUTED_HERE = [
-    "--job-name=s-p", "--output=/studies/s/jobs/%j.out", "--nodes=1", "--ntasks=2", "--ntasks-per-node=2",
+    "--job-name=s-p", "--output=/studies/s/jobs/p.out", "--nodes=1", "--ntasks=2", "--ntasks-per-node=2",
     "--cpus-per-task=2", "--time=01:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
     "--exclusive", "--gres=gpu:2",
 ]  # fmt: skip
@@ -447,12 +447,12 @@ def test_no_other_text_of_a_profile_or_a_study_adds_a_directive_or_breaks_the_sc
         )  # fmt: skip
     except ValidationError:
         return
-    study = Path(f"/studies/{word}")
-    made = replace(job("horovod", 2, on, study / "points/p/run-1"), name=name)
+    run = Path(f"/studies/{word}/points/p/run-1")
+    made = replace(job("horovod", 2, on, run), name=name, script=run.parents[2] / "jobs" / "p.sh")
     script = job_script(made)
     found = options(script)
     assert found[0] == f"--job-name={job_name(name)}"
-    assert found[1] in ("--output=/dev/null", f"--output={str(study).replace('%', '%%')}/jobs/%j.out")
+    assert found[1] in ("--output=/dev/null", f"--output={str(run.parents[2]).replace('%', '%%')}/jobs/p.out")
     assert found[2:] == [*COMPUTED_HERE[2:], f"--comment={MARK}"]
     done = subprocess.run(["bash", "-n"], input=script.encode(), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -12,6 +12,7 @@ from scalestudy.study.parse import parse_study
 from scalestudy.study.point import Point
 
 RUN = Path("/studies/s/points/p/run-1")
+SCRIPT = Path("/studies/s/jobs/p.sh")
 MARK = JobMark("0123456789abcdef", "fedcba9876543210")
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "sites").glob("*.toml"))
 
@@ -30,7 +31,7 @@ def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:
 def job(strategy: str, workers: int, on: Site, run: Path = RUN, **more: Any) -> JobScript:
     made = point(strategy, workers, on)
     values = {"mark": MARK, "python": "/opt/python", "source": None} | more
-    return JobScript("s-p", run, made, layout(made, on), on, **values)
+    return JobScript("s-p", SCRIPT, run, made, layout(made, on), on, **values)
 
 
 def job_script(made: JobScript) -> str:

@@ -1,12 +1,11 @@
 """Why a run failed: which rank was the first, or how its job ended, in one sentence."""
 
-import contextlib
 import re
 import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from scalestudy.launch.queue.base import UNKNOWN, JobView
+from scalestudy.launch.queue.base import UNKNOWN, JobView, output_of
 from scalestudy.measure.hang_detection import in_words
 from scalestudy.study.records import Cause, Failure, Hang, Progress
 from scalestudy.study.run_folder import RunFolder
@@ -20,7 +19,7 @@ def log_files(run: RunFolder, rank: int | None = None, *, job: bool = False) -> 
     Of all ranks, or of one; with `job` the job's own, which also stands for ranks that have said nothing.
     """
     folder = run.path / "logs"
-    jobs = [file for file in (folder / "job.log",) if file.exists()]
+    jobs = [file for file in (folder / "job.log", _early_log(run)) if file and _is_filled(file)][:1]
     if job:
         return [("", file) for file in jobs]
     ranks = [int(file.stem[5:]) for file in folder.glob("rank-*.log") if file.stem[5:].isdigit()]
@@ -39,8 +38,12 @@ def _is_filled(log: Path) -> bool:
 
 def last_lines(run: RunFolder, name: str, count: int = TAIL_LINES) -> list[str]:
     """The last lines of a log that are not empty, "rank-0" or "job"; none where it cannot be read."""
+    return _filled_lines(run.path / "logs" / f"{name}.log", count)
+
+
+def _filled_lines(file: Path | None, count: int) -> list[str]:
     try:
-        text = (run.path / "logs" / f"{name}.log").read_text(errors="replace")
+        text = file.read_text(errors="replace") if file else ""
     except OSError:
         return []
     return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
@@ -212,21 +215,13 @@ def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
     if not lines and (words := last_lines(run, "rank-0")):
         alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
         return 0 if alone else None, words
-    return None, lines[-TAIL_LINES:] or _early_words(run)
+    return None, lines[-TAIL_LINES:] or _filled_lines(_early_log(run), TAIL_LINES)
 
 
-def _early_words(run: RunFolder) -> list[str]:
-    """The last lines of what the job printed before it had opened its log: JOB.out, in PBS NAME.oJOB."""
+def _early_log(run: RunFolder) -> Path | None:
+    """What the job printed before it had opened its log."""
     record = run.job()
-    number = re.match(r"\d+", record.job) if record else None
-    if number is None or len(run.path.parents) < 3:
-        return []
-    jobs = run.path.parents[2] / "jobs"
-    for file in (jobs / f"{number[0]}.out", *sorted(jobs.glob(f"*.o{number[0]}*"))):
-        with contextlib.suppress(OSError):
-            if lines := [line for line in file.read_text(errors="replace").splitlines() if line.strip()]:
-                return lines[-TAIL_LINES:]
-    return []
+    return output_of(Path(record.script)) if record else None
 
 
 def _how_far(progress: Progress | None) -> str:

@@ -134,9 +134,8 @@ class Pbs(Queue):
                 f'qos = "{site.qos}" in {site.name}',
                 "Remove it; a queue is named by partition.",
             )
-        output = job.output("")
-        if re.search(r"[\s:%^]", output):  # to qsub, more than a path on this machine
-            output = "/dev/null"
+        # Of these, qsub makes more than a path on this machine.
+        output = "/dev/null" if re.search(r"[\s:%^]", job.printed) else job.printed
         lines = [
             f"-N {job_name(job.name)}",
             "-S /bin/bash",

@@ -204,7 +204,7 @@ class Slurm(Queue):
         site, layout = job.site, job.layout
         lines = [
             f"--job-name={job_name(job.name)}",
-            f"--output={job.output('%j.out')}",
+            f"--output={job.printed.replace('%', '%%')}",
             f"--nodes={layout.nodes}",
             f"--ntasks={layout.tasks}",
             f"--ntasks-per-node={layout.tasks_per_node}",

@@ -233,7 +233,7 @@ def test_a_job_asks_for_what_its_layout_says():
         exclusive=False, directives=("--reservation=two words", "--nodelist=n1"),
     )  # fmt: skip
     assert directives(job_script(job("horovod", 6, on))) == [
-        "--job-name=s-p", "--output=/studies/s/jobs/%j.out", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3",
+        "--job-name=s-p", "--output=/studies/s/jobs/p.out", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3",
         "--cpus-per-task=8", "--time=1-02:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
         "--gres=gpu:v100:3", "--partition=gpu", "--account=me", "--qos=high", "--constraint=[a|b]",
         "--mem=138240M", f"--comment={MARK}", '--reservation="two words"', "--nodelist=n1",

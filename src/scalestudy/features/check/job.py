@@ -94,7 +94,7 @@ def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobL
 
 def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> Path:
     script = folder.absolute() / "job.sh"
-    job = JobScript("scalestudy-check", folder.absolute(), point, shape, site)
+    job = JobScript("scalestudy-check", script, script.parent, point, shape, site)
     write_atomically(script, render(job, SLURM.queue))
     return script
 

@@ -120,6 +120,11 @@ def read_mark(text: str) -> JobMark | None:
     return JobMark(match[1], match[2]) if match else None
 
 
+def output_of(script: Path) -> Path:
+    """What a job prints before it has opened its log: beside its script."""
+    return script.with_suffix(".out")
+
+
 class QueueUnreachable(RunError):
     """A queue gave no answer in time; `received` says how, in one line."""
 

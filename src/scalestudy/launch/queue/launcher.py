@@ -11,7 +11,7 @@ from scalestudy.launch.queue.jobs import find_orphans
 from scalestudy.launch.queue.layout import expand_for
 from scalestudy.launch.queue.polling import forget
 from scalestudy.launch.queue.site import Site, find_site
-from scalestudy.launch.queue.submit import Submission, next_submissions, script_of, submit
+from scalestudy.launch.queue.submit import Submission, job_script, next_submissions, script_paths, submit
 from scalestudy.launch.status import study_status
 from scalestudy.study.file import Study
 from scalestudy.study.point import Point
@@ -78,9 +78,9 @@ class QueueLauncher(Generic[AnyQueue]):
         site, mark = _site(study, options), JobMark(study_digest(target), "0" * 16)
         for name, submission in submissions.items():
             run = _expected_run(target.absolute() / "points" / name, submission)
-            yield script_of(points[name], run, site, self.queue, mark).rstrip("\n")
-            script = shlex.quote(str(target.absolute() / "jobs" / f"{name}.sh"))
-            yield f"\n{' '.join(self.queue.submits)} {script}\n"
+            script = next(script_paths(target, name))
+            yield job_script(points[name], script, run, site, self.queue, mark).rstrip("\n")
+            yield f"\n{' '.join(self.queue.submits)} {shlex.quote(str(script))}\n"
         yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import scalestudy
 from scalestudy.cluster.gpu_assignment import ASSIGNED
 from scalestudy.cluster.variables import PROXIES
-from scalestudy.launch.queue.base import WORKER, JobMark, Queue
+from scalestudy.launch.queue.base import WORKER, JobMark, Queue, output_of
 from scalestudy.launch.queue.containers import container_exports, container_words, srun_words
 from scalestudy.launch.queue.layout import JobLayout, shares_nodes
 from scalestudy.launch.queue.quoting import directive, expandable, literal, one_line
@@ -39,6 +39,7 @@ class JobScript:
     """A job script to be.
 
     Attributes:
+        script: Absolute path that it will have.
         run: Absolute folder of the run.
         python: Python of the workers, where the site names neither an environment nor a container.
         source: Folder of Scalestudy's own source, which the environment of the workers may not hold; None
@@ -47,6 +48,7 @@ class JobScript:
     """
 
     name: str
+    script: Path
     run: Path
     point: Point
     layout: JobLayout
@@ -60,14 +62,14 @@ class JobScript:
         """STUDY of STUDY/points/NAME/run-K; a run of its own stays as it is."""
         return self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
 
-    def output(self, name: str) -> str:
-        """Where a queue is to put what the script prints before it has opened its log: beside the script.
+    @property
+    def printed(self) -> str:
+        """File of what the script prints before it has opened its log: that of its output, or of no output.
 
         Slurm has no way to name a folder with a backslash in it.
         """
-        folder = self.study / "jobs" if self.study != self.run else self.study
-        text = str(folder).replace("%", "%%")
-        return f"{text}/{name}" if text.isprintable() and "\\" not in text else "/dev/null"
+        text = str(output_of(self.script))
+        return text if text.isprintable() and "\\" not in text else "/dev/null"
 
 
 def render(job: JobScript, queue: Queue) -> str:

@@ -4,7 +4,7 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,10 +94,10 @@ def _resumable(run: RunFolder) -> bool:
     return lost or failure.job_state in INTERRUPTED
 
 
-def script_of(point: Point, run: Path, site: Site, queue: Queue, mark: JobMark) -> str:
-    """The job script of a point, given the absolute folder of its run."""
+def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, mark: JobMark) -> str:
+    """Text of the job script of a point, given its absolute path and that of the run's folder."""
     name = f"{point.study}-{point.name}"
-    return render(JobScript(name, run, point, layout(point, site), site, mark), queue)
+    return render(JobScript(name, script, run, point, layout(point, site), site, mark), queue)
 
 
 def submit(
@@ -124,9 +124,8 @@ def submit(
     with ExitStack() as undo:
         try:
             run = _run(folder, point, submission, undo)
-            script = write_script(
-                folder.path, point.name, script_of(point, run.path.absolute(), site, queue, mark)
-            )
+            script = next(path for path in script_paths(folder.path, point.name) if not path.exists())
+            _write_script(script, job_script(point, script, run.path.absolute(), site, queue, mark))
             undo.callback(script.unlink, missing_ok=True)
             record = JobRecord(
                 queue=queue.name, job="", submission=mark.submission, submitted=time.time(), site=site.name,
@@ -197,19 +196,15 @@ def _try_to_cancel(queue: Queue, job: str) -> None:
         queue.cancel([job])
 
 
-def write_script(folder: Path, name: str, text: str) -> Path:
-    """Write a script under a name that no earlier one in the study's folder has.
+def script_paths(folder: Path, name: str) -> Iterator[Path]:
+    """Paths of a point's scripts: of its first one, and of later ones."""
+    jobs = folder.absolute() / "jobs"
+    yield jobs / f"{name}.sh"
+    yield from (jobs / f"{name}-{number}.sh" for number in itertools.count(2))
 
-    It is its owner's alone: `env` and `proxies` of a site profile may hold what others must not know.
-    """
-    (folder / "jobs").mkdir(exist_ok=True)
-    for number in itertools.count(1):
-        path = folder.absolute() / "jobs" / (f"{name}.sh" if number == 1 else f"{name}-{number}.sh")
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700)
-        except FileExistsError:
-            continue
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-    raise AssertionError
+
+def _write_script(path: Path, text: str) -> None:
+    """It is its owner's alone: `env` and `proxies` of a site profile may hold what others must not know."""
+    path.parent.mkdir(exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "w", encoding="utf-8") as file:
+        file.write(text)
