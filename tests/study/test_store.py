@@ -73,6 +73,19 @@ def test_nothing_is_left_when_writing_fails(make, tmp_path: Path, monkeypatch: p
     assert files(tmp_path) == set()
 
 
+def test_of_two_that_make_the_folder_at_once_the_second_opens_it(make, monkeypatch) -> None:
+    create, made = store._create, []
+
+    def second(path: Path, record, text: str) -> None:
+        monkeypatch.setattr(store, "_create", create)
+        made.append(make())
+        create(path, record, text)
+
+    monkeypatch.setattr(store, "_create", second)
+    folder = make()
+    assert folder.order == made[0].order and files(folder.path) == {"study.json", "study.toml"}
+
+
 def test_another_study_is_refused_naming_every_key_that_differs(make) -> None:
     before = make()
     stored = (before.path / "study.json").read_bytes()

@@ -80,6 +80,8 @@ class StudyFolder:
                 return existing._extended(record, study_text)
             _create(path, record, study_text)
         except OSError as error:
+            if existing is None and os.path.lexists(path / "study.json"):  # another process was first
+                return cls.create_or_open(path, study, points, study_text, order)
             raise _not_writable(f"{error.filename or path}: {error.strerror}") from error
         return cls(path, record)
 

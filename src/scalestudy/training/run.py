@@ -43,12 +43,17 @@ class Reporter:
         self._used = (time.process_time(), time.monotonic())
         self.records = folder.keep_epochs(position.epoch if position else 0)
         """Records of all epochs so far."""
+        self._ended: float | None = None
+        self._between = 0.0
+        before = folder.progress()
+        self.restarts = max(position.restarts, before.restarts if before else 0) + 1 if position else 0
+        """How often the run went on from a checkpoint, also where several times from the same."""
         known = [record.validation[session.metric] for record in self.records if record.validation]
         self._last = Progress(
             phase="start-up", epoch=position.epoch if position else 0, epochs=session.epochs,
             step=position.step if position else 0, steps=session.steps,
             quality=known[-1] if known else None,
-            restarts=position.restarts + 1 if position else 0, updated=0,
+            restarts=self.restarts, updated=0,
         )  # fmt: skip
 
     def phase(self, phase: str) -> None:
@@ -60,10 +65,11 @@ class Reporter:
         if time.monotonic() - self._written < PROGRESS_EVERY:
             return
         throughput = moment.samples / moment.seconds if moment.seconds else None
-        steps_left = (self._session.epochs - moment.epoch + 1) * moment.steps - moment.step
+        epochs_left = self._session.epochs - moment.epoch + 1
+        steps_left = epochs_left * moment.steps - moment.step
         self._write(
             phase="training", epoch=moment.epoch, step=moment.step, throughput=throughput,
-            seconds_left=steps_left * moment.seconds / moment.step,
+            seconds_left=steps_left * moment.seconds / moment.step + epochs_left * self._between,
             cpu_percent=self._cpu_percent(), gpu_percent=self._session.gpu_percent(),
         )  # fmt: skip
 
@@ -72,7 +78,11 @@ class Reporter:
         self.records.append(record)
         self._folder.append_epoch(record)
         quality = record.validation.get(self._session.metric, self._last.quality)
-        left = (self._session.epochs - record.epoch) * (record.train_seconds + record.evaluation_seconds)
+        now, since, self._between = time.monotonic(), self._ended, record.evaluation_seconds
+        if since is not None:  # callbacks, checkpoints and what else an epoch takes besides its steps
+            self._between = max(self._between, now - since - record.train_seconds)
+        self._ended = now
+        left = (self._session.epochs - record.epoch) * (record.train_seconds + self._between)
         self._write(
             phase="training", epoch=record.epoch, step=record.steps, quality=quality,
             throughput=record.samples / record.train_seconds, seconds_left=left,
@@ -210,6 +220,9 @@ def _leave(
 
 
 def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
+    if reporter:
+        session.restarts = reporter.restarts
+
     def watch(moment: Moment) -> None:
         if reporter:
             reporter.moment(moment)

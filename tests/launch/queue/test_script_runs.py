@@ -205,6 +205,14 @@ def test_a_job_queues_itself_no_more_often_than_the_site_says(node, run):
     assert (run / "exit").read_text() == "75\n"
 
 
+def test_a_preemption_with_grace_uses_up_no_requeue(node, run):
+    node.program("python", STOPS.replace("-USR1", "-TERM"))
+    for _ in range(2):
+        assert node.run(job("single", 1, site(requeue_limit=0), run)) == 0
+        assert node.called("scontrol")[-2:] == ["requeue", "7"]
+    assert not (run / "requeues").exists()
+
+
 def test_a_job_that_was_put_back_by_others_may_still_queue_itself(node, run):
     node.program("python", STOPS)
     assert node.run(job("single", 1, site(requeue_limit=1), run), SLURM_RESTART_COUNT="50") == 0

@@ -236,7 +236,7 @@ class Site(StrictModel):
     @classmethod
     def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
         if not all(option.startswith("-") for option in directives):
-            raise ValueError('a list of options of sbatch or qsub, such as ["--exclusive"],')
+            raise ValueError('a list of options of sbatch or qsub, such as ["--nodelist=n1"],')
         return directives
 
     @model_validator(mode="after")

@@ -169,7 +169,13 @@ class Wrapper:
         return None if self._put_back() else ABLE_TO_GO_ON
 
     def _put_back(self) -> bool:
-        """Put the job back into the queue, if that can be and was not done too often."""
+        """Put the job back into the queue, if that can be and was not done too often.
+
+        Of a preemption, which is no step towards the end of the run, nothing is counted.
+        """
+        if self._terminated and self._queue.requeues and self._queue.requeue():
+            _say("stopped at a checkpoint; queued again")
+            return True
         count = self._run.requeues().partition(" ")[0]
         number = int(count) + 1 if count.isdigit() else 1
         if self._queue.requeues and number <= self._limit:
