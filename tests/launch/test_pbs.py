@@ -60,7 +60,9 @@ def test_points_are_submitted_in_their_order(study, tmp_path, programs):
     asked = programs(qsub=TAKES_ALL)
     points = [point.with_files("/data", "/data/split") for point in study.points()]
     steps = list(PBS.start(study, points, Options(base=tmp_path)))
-    assert steps == [Submitted(point.name, f"{101 + index}.pbs01") for index, point in enumerate(points)]
+    assert [step for step in steps if isinstance(step, Submitted)] == [
+        Submitted(point.name, f"{101 + index}.pbs01") for index, point in enumerate(points)
+    ]
     jobs = study.path.absolute() / "jobs"
     assert asked() == [f"qsub {jobs}/{point.name}.sh" for point in points]
     record = study.runs("native-w2-s1")[0].job()

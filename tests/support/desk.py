@@ -25,7 +25,7 @@ class Desk:
 
     def site(self, **keys: object) -> None:
         table = {
-            "cpus_per_node": 4, "time_limit": "00:05:00", "memory_per_node": "500M",
+            "cpus_per_node": 4, "exclusive": True, "time_limit": "00:05:00", "memory_per_node": "500M",
             "wrapper": [sys.executable, str(WORKERS)],
         } | keys  # fmt: skip
         (self.path / "here.toml").write_text(

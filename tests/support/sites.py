@@ -18,7 +18,7 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "sites").glob("*.tom
 
 
 def site(**keys: Any) -> Site:
-    return Site(**({"name": "here", "cpus_per_node": 8} | keys))
+    return Site(**({"name": "here", "cpus_per_node": 8, "exclusive": True} | keys))
 
 
 def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:

@@ -82,7 +82,13 @@ def callbacks():
 
 def write_site(folder: Path, **keys: Any) -> Path:
     """A site profile beside a study: two workers on each node, without GPUs, for the account `research`."""
-    given = {"account": "research", "cpus_per_node": 4, "tasks_per_node": 2, "time_limit": "00:10:00"}
+    given = {
+        "account": "research",
+        "cpus_per_node": 4,
+        "tasks_per_node": 2,
+        "time_limit": "00:10:00",
+        "exclusive": True,
+    }
     file = folder / "site.toml"
     file.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in (given | keys).items()))
     return file

@@ -142,7 +142,7 @@ class Pbs(Queue):
             "-j oe",
             f"-o {output}",
             f"-l select={_select(site, layout)}",
-            f"-l place=scatter{':excl' if site.exclusive else ''}",
+            f"-l place=scatter{':excl' if site.whole_nodes else ''}",
             "-r y",
         ]
         if layout.seconds is not None:

@@ -215,7 +215,7 @@ class Slurm(Queue):
         ]
         if layout.seconds is not None:
             lines.append(f"--signal=B:USR1@{site.warning(layout.seconds)}")
-        if site.exclusive:
+        if site.whole_nodes:
             lines.append("--exclusive")
         if layout.gpus_per_node and site.gpu_request:
             lines.append(gpu_request(site, layout))

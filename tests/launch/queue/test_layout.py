@@ -1,12 +1,13 @@
 """How workers are spread over nodes."""
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.layout import expand_for, layout
+from scalestudy.launch.queue.layout import allocation, expand_for, layout
 from scalestudy.study.parse import parse_study
 from scalestudy.util.errors import UserError
 from sites import point, site
@@ -133,3 +134,33 @@ def test_devices_in_a_sweep_are_laid_out_each_in_its_own_way():
     )
     points = expand_for(parse_study(text, Path("study.toml")), on)
     assert [(layout(each, on).nodes, layout(each, on).gpus_per_node) for each in points] == [(1, 0), (4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "whole"),
+    [
+        ({}, False),
+        ({"bill": "core"}, False),
+        ({"bill": "node"}, True),
+        ({"bill": "node", "exclusive": False}, False),
+    ],
+)
+def test_whole_nodes_are_asked_for_where_they_are_charged_anyway(keys, whole):
+    assert site(**({"exclusive": None} | keys)).whole_nodes == whole
+
+
+@pytest.mark.parametrize(
+    ("keys", "counts"),
+    [
+        ({"exclusive": False}, ["3", "3", "2", "100", "1.5"]),
+        ({}, ["3", "16", "2", "19", "8"]),
+        ({"gpus_per_node": 4}, ["3", "8", "2", "38", "4"]),
+        ({"time_limit": "infinite"}, ["3", "16", "2", "19"]),
+    ],
+)
+def test_what_is_allocated_is_held_against_what_is_used(keys, counts):
+    on = site(**({"time_limit": "00:30:00"} | keys))
+    text = allocation(
+        on, [layout(point("horovod", workers, on, "cpus_per_worker = 1"), on) for workers in (1, 2)]
+    )
+    assert re.findall(r"\d+(?:\.\d+)?", text) == counts

@@ -312,7 +312,7 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
     overview = Overview([PointStatus(point, "missing") for point in points.values()])
     before = left_behind(folder)
     options = Options(base=tmp_path)
-    printed = list(SLURM.dry_run(folder.path, study, {ONE: points[ONE]}, overview, options))
+    _, *printed = SLURM.dry_run(folder.path, study, {ONE: points[ONE]}, overview, options)
     assert left_behind(folder) == before
     assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
     assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"

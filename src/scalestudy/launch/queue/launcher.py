@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.base import JobMark, Queue, study_digest
 from scalestudy.launch.queue.jobs import find_orphans
-from scalestudy.launch.queue.layout import expand_for
+from scalestudy.launch.queue.layout import allocation, expand_for, layout
 from scalestudy.launch.queue.polling import forget
 from scalestudy.launch.queue.site import Site, find_site
 from scalestudy.launch.queue.submit import Submission, job_script, next_submissions, script_paths, submit
@@ -60,6 +60,8 @@ class QueueLauncher(Generic[AnyQueue]):
         site, cluster = _site(folder.study, options), self.queue.cluster_name()
         forget(folder.path)
         wanted = [point for point in points if point.name in submissions]
+        if wanted:
+            yield Note(allocation(site, [layout(point, site) for point in wanted]))
         for count, point in enumerate(wanted):
             try:
                 job = submit(folder, point, submissions[point.name], self.queue, site, cluster)
@@ -76,6 +78,8 @@ class QueueLauncher(Generic[AnyQueue]):
         submissions, notes = next_submissions(overview, list(points), options)
         yield from notes
         site, mark = _site(study, options), JobMark(study_digest(target), "0" * 16)
+        if submissions:
+            yield Note(allocation(site, [layout(points[name], site) for name in submissions]))
         for name, submission in submissions.items():
             run = _expected_run(target.absolute() / "points" / name, submission)
             script = next(script_paths(target, name))

@@ -1,5 +1,6 @@
 """How the workers of a point are laid out over the nodes of a site."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.launch.queue.site import Site, memory_bytes, seconds
@@ -64,9 +65,32 @@ def gpu_request(site: Site, layout: JobLayout) -> str:
     return site.gpu_request.replace("{gpus}", str(count))
 
 
+def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
+    """What jobs allocate, and what of it their workers use: GPUs where all of them have some, else cores.
+
+    With the hours that are charged at most, where all jobs have a time limit.
+    """
+    gpus = all(layout.gpus_per_node for layout in layouts)
+    unit, of_node = ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
+    used = [layout.tasks * (layout.gpus_per_task if gpus else layout.cpus_per_task) for layout in layouts]
+    taken = [
+        layout.nodes * of_node if site.whole_nodes else count
+        for layout, count in zip(layouts, used, strict=True)
+    ]
+    share = sum(used) / sum(taken)
+    text = (
+        f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {len(layouts)} jobs allocate ({share:.0%})"
+    )
+    limits = [layout.seconds for layout in layouts if layout.seconds is not None]
+    if len(limits) == len(layouts):
+        hours = sum(count * limit / 3600 for count, limit in zip(taken, limits, strict=True))
+        text += f": at most {hours:.3g} {unit}-hours by their time limits"
+    return f"{text}."
+
+
 def shares_nodes(site: Site, layout: JobLayout) -> bool:
     """Whether other jobs may compute on the nodes of a job, by what it asks for."""
-    return not site.exclusive and layout.cpus_per_node < site.cpus_per_node
+    return not site.whole_nodes and layout.cpus_per_node < site.cpus_per_node
 
 
 def memory_per_node(site: Site, layout: JobLayout) -> str | None:
@@ -75,7 +99,7 @@ def memory_per_node(site: Site, layout: JobLayout) -> str | None:
     A job that shares its nodes takes as large a part of the memory as of the cores or of the GPUs,
     whichever is larger.
     """
-    if site.memory_per_node is None or site.exclusive:
+    if site.memory_per_node is None or site.whole_nodes:
         return site.memory_per_node
     cores = layout.cpus_per_node / site.cpus_per_node
     gpus = layout.gpus_per_node / site.gpus_per_node if site.gpus_per_node else 0.0

@@ -161,9 +161,9 @@ class Site(StrictModel):
     """GPUs of a node; 0 for nodes without."""
     cpus_per_node: Count
     """Cores of a node that jobs may use."""
-    exclusive: bool = True
-    """Ask for whole nodes, which no other job shares while times are taken; false where the site forbids it
-    or charges too much for it: the report then names the runs that shared a node."""
+    exclusive: bool | None = Field(default=None, examples=[True])
+    """Whether to ask for whole nodes, which no other job shares while times are taken; by default only where
+    `bill` is "node", since they are charged whole anyway. The report names the runs that shared a node."""
     memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(default=None, examples=["180G"])
     """Memory of a node that jobs may use; the site's default when absent. A job that shares its nodes asks
     for as large a part of it as of the cores or GPUs."""
@@ -254,6 +254,11 @@ class Site(StrictModel):
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 raise ValueError(f"names of variables, not {name!r}")
         return table
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether jobs ask for whole nodes."""
+        return self.bill == "node" if self.exclusive is None else self.exclusive
 
     def warning(self, limit: int) -> int:
         """Seconds before a time limit of that many seconds at which a job is asked to stop."""
