@@ -10,7 +10,7 @@ from scalestudy.app.listener import Listener
 from scalestudy.app.run import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
 from scalestudy.launch.base import Note, Options, Overview
-from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.queue.base import JobView, QueueRefused
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.records import Progress
 from scalestudy.study.store import StudyFolder
@@ -155,6 +155,45 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     assert sorted(asked) == sorted(names), "the data was looked for once"
     run = StudyFolder.open(request.target).runs(names[0])[0]
     assert run.number == 1 and run.job().attempt == 2
+
+
+FULL = QueueRefused("Slurm", "sbatch", "QOSMaxSubmitJobPerUserLimit")
+
+
+@pytest.mark.parametrize("refusal", [None, FULL])
+def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPatch, refusal) -> None:
+    """Of six points two are in the queue at once, since the user says so or the queue takes no more."""
+    request, ear = request_of(queued), Ear()
+    open_jobs: list[str] = []
+    most = []
+
+    def submit(self, script: Path) -> str:
+        if refusal and len(open_jobs) == 2:
+            raise refusal
+        open_jobs.append(str(len(ear.jobs) + 1))
+        most.append(len(open_jobs))
+        return open_jobs[-1]
+
+    def ask(self, jobs, cluster: str = "") -> dict[str, JobView]:
+        """One more job has ended, if all that may be are in the queue."""
+        folder = StudyFolder.open(request.target)
+        if len(open_jobs) == 2 or len(ear.jobs) == 6:
+            done = open_jobs.pop(0)
+            (name,) = (name for name, job in ear.jobs if job == done)
+            folder.runs(name)[0].write_result(result_of(folder.runs(name)[0].point()))
+        states = {job: "RUNNING" if job in open_jobs else "COMPLETED" for job in jobs}
+        return {job: JobView(job=job, state=state) for job, state in states.items()}
+
+    kind = type(SLURM.queue)
+    monkeypatch.setattr(kind, "submit", submit)
+    monkeypatch.setattr(kind, "ask", ask)
+    monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.0)
+    monkeypatch.setattr("scalestudy.launch.queue.polling.SHORTEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.queue.polling.LONGEST", 0.0)
+    options = Options(at_most=None if refusal else 2)
+    result = run_study(request, listener=ear, report=False, options=options)
+    assert result.runs.height == len(ear.jobs) == 6 and result.failures == []
+    assert max(most) == 2
 
 
 def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):

@@ -230,9 +230,10 @@ def test_nodes_that_differ_are_listed_one_by_one(programs) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        ("AssocMaxSubmitJobLimit; Job violates accounting/QOS policy (job submit limit, …)", "--at-most"),
         (
-            "Job violates accounting/QOS policy (job submit limit, size or time limits)",
-            "--at-most",
+            "QOSMaxWallDurationPerJobLimit; Job violates accounting/QOS policy (job submit limit, …)",
+            "time_limit",
         ),
         ("invalid partition specified: nonsense", "sinfo -s"),
         ("Invalid account or account/partition combination specified", "key is account"),

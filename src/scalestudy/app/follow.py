@@ -17,8 +17,8 @@ SHARE = 0.2
 """Part of the time that may go into reading the folder: a slow file system is read less often."""
 
 
-def follow(path: Path, listener: Listener) -> Overview:
-    """Tell how the points of a folder stand until none is queued or running.
+def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> Overview:
+    """Tell how the points of a folder stand until none is queued or running, or one of those no longer is.
 
     Returns:
         The points as they stand at the end.
@@ -28,8 +28,9 @@ def follow(path: Path, listener: Listener) -> Overview:
     """
     started = time.monotonic()
     overview = _look(path, None)
+    most = len(overview.open) if until_one_ends else 0
     with listener.following(overview):
-        while overview.open:
+        while overview.open and len(overview.open) >= most:
             time.sleep(pause(time.monotonic() - started))
             started = time.monotonic()
             overview = _look(path, overview)

@@ -4,6 +4,7 @@ import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 from scalestudy.app.follow import drive, follow, stay, with_turns
@@ -11,7 +12,7 @@ from scalestudy.app.listener import Listener
 from scalestudy.app.result import StudyResult
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.submit import goes_on
+from scalestudy.launch.queue.submit import goes_on, next_submission
 from scalestudy.launch.status import study_status
 from scalestudy.study.expand import RunOrder
 from scalestudy.study.point import Point
@@ -64,7 +65,7 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
     plan = survey(request, options, listener=listener)
     for status in plan.overview.damaged:
         listener.failed(status)
-    return _submit(plan, plan.todo(), plan.options, listener)
+    return len(_submit(plan, plan.todo(), plan.options, listener))
 
 
 def dry_run(
@@ -152,28 +153,33 @@ def _here(plan: Survey, listener: Listener) -> Overview:
 
 
 def _in_queue(plan: Survey, listener: Listener) -> Overview:
-    """Submit, and watch until nothing is queued or running, and nothing interrupted can go on."""
-    _submit(plan, plan.todo(), plan.options, listener)
+    """Submit as many points as the queue takes, and feed it until nothing is left that can go on."""
+    options = replace(plan.options, feeds=True)
+    again = partial(next_submission, limit=plan.options.resubmissions)
+    left = {status.name for status in plan.overview.runnable if again(status)}
+    taken, overview = _submit(plan, plan.todo(), options, listener), plan.overview
     try:
-        while True:
-            overview = follow(plan.request.target, listener)
-            again = plan.in_order({status.name for status in overview.points if goes_on(status)})
-            options = replace(plan.options, interrupted_only=True)
-            if not again or not _submit(plan, again, options, listener):
+        while taken or overview.open:
+            left -= taken
+            overview = follow(plan.request.target, listener, until_one_ends=bool(left))
+            resumed = {status.name for status in overview.points if goes_on(status) and again(status)}
+            points = plan.in_order(left | resumed)
+            if not points:
                 return overview
+            taken = _submit(plan, points, options, listener)
+        return follow(plan.request.target, listener)
     except KeyboardInterrupt:
         raise Interrupted(goes_on=True) from None
 
 
-def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: Listener) -> int:
-    """Give these points to the queue, and say how many it has taken."""
+def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: Listener) -> set[str]:
+    """Give these points to the queue; the names of those that it has taken."""
     ready = plan.ready(points, listener)
-    taken = 0
+    taken: set[str] = set()
 
     def step(step: Step) -> None:
-        nonlocal taken
         if isinstance(step, Submitted):
-            taken += 1
+            taken.add(step.name)
             listener.submitted(step.name, step.job)
         elif isinstance(step, Note):
             listener.note(step.text)

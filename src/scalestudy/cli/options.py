@@ -22,6 +22,10 @@ OrderOption = Annotated[
         "next row. When absent the order that the study has; blocks for a new one."
     ),
 ]
+AtMostOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Keep no more than K jobs of the study in the queue.", metavar="K"),
+]
 ReportOption = Annotated[bool, typer.Option(help="Write the report at the end.")]
 VerboseOption = Annotated[
     bool, typer.Option("--verbose", help="Print all that the page says, and not the decision alone.")

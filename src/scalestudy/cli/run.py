@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from scalestudy.cli.options import (
+    AtMostOption,
     DryRunOption,
     OrderOption,
     ReportOption,
@@ -25,18 +26,20 @@ def run(
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
     order: OrderOption = None,
+    at_most: AtMostOption = None,
     report: ReportOption = True,
     verbose: VerboseOption = False,
 ) -> None:
     """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
 
     With launch.on = "slurm" or "pbs" the points are submitted and watched; Ctrl-C leaves their jobs alone.
+    With --at-most K the next point is submitted when one has ended.
     """
     from scalestudy.app.survey import request_of
     from scalestudy.launch.base import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
-    options = Options(order=order)
+    options = Options(order=order, at_most=at_most)
     request = request_of(study, folder)
     code = conducted(request, resume, options, dry_run=dry_run, report=report, verbose=verbose)
     raise typer.Exit(code)

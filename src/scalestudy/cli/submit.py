@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.options import DryRunOption, OrderOption, ResultsOption, StudyFile
+from scalestudy.cli.options import AtMostOption, DryRunOption, OrderOption, ResultsOption, StudyFile
 
 
 def submit(
@@ -14,10 +14,7 @@ def submit(
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
     order: OrderOption = None,
-    at_most: Annotated[
-        int | None,
-        typer.Option(min=1, help="Keep no more than K jobs of the study in the queue.", metavar="K"),
-    ] = None,
+    at_most: AtMostOption = None,
     resubmit: Annotated[
         int, typer.Option(min=0, help="How often a point may be submitted again.", metavar="N")
     ] = 3,

@@ -126,15 +126,15 @@ class Options:
         base: Folder that relative paths of the study are seen from.
         order: Order of runs; as the study has it when None.
         at_most: Jobs that may be in the queue at once; None for all.
+        feeds: Whether what is left is submitted by and by, so that nobody needs to be told.
         resubmissions: How often a point may be submitted again.
-        interrupted_only: Whether to leave alone what cannot go on from a checkpoint.
     """
 
     base: Path = Path()
     order: Order | None = None
     at_most: int | None = None
+    feeds: bool = False
     resubmissions: int = 3
-    interrupted_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ class Pbs(Queue):
     job_form = re.compile(r"(\d+(?:\.[\w.-]+)?)", re.ASCII)
     reads_stdin = True
     warns = False
+    full = "would exceed"
     unreachable = (
         "cannot connect to server", "connection refused", "connection timed out", "no route to host",
         "unknown host", "pbs_iff", "communication failure", "server shutting down",

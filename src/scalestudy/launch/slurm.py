@@ -34,7 +34,8 @@ MARKED_FORMAT = "%i|%T|%j|%k"
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
 SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
 ADVICE = {
-    "job submit limit": "`submit --at-most N` keeps fewer jobs in the queue; `squeue --me` lists yours.",
+    "maxsubmit": "`--at-most N` keeps fewer jobs in the queue; `squeue --me` lists yours.",
+    "job submit limit": "The first word names the limit: see time_limit, partition and qos in the profile.",
     "account": "The site profile's key is account; `sacctmgr show associations user=$USER` lists yours.",
     "partition": "The site profile's key is partition; `sinfo -s` lists what there is.",
     "qos": "The site profile's key is qos; `sacctmgr show associations user=$USER format=qos` lists yours.",
@@ -79,6 +80,7 @@ class Slurm(Queue):
     job_form = re.compile(r"(\d+)(?:;.*)?")
     requeues = True
     contains = True
+    full = "MaxSubmit"  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …
     unreachable = (
         "unable to contact slurm controller", "socket timed out", "connection refused",
         "connection timed out", "communication connection failure", "transport endpoint is not connected",

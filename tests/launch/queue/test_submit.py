@@ -297,6 +297,7 @@ def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) 
     submissions, notes = next_submissions(overview, names_of_all, Options(at_most=2))
     assert list(submissions) == [points[1].name]
     assert len(notes) == 1
+    assert next_submissions(overview, names_of_all, Options(at_most=2, feeds=True))[1] == []
     assert next_submissions(overview, names_of_all, Options(at_most=1))[0] == {}
     assert len(next_submissions(overview, names_of_all, Options())[0]) == 3
 

@@ -188,6 +188,8 @@ class Queue(ABC):
     """Whether a job can put itself back into the queue."""
     contains: ClassVar[bool] = False
     """Whether its launcher enters containers itself (pyxis)."""
+    full: ClassVar[str]
+    """Words of a refusal that say that this user has too many jobs there already."""
     unreachable: ClassVar[tuple[str, ...]] = ()
     """Phrases, in small letters, that say that the server could not be reached."""
 

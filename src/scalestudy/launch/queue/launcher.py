@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.base import JobMark, Queue, study_digest
+from scalestudy.launch.queue.base import JobMark, Queue, QueueRefused, study_digest
 from scalestudy.launch.queue.jobs import find_orphans
 from scalestudy.launch.queue.layout import allocation, expand_for, layout
 from scalestudy.launch.queue.polling import forget
@@ -60,12 +60,15 @@ class QueueLauncher(Generic[AnyQueue]):
         site, cluster = _site(folder.study, options), self.queue.cluster_name()
         forget(folder.path)
         wanted = [point for point in points if point.name in submissions]
-        if wanted:
+        if wanted and not (options.feeds and overview.open):
             yield Note(allocation(site, [layout(point, site) for point in wanted]))
         for count, point in enumerate(wanted):
             try:
                 job = submit(folder, point, submissions[point.name], self.queue, site, cluster)
-            except ScalestudyError:
+            except ScalestudyError as error:
+                full = isinstance(error, QueueRefused) and self.queue.full in error.words
+                if full and options.feeds and (count or overview.open):
+                    return  # once one of those has ended, there is room for another
                 if count:
                     yield Note(f"{count} of {len(wanted)} points were submitted before {self.title} said no.")
                 raise

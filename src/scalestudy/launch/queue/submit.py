@@ -55,27 +55,25 @@ def next_submissions(
     overview: Overview, names: Sequence[str], options: Options
 ) -> tuple[dict[str, Submission], list[Note]]:
     """How to submit those of these points that can be, in their order, and what to say of those left."""
-    statuses = [overview.of(name) for name in names]
-    if options.interrupted_only:
-        statuses = [status for status in statuses if goes_on(status)]
-    room = len(statuses) if options.at_most is None else max(0, options.at_most - len(overview.open))
     submissions: dict[str, Submission] = {}
-    notes, left = [], 0
-    for status in statuses:
+    notes = []
+    for status in map(overview.of, names):
         submission = next_submission(status, limit=options.resubmissions)
-        if submission is not None and len(submissions) < room:
+        if submission is not None:
             submissions[status.name] = submission
-        elif submission is not None:
-            left += 1
         elif status.state in UNSUCCESSFUL and status.job:
             times = "once" if status.job.attempt == 1 else f"{status.job.attempt} times"
             notes.append(
                 Note(f"{status.name} has been submitted {times} and is left; --resubmit N tries again.")
             )
-    if left:
+    if options.at_most is None:
+        return submissions, notes
+    room = max(0, options.at_most - len(overview.open))
+    left = len(submissions) - room
+    if left > 0 and not options.feeds:
         limit = f"--at-most {options.at_most} keeps no more in the queue"
         notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {limit}; submit again."))
-    return submissions, notes
+    return dict(itertools.islice(submissions.items(), room)), notes
 
 
 def goes_on(status: PointStatus) -> bool:
