@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
 from scalestudy.launch.pbs import PBS, job_view, parse_qstat
 from scalestudy.launch.queue.base import JobView, MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.jobs import cancel_jobs
 from scalestudy.launch.queue.script import JobScript, render
 from scalestudy.launch.status import study_status
 from scalestudy.study.parse import parse_study
@@ -171,6 +172,16 @@ def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, pro
     assert (found.state, found.reason) == (state, reason)
     if state == "queued":
         assert found.waits == "not enough free nodes"
+
+
+def test_a_job_that_was_cancelled_is_cancelled_though_the_queue_keeps_no_history(study, programs):
+    run = study.new_run(study.points()[0])
+    run.write_job(JobRecord(queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"))
+    programs(qstat=answer(**{"7_s": {"job_state": "R"}}), qdel="", qselect="")
+    chosen, _ = cancel_jobs(study, [])
+    assert [status.name for status in chosen] == ["native-w1-s0"]
+    programs(qstat=UNKNOWN)
+    assert study_status(study, must=True).of("native-w1-s0").state == "cancelled"
 
 
 def test_live_jobs_that_carry_a_mark_are_listed(programs):

@@ -15,6 +15,10 @@ def submit(
     dry_run: DryRunOption = False,
     order: OrderOption = None,
     at_most: AtMostOption = None,
+    after: Annotated[
+        str | None,
+        typer.Option(help="Job that must have succeeded before any of these starts.", metavar="JOB"),
+    ] = None,
     resubmit: Annotated[
         int, typer.Option(min=0, help="How often a point may be submitted again.", metavar="N")
     ] = 3,
@@ -46,7 +50,7 @@ def submit(
             f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
         )
     options = Options(
-        order=order, at_most=at_most, resubmissions=resubmit,
+        order=order, at_most=at_most, after=after, resubmissions=resubmit,
     )  # fmt: skip
     if dry_run:
         print_dry_run(request, options)

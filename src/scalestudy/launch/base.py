@@ -126,6 +126,7 @@ class Options:
         base: Folder that relative paths of the study are seen from.
         order: Order of runs; as the study has it when None.
         at_most: Jobs that may be in the queue at once; None for all.
+        after: A job that must have succeeded before any of these starts.
         feeds: Whether what is left is submitted by and by, so that nobody needs to be told.
         resubmissions: How often a point may be submitted again.
     """
@@ -133,6 +134,7 @@ class Options:
     base: Path = Path()
     order: Order | None = None
     at_most: int | None = None
+    after: str | None = None
     feeds: bool = False
     resubmissions: int = 3
 

@@ -202,7 +202,8 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
         name = _signal_name(view.signal) or f"signal {view.signal}"
         memory = " (often: out of memory)" if name == "SIGKILL" else ""
         return f"the job was ended by {name}{memory}{where}{quoted}"
-    known = "the queue has forgotten it" if view.state == UNKNOWN else f"the queue says {view.state}"
+    gone = "it has left the queue: deleted by force, or its node failed"
+    known = gone if view.state == UNKNOWN else f"the queue says {view.state}"
     return f"the job ended without a result, and {known}{quoted}"
 
 

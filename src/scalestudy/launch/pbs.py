@@ -111,6 +111,10 @@ class Pbs(Queue):
         """Where to look."""
         return "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
 
+    def after(self, job: str) -> list[str]:
+        """By its attribute "depend"."""
+        return ["-W", f"depend=afterok:{job}"]
+
     def in_words(self, reason: str) -> str:
         """The server's comment on a waiting job: "Not Running: Insufficient …" -> "insufficient …"."""
         if reason == "Dependency":

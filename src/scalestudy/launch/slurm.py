@@ -20,7 +20,7 @@ from scalestudy.launch.queue.base import (
 )
 from scalestudy.launch.queue.launcher import QueueLauncher
 from scalestudy.launch.queue.layout import JobLayout, gpu_request, memory_per_node
-from scalestudy.launch.queue.quoting import job_name
+from scalestudy.launch.queue.quoting import job_name, literal
 from scalestudy.launch.queue.script import JobScript
 from scalestudy.launch.queue.site import Site, notation, seconds
 
@@ -192,6 +192,10 @@ class Slurm(Queue):
         """The nodes of all partitions; without -e, different nodes would share a line, "12+"."""
         return parse_sinfo(self.call("sinfo", "-h", "-e", "-o", SINFO_FORMAT))
 
+    def after(self, job: str) -> list[str]:
+        """A job that can never start is cancelled."""
+        return [f"--dependency=afterok:{job}", "--kill-on-invalid-dep=yes"]
+
     def in_words(self, reason: str) -> str:
         """What a pending job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as Slurm names them."""
         word = re.split(r"[,( ]", reason.strip(" ()"), maxsplit=1)[0]
@@ -239,11 +243,14 @@ class Slurm(Queue):
             return None
         even = layout.nodes * layout.tasks_per_node == layout.tasks
         per_node = f" --ntasks-per-node={layout.tasks_per_node}" if even else ""
+        # Slurm's binding goes by cores; a worker chooses those that are near its GPU.
+        binding = ["--cpu-bind=none"] if layout.gpus_per_node else []
         return [
             f"srun --nodes={layout.nodes} --ntasks={layout.tasks}{per_node}",
             # Not inherited from the job since Slurm 22.05.
             f"--cpus-per-task={layout.cpus_per_task} --distribution=block:block",
             "--kill-on-bad-exit=1 --mpi=none --export=ALL",
+            *map(literal, [*binding, *site.srun_options]),
         ]
 
     def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:

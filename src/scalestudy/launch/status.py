@@ -201,6 +201,8 @@ class PointRun:
         view = answer.jobs.get(job.job) if answer and job else None
         if view is not None and view.state == UNKNOWN and not is_ours(run):
             view = None  # asked again later, or by its own user
+        if view is not None and view.state == UNKNOWN and run.cancelled.exists():
+            view = view.model_copy(update={"state": "CANCELLED"})
         ended = answer.ended.get(view.job) if answer and view else None
         derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
         state = _written_down(run, derived, view)

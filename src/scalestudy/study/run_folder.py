@@ -269,6 +269,11 @@ class RunFolder:
         """The file whose presence asks the run to checkpoint and to leave."""
         return self.path / "stop"
 
+    @property
+    def cancelled(self) -> Path:
+        """A file that says that a person has cancelled its job, for a queue that forgets what has ended."""
+        return self.path / "cancelled"
+
     def ask_to_stop(self) -> None:
         """Have the run checkpoint and leave. Asked again, the file keeps the time of the first request.
 

@@ -264,6 +264,12 @@ def test_srun_is_told_no_number_per_node_where_nodes_differ():
     )
 
 
+def test_with_gpus_workers_bind_themselves_and_a_site_may_say_more():
+    on = site(gpus_per_node=4, srun_options=("--gpu-bind=closest", "--x=a b"))
+    assert started(job_script(job("horovod", 2, on))).endswith("--cpu-bind=none --gpu-bind=closest '--x=a b'")
+    assert "--cpu-bind" not in started(job_script(job("horovod", 2, site())))
+
+
 @pytest.mark.parametrize("strategy", ["single", "mirrored", "virtual"])
 def test_what_is_one_process_needs_no_launcher(strategy):
     script = job_script(job(strategy, 1 if strategy == "single" else 4, site(launcher="mpirun")))

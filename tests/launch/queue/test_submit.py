@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.base import Options, Overview, PointStatus
+from scalestudy.launch.pbs import PBS
 from scalestudy.launch.queue.base import (
     UNKNOWN,
     JobMark,
@@ -317,3 +318,14 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
     assert left_behind(folder) == before
     assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
     assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "line"),
+    [
+        (SLURM, "sbatch --parsable --dependency=afterok:7 --kill-on-invalid-dep=yes /x.sh"),
+        (PBS, "qsub -W depend=afterok:7 /x.sh"),
+    ],
+)
+def test_a_job_may_wait_for_another_one_to_succeed(launcher, line) -> None:
+    assert " ".join(launcher.queue.submission(Path("/x.sh"), "7")) == line

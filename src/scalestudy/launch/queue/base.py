@@ -242,11 +242,19 @@ class Queue(ABC):
         """Its own name of the cluster that this machine talks to; "" if it does not say."""
         return ""
 
-    def submit(self, script: Path) -> str:
+    @abstractmethod
+    def after(self, job: str) -> list[str]:
+        """Options of the command that submits, for a job that waits until another one has succeeded."""
+
+    def submission(self, script: Path, after: str | None = None) -> list[str]:
+        """The words that submit a script."""
+        return [*self.submits, *(self.after(after) if after else ()), str(script)]
+
+    def submit(self, script: Path, after: str | None = None) -> str:
         """Submit a script, and return the id of the job."""
-        program, *options = self.submits
+        program, *words = self.submission(script, after)
         try:
-            printed = self.call(program, *options, str(script))
+            printed = self.call(program, *words)
         except QueueRefused as refused:
             action = self.advice(refused.words)
             raise QueueRefused(self.title, program, refused.words, action) from None

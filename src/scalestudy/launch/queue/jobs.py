@@ -1,5 +1,6 @@
 """Ending the jobs of a study: those of its runs, and orphans that are no run's any more."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -55,6 +56,10 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
                 f"a launcher {name!r} here, which has the jobs", "none", "Install the package that brings it."
             )
         queue.cancel([job for launcher, job in jobs if launcher == name])
+    for status in chosen:
+        if status.run:
+            with contextlib.suppress(OSError):  # a colleague's folder
+                status.run.cancelled.touch()
     if jobs:
         forget(folder.path)
     return chosen, orphans

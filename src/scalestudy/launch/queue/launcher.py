@@ -64,7 +64,7 @@ class QueueLauncher(Generic[AnyQueue]):
             yield Note(allocation(site, [layout(point, site) for point in wanted]))
         for count, point in enumerate(wanted):
             try:
-                job = submit(folder, point, submissions[point.name], self.queue, site, cluster)
+                job = submit(folder, point, submissions[point.name], self.queue, site, cluster, options.after)
             except ScalestudyError as error:
                 full = isinstance(error, QueueRefused) and self.queue.full in error.words
                 if full and options.feeds and (count or overview.open):
@@ -87,7 +87,7 @@ class QueueLauncher(Generic[AnyQueue]):
             run = _expected_run(target.absolute() / "points" / name, submission)
             script = next(script_paths(target, name))
             yield job_script(points[name], script, run, site, self.queue, mark).rstrip("\n")
-            yield f"\n{' '.join(self.queue.submits)} {shlex.quote(str(script))}\n"
+            yield f"\n{shlex.join(self.queue.submission(script, options.after))}\n"
         yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
 
 

@@ -94,6 +94,7 @@ def _readable(parse: Callable[[str], object]) -> AfterValidator:
 Bill = Literal["worker", "gpu", "core", "node"]
 Count = Annotated[int, Field(gt=0, le=10_000)]
 Line = Annotated[str, _readable(_line)]
+TimeLimit = Annotated[str, _readable(seconds)]
 Bandwidth = Annotated[str, _readable(bandwidth_of)]
 Latency = Annotated[str, _readable(latency_of)]
 
@@ -142,6 +143,16 @@ def _container(value: Any) -> Any:
     return value
 
 
+class LargeJobs(StrictModel):
+    """What a site wants to be told of jobs from so many nodes on; a key that is absent is the site's own."""
+
+    nodes: Count
+    """Nodes from which on it holds."""
+    partition: Line | None = None
+    qos: Line | None = None
+    time_limit: TimeLimit | None = None
+
+
 class Site(StrictModel):
     """A cluster as its users know it. The key names are a contract: site files hold on to them."""
 
@@ -174,9 +185,13 @@ class Site(StrictModel):
     "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". Where a
     site gives out whole nodes only, a number as large as gpus_per_node, "--gres=gpu:a100:4"; "" where the
     partition alone brings its GPUs."""
-    time_limit: Annotated[str, _readable(seconds)] = "01:00:00"
+    time_limit: TimeLimit = "01:00:00"
     """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
     (days-hours), "2-12:30:00", or "infinite"."""
+    large_jobs: tuple[LargeJobs, ...] = Field(
+        default=(), examples=[[{"nodes": 9, "partition": "large", "time_limit": "04:00:00"}]]
+    )
+    """Partition, QoS and time limit of jobs from so many nodes on; of several the last that fits counts."""
     signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
     """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
     requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
@@ -192,6 +207,9 @@ class Site(StrictModel):
     launcher: str = "srun"
     """What starts the workers of several nodes: "srun" (PBS: mpiexec), "mpirun", or words of your
     site such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    srun_options: tuple[Line, ...] = Field(default=(), examples=[["--gpu-bind=closest"]])
+    """More options of srun, in words of their own; with GPUs --cpu-bind=none stands before them: workers keep
+    to the cores near their GPU by themselves."""
     wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
     """Words before each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
@@ -254,6 +272,12 @@ class Site(StrictModel):
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 raise ValueError(f"names of variables, not {name!r}")
         return table
+
+    def for_nodes(self, nodes: int) -> "Site":
+        """This site as jobs of so many nodes see it."""
+        fitting = [large for large in self.large_jobs if large.nodes <= nodes]
+        changes = fitting[-1].model_dump(exclude={"nodes"}, exclude_none=True) if fitting else {}
+        return self.model_copy(update=changes)
 
     @property
     def whole_nodes(self) -> bool:

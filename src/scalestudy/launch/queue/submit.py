@@ -95,11 +95,18 @@ def _resumable(run: RunFolder) -> bool:
 def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, mark: JobMark) -> str:
     """Text of the job script of a point, given its absolute path and that of the run's folder."""
     name = f"{point.study}-{point.name}"
-    return render(JobScript(name, script, run, point, layout(point, site), site, mark), queue)
+    shape = layout(point, site)
+    return render(JobScript(name, script, run, point, shape, site.for_nodes(shape.nodes), mark), queue)
 
 
 def submit(
-    folder: StudyFolder, point: Point, submission: Submission, queue: Queue, site: Site, cluster: str = ""
+    folder: StudyFolder,
+    point: Point,
+    submission: Submission,
+    queue: Queue,
+    site: Site,
+    cluster: str = "",
+    after: str | None = None,
 ) -> str:
     """Give a point with its prepared data to a queue; the id of its job.
 
@@ -113,6 +120,7 @@ def submit(
         queue: Where to.
         site: The profile of its nodes.
         cluster: The queue's own name of the cluster.
+        after: Another job, which must have succeeded before this one starts.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses.
@@ -132,7 +140,7 @@ def submit(
             # Before the queue is asked: the job may begin before it has answered, and looks for this.
             run.write_job(record)
             try:
-                job = queue.submit(script)
+                job = queue.submit(script, after)
             except QueueUnreachable:  # a busy queue may have taken it, and be too late to say so
                 known = _job_of(queue, mark)
                 if known is None:
@@ -177,7 +185,7 @@ def _run(folder: StudyFolder, point: Point, submission: Submission, undo: ExitSt
         undo.callback(run.write_job, before)
     run.write_launcher_process()
     write_point(run.path / "point.json", point)
-    for left in ("exit", "stop", "began", "requeues"):
+    for left in ("exit", "stop", "began", "requeues", "cancelled"):
         (run.path / left).unlink(missing_ok=True)
     run.forget_signs()
     return run
