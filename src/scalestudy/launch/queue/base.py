@@ -252,9 +252,9 @@ class Queue(ABC):
 
     def submit(self, script: Path, after: str | None = None) -> str:
         """Submit a script, and return the id of the job."""
-        program, *words = self.submission(script, after)
+        program, *arguments = self.submission(script, after)
         try:
-            printed = self.call(program, *words)
+            printed = self.call(program, *arguments)
         except QueueRefused as refused:
             action = self.advice(refused.words)
             raise QueueRefused(self.title, program, refused.words, action) from None
