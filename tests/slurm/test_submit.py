@@ -95,7 +95,7 @@ def test_no_more_than_k_jobs_are_in_the_queue_at_once(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1))
     here.plan(all={"seconds": 2})
-    here.feed("--at-most", 2)
+    here("run", "--no-report", "--at-most", 2)
     assert most_at_once(here) <= 2  # each may be done before the next has begun
 
 
@@ -103,11 +103,33 @@ def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1))
     here.plan(all={"seconds": 0.2})
-    here.feed("--at-most", 1)
+    here("run", "--no-report", "--at-most", 1)
     ran = [line.split()[0] for line in (here.path / "spans").read_text().splitlines()]
     folder = StudyFolder.open(here.results)
     assert ran == [point.name for point in folder.order.arrange(folder.points())]
     assert [name[-1] for name in ran] == ["0", "0", "1", "1"]
+
+
+def test_what_waits_for_another_job_that_fails_is_cancelled_and_says_so(desk) -> None:
+    here = desk()
+    here.study(seed=(0,))
+    other = here.cluster.sbatch(script=f"until [ -e {here.path}/go ]; do sleep 0.2; done; exit 1\n")
+    here("submit", "--after", other)
+    here.cluster.wait_for(lambda: "waits for another job" in here("status"), "the reason")
+    here.go()
+    here.wait("cancelled")
+    assert "since what it waited for has failed" in here("status")
+
+
+def test_a_step_that_a_person_has_cancelled_is_not_out_of_memory(desk) -> None:
+    here = desk()
+    here.study(workers=(8,), seed=(0,))
+    here.plan(all={"hold": True})
+    here("submit")
+    here.wait_for_work("native-w8-s0")
+    here.cluster.run("scancel", f"{here.job('native-w8-s0')}.0")
+    here.wait("failed")
+    assert "memory" not in here("status")
 
 
 def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:

@@ -81,12 +81,6 @@ class Desk:
 
         self.cluster.wait_for(at_work, f"{point} at work")
 
-    def feed(self, *arguments: object) -> None:
-        """Submit again whenever nothing is left in the queue, until all is done."""
-        while not self.results.exists() or set(self.states().values()) != {"done"}:
-            self("submit", *arguments)
-            self.wait("done", "missing")
-
     def job(self, point: str) -> str:
         job = StudyFolder.open(self.results).runs(point)[-1].job()
         assert job is not None
