@@ -61,16 +61,16 @@ def process_environment(
     Raises:
         UserError: If the placement lacks what the rendezvous needs.
     """
-    own = engine.environment(
+    wanted = engine.environment(
         variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
     )
     values = ORDER if gpus is None else showing(gpus)
     if any(name.startswith("MIG-") for name in gpus or ()):
         # NCCL (2.30 and later) takes two MIG instances of one GPU for a mistake of the launcher's.
         values = values | {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
-    values = values | {name: value for name, value in own.items() if value is not None}
+    values = values | {name: value for name, value in wanted.items() if value is not None}
     libraries = library_changes(variables)
-    unwanted = [name for name, value in own.items() if value is None]
+    unwanted = [name for name, value in wanted.items() if value is None]
     unset = [name for name in (*unwanted, *libraries.unset) if name in variables]
     return Changes(values | libraries.values, unset)
 
@@ -80,10 +80,10 @@ def library_changes(variables: Mapping[str, str]) -> Changes:
     path = shadowing.library_path(variables)
     if not path.dropped:
         return Changes({}, [])
-    told = {DROPPED: os.pathsep.join(path.dropped)}
+    dropped = {DROPPED: os.pathsep.join(path.dropped)}
     if path.value:
-        return Changes({shadowing.VARIABLE: path.value, **told}, [])
-    return Changes(told, [shadowing.VARIABLE])
+        return Changes({shadowing.VARIABLE: path.value, **dropped}, [])
+    return Changes(dropped, [shadowing.VARIABLE])
 
 
 def own_gpus(
@@ -123,8 +123,8 @@ def own_cores(
     if near:
         devices = len(near) // placement.local_size
         first = placement.local_rank * devices
-        found = shares(granted, near, need // devices)[first : first + devices]
-        return sorted(core for share in found for core in share)
+        parts = shares(granted, near, need // devices)[first : first + devices]
+        return sorted(core for share in parts for core in share)
     first = placement.local_rank * need
     return sorted(granted)[first : first + need]
 

@@ -118,8 +118,8 @@ def openmpi(environment: Environment) -> Placement | None:
     local_rank, local_size = number("OMPI_COMM_WORLD_LOCAL_RANK"), number("OMPI_COMM_WORLD_LOCAL_SIZE")
     slurm_nodes = environment.get("SLURM_JOB_NODELIST")
     nodes = pbs_nodes(environment) if slurm_nodes is None else expand_hosts(slurm_nodes)
-    own = environment.get("SLURMD_NODENAME") or socket.gethostname()
-    node, hosts = _blocks(nodes, own, rank - local_rank, size, local_size) or (None, ("",) * size)
+    host = environment.get("SLURMD_NODENAME") or socket.gethostname()
+    node, hosts = _blocks(nodes, host, rank - local_rank, size, local_size) or (None, ("",) * size)
     port = job_port(environment)
     if port is None and environment.get("MASTER_PORT"):
         port = number("MASTER_PORT")
@@ -141,12 +141,12 @@ def pbs(environment: Environment) -> Placement | None:
     rank, size = number("PMI_RANK", "PALS_RANKID"), number("PMI_SIZE")
     local_rank = number("PMI_LOCAL_RANK", "PALS_LOCAL_RANKID", "MPI_LOCALRANKID")
     local_size = number("PMI_LOCAL_SIZE", "PALS_LOCAL_SIZE", "MPI_LOCALNRANKS")
-    nodes, own, first = pbs_nodes(environment), socket.gethostname(), rank - local_rank
-    blocks = _blocks(nodes, own, first, size, local_size)
+    nodes, host, first = pbs_nodes(environment), socket.gethostname(), rank - local_rank
+    blocks = _blocks(nodes, host, first, size, local_size)
     if blocks is None:
         raise UserError(
             "ranks in blocks of one size a node, the first node first",
-            f"ranks {first} to {first + local_size - 1} of {size} on {own}, of the nodes "
+            f"ranks {first} to {first + local_size - 1} of {size} on {host}, of the nodes "
             f"{', '.join(nodes[:8]) or 'none'} (from pbs)",
             "Start the workers with `mpiexec -n RANKS --ppn RANKS_PER_NODE`, from a job script of scalestudy "
             f"or with {NODES} exported to all ranks.",
@@ -168,13 +168,13 @@ def pbs_nodes(environment: Environment) -> Sequence[str]:
 
 
 def _blocks(
-    nodes: Sequence[str], own: str, first: int, size: int, local_size: int
+    nodes: Sequence[str], host: str, first: int, size: int, local_size: int
 ) -> tuple[int, tuple[str, ...]] | None:
     """Index of this node, and the host of every rank, if ranks fill the nodes in blocks of one size.
 
     Args:
         nodes: Of the job; not needed where all ranks are on this one.
-        own: Name of this node.
+        host: Name of this node.
         first: Lowest rank on it.
         size: Ranks of the run.
         local_size: Ranks on this node.
@@ -182,7 +182,7 @@ def _blocks(
     if local_size == size:
         return 0, ("localhost",) * size
     short = [node.partition(".")[0] for node in nodes]
-    name = own.partition(".")[0]
+    name = host.partition(".")[0]
     if name not in short:
         return None
     node = short.index(name)

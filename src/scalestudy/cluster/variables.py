@@ -50,8 +50,8 @@ class Variables:
                 raise self._refused(f"a whole number in {name} (from {self._source})", name)
             numbers[name] = int(value)
         if len(set(numbers.values())) > 1:
-            told = ", ".join(f"{name}={number}" for name, number in numbers.items())
-            raise contradiction(f"{told} (from {self._source})")
+            listed = ", ".join(f"{name}={number}" for name, number in numbers.items())
+            raise contradiction(f"{listed} (from {self._source})")
         return numbers.popitem()[1]
 
     def _refused(self, expected: str, name: str) -> UserError:

@@ -86,11 +86,11 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
     code = os.waitstatus_to_exitcode(status)
     if terminated and code == -signal.SIGKILL:
         code = -signal.SIGTERM
-    told = _told(readable)
-    if told.endswith(DONE):
+    message = _read(readable)
+    if message.endswith(DONE):
         return code
     if not stopped:
-        cause = _cause(rank, code, told.decode(errors="replace"), kills)
+        cause = _cause(rank, code, message.decode(errors="replace"), kills)
         _write(lambda: run.write_cause(cause))
     if code < 0:
         _end_by(-code)
@@ -156,7 +156,7 @@ def _wait(run: RunFolder, rank: int, child: int, handlers: Mapping[int, Handler]
             return status, stopped
 
 
-def _told(readable: int) -> bytes:
+def _read(readable: int) -> bytes:
     """All that the child has told; children of its own may still hold the other end."""
     os.set_blocking(readable, False)
     parts = []
@@ -166,21 +166,21 @@ def _told(readable: int) -> bytes:
     return b"".join(parts)
 
 
-def _cause(rank: int, code: int, told: str, kills: int | None) -> Cause:
+def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
     """How a child ended that was not done: in its own words, else by its exit code (negative: a signal)."""
-    last = told.rstrip("\n").rpartition("\n")[2]
+    last = message.rstrip("\n").rpartition("\n")[2]
     if code >= 0 and last.startswith("{"):
         with contextlib.suppress(ValidationError):
             return Cause.model_validate_json(last)
     now, host = time.time(), socket.gethostname()
     if code >= 0:
         return Cause(rank=rank, time=now, host=host, kind="os._exit", exit_code=code)
-    if told:  # which the log is to hold as well
-        print(told, file=sys.stderr, flush=True)
+    if message:  # which the log is to hold as well
+        print(message, file=sys.stderr, flush=True)
     after = oom_kills()
     return Cause(
         rank=rank, time=now, host=host, kind="signal", signal=signal.Signals(-code).name,
-        frame=user_frame(crashed_at(told)),
+        frame=user_frame(crashed_at(message)),
         oom_kills=None if kills is None or after is None else max(0, after - kills),
     )  # fmt: skip
 
