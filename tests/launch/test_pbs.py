@@ -374,10 +374,6 @@ def test_mpirun_takes_the_nodes_of_the_job_and_the_variables_that_name_them():
     assert "|SCALESTUDY_|PBS_|MY_OWN)" in text
 
 
-def test_what_is_one_process_needs_no_launcher():
-    assert script(job("single", 1, site())).endswith(' "$run" "${worker[@]}"\n')
-
-
 def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
     file = tmp_path / "nodes"
     file.write_text("n2\nn2\nn1\nn1\n")

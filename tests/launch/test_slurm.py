@@ -23,8 +23,6 @@ from scalestudy.launch.queue.base import (
     QueueAbsent,
     QueueRefused,
     QueueUnreachable,
-    chunks,
-    plain_words,
     time_limit,
 )
 from scalestudy.launch.queue.quoting import job_name
@@ -139,18 +137,6 @@ def test_the_time_limit_is_the_users_or_twenty_seconds() -> None:
     assert time_limit({"SCALESTUDY_SLURM_TIMEOUT": " 2.5 "}, "SCALESTUDY_SLURM_TIMEOUT") == 2.5
 
 
-def test_words_said_twice_are_kept_once() -> None:
-    text = "slurm_load_jobs error: Invalid job id\nslurm_load_jobs error: Invalid job id\n"
-    assert plain_words("squeue", text) == "slurm_load_jobs error: Invalid job id"
-
-
-def test_batches_hold_each_id_once_and_no_more_than_asked() -> None:
-    ids = [str(number) for number in range(250)]
-    batches = chunks(ids, 100)
-    assert [len(batch) for batch in batches] == [100, 100, 50]
-    assert [each for batch in batches for each in batch] == ids
-
-
 SQUEUE = """\
 5|CANCELLED||2026-11-21T13:46:28|DependencyNeverSatisfied
 1|FAILED|node1|2026-11-21T13:46:27|NonZeroExitCode
@@ -261,10 +247,6 @@ def test_the_id_is_found_whatever_a_site_prints_around_it(programs, tmp_path, pr
     programs(sbatch="echo 'Submitted batch job 123'")
     with pytest.raises(QueueRefused, match="Submitted batch job"):
         SLURM.queue.submit(tmp_path / "job.sh")
-
-
-def test_no_state_is_both_alive_and_over() -> None:
-    assert not WAITING & RUNNING and not (WAITING | RUNNING) & ENDED
 
 
 WORD = st.text(string.ascii_letters + string.digits + "[],-_() :", max_size=20)
