@@ -155,6 +155,7 @@ def test_whole_nodes_are_asked_for_where_they_are_charged_anyway(keys, whole):
         ({"exclusive": False}, ["3", "3", "2", "100", "1.5"]),
         ({}, ["3", "16", "2", "19", "8"]),
         ({"gpus_per_node": 4}, ["3", "8", "2", "38", "4"]),
+        ({"gpus_per_node": 4, "exclusive": False, "gpu_request": "--gres=gpu:4"}, ["3", "8", "2", "38", "4"]),
         ({"time_limit": "infinite"}, ["3", "16", "2", "19"]),
     ],
 )

@@ -73,10 +73,8 @@ def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
     gpus = all(layout.gpus_per_node for layout in layouts)
     unit, of_node = ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
     used = [layout.tasks * (layout.gpus_per_task if gpus else layout.cpus_per_task) for layout in layouts]
-    taken = [
-        layout.nodes * of_node if site.whole_nodes else count
-        for layout, count in zip(layouts, used, strict=True)
-    ]
+    whole = site.whole_nodes or (gpus and "{gpus}" not in site.gpu_request)
+    taken = [layout.nodes * of_node if whole else count for layout, count in zip(layouts, used, strict=True)]
     share = sum(used) / sum(taken)
     text = (
         f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {len(layouts)} jobs allocate ({share:.0%})"
