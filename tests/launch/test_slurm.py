@@ -25,9 +25,9 @@ from scalestudy.launch.queue.base import (
     QueueUnreachable,
     time_limit,
 )
+from scalestudy.launch.queue.containers import Container
 from scalestudy.launch.queue.quoting import job_name
 from scalestudy.launch.queue.script import render
-from scalestudy.launch.queue.site import Container
 from scalestudy.launch.slurm import (
     SLURM,
     parse_sacct,

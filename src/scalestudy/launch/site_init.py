@@ -7,7 +7,8 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from scalestudy.launch.queue.base import QUEUE_ERRORS
-from scalestudy.launch.queue.site import Container, Site, notation
+from scalestudy.launch.queue.containers import Container
+from scalestudy.launch.queue.site import Site, notation
 from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
 from scalestudy.study.settings import StrictModel

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.containers import container_exports, container_words, srun_words
+from scalestudy.launch.queue.containers import Container, container_exports, container_words, srun_words
 from scalestudy.launch.queue.quoting import directive, expandable, job_name, literal, one_line
-from scalestudy.launch.queue.site import Container, find_site
+from scalestudy.launch.queue.site import find_site
 from scalestudy.util.errors import UserError
 from sites import EXAMPLES, MARK, job, job_script, site
 

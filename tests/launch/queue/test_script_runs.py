@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from scalestudy.launch.queue.containers import Container
 from scalestudy.launch.queue.script import JobScript
-from scalestudy.launch.queue.site import Container
 from scalestudy.study.records import JobRecord
 from scalestudy.study.run_folder import RunFolder, write_point
 from sites import MARK, job, job_script, site

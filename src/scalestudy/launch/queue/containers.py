@@ -1,11 +1,59 @@
-"""The words of a job script that start the workers in a container."""
+"""The container that workers run in, and the words of a job script that start them there."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
 
 from scalestudy.launch.queue.quoting import expandable, literal
-from scalestudy.launch.queue.site import Container
+from scalestudy.study.settings import StrictModel
 from scalestudy.util.errors import UserError
+
+
+def _texts(value: Any) -> Any:
+    # What this returns is read as Python, which wants tuples.
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Container(StrictModel):
+    """The container that workers run in."""
+
+    image: str
+    """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
+    runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
+    """The program that runs it; "pyxis" is Slurm's plugin for enroot, by which srun starts every worker."""
+    binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
+    """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
+    overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
+        default=(), examples=["/scratch/me/overlay.ext3:ro"]
+    )
+    """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
+    share it."""
+    gpu: Literal["nv", "none"] = "nv"
+    """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
+    them: `ch-fromhost --nvidia IMAGE`; "none" if binds bring them in.)"""
+    python: str = "python3"
+    """Python inside the image, or in an overlay."""
+
+    @field_validator("image")
+    @classmethod
+    def _is_here(cls, image: str) -> str:
+        if "://" in image or not image.strip():
+            raise ValueError("the path of an image, since a job downloads nothing,")
+        return image
+
+
+def container_table(value: Any) -> Any:
+    """The table of a container, of which a path alone is the image; read as Python, which wants tuples."""
+    if isinstance(value, str):
+        return {"image": value}
+    if isinstance(value, dict) and isinstance(value.get("binds"), list):
+        return value | {"binds": tuple(value["binds"])}
+    return value
+
 
 SYSTEM = frozenset(
     ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "opt", "proc", "run", "sbin", "sys", "usr", "var")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
+from scalestudy.launch.queue.containers import Container, container_table
 from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
 from scalestudy.study.file import read_text, toml_table
@@ -99,50 +100,6 @@ Bandwidth = Annotated[str, _readable(bandwidth_of)]
 Latency = Annotated[str, _readable(latency_of)]
 
 
-def _texts(value: Any) -> Any:
-    # What this returns is read as Python, which wants tuples.
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
-
-
-class Container(StrictModel):
-    """The container that workers run in."""
-
-    image: str
-    """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
-    runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
-    """The program that runs it; "pyxis" is Slurm's plugin for enroot, by which srun starts every worker."""
-    binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
-    """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
-    overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
-        default=(), examples=["/scratch/me/overlay.ext3:ro"]
-    )
-    """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
-    share it."""
-    gpu: Literal["nv", "none"] = "nv"
-    """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
-    them: `ch-fromhost --nvidia IMAGE`; "none" if binds bring them in.)"""
-    python: str = "python3"
-    """Python inside the image, or in an overlay."""
-
-    @field_validator("image")
-    @classmethod
-    def _is_here(cls, image: str) -> str:
-        if "://" in image or not image.strip():
-            raise ValueError("the path of an image, since a job downloads nothing,")
-        return image
-
-
-def _container(value: Any) -> Any:
-    # A path alone is an image. What this returns is read as Python, which wants tuples.
-    if isinstance(value, str):
-        return {"image": value}
-    if isinstance(value, dict) and isinstance(value.get("binds"), list):
-        return value | {"binds": tuple(value["binds"])}
-    return value
-
-
 class LargeJobs(StrictModel):
     """What a site wants to be told of jobs from so many nodes on; a key that is absent is the site's own."""
 
@@ -214,7 +171,7 @@ class Site(StrictModel):
     """Words before each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
     """Virtual environment of the workers; the one that submits when absent."""
-    container: Annotated[Container, BeforeValidator(_container)] | None = Field(
+    container: Annotated[Container, BeforeValidator(container_table)] | None = Field(
         default=None, examples=["~/images/scalestudy.sif"]
     )
     """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu."""
