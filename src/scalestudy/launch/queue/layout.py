@@ -113,13 +113,12 @@ def expand_for(study: Study, site: Site) -> list[Point]:
     Raises:
         UserError: If a combination is impossible there, or if the sweep names several sites.
     """
-    for key in ("launch.on", "launch.site"):
-        if key in study.sweep.other:
-            raise UserError(
-                f"one {key} for the whole study",
-                f"it in [sweep]{study.place.of(key)}",
-                "Write it under [launch]; to compare sites, run the study once on each.",
-            )
+    if "launch.site" in study.sweep.other:
+        raise UserError(
+            "one launch.site for the whole study",
+            f"it in [sweep]{study.place.of('launch.site')}",
+            "Write it under [launch]; to compare sites, run the study once on each.",
+        )
     machine = site.machine()
     return expand(
         study, gpus=machine.gpus, cores=machine.cores, cluster=True, tasks_per_node=machine.tasks_per_node
