@@ -182,3 +182,43 @@ def test_two_folders_that_differ_in_capitals_are_refused(mask_folder, ready, sav
     message = refusal(ready, root)
     assert f"{name}/" in message
     assert f"one folder for the {name.lower()}" in message
+
+
+@pytest.fixture
+def voc(tmp_path, save):
+    """Pascal VOC's form: palette masks with a border of 255, of which classes 1 to 4 and 6 have no image."""
+
+    def make(*values):
+        for number, value in enumerate(values):
+            save(tmp_path / "voc" / "JPEGImages" / f"{number}.jpg", square(9))
+            mask = Image.fromarray(square(value))
+            mask.putpixel((0, 0), 255)
+            mask.putpalette([channel for index in range(256) for channel in (index, 255 - index, 7)])
+            (tmp_path / "voc" / "SegmentationClass").mkdir(exist_ok=True)
+            mask.save(tmp_path / "voc" / "SegmentationClass" / f"{number}.png")
+        return tmp_path / "voc"
+
+    return make
+
+
+def test_palette_masks_may_lack_classes_and_ignore_255(voc, ready):
+    prepared = ready(voc(0, 5, 7, 5))
+    assert prepared.class_names == tuple("01234567") and prepared.ignore == 255
+    assert [int(mask[1, 1]) for mask in prepared.targets] == [0, 5, 7, 5]
+    assert (prepared.targets[:, 0, 0] == 255).all()
+
+
+def test_classes_are_named_by_a_file_beside_the_masks(voc, ready):
+    root = voc(5, 7)
+    (root / "class_names.txt").write_text("".join(f"class {index}\n" for index in range(8)))
+    prepared = ready(root)
+    assert prepared.class_names[7] == "class 7" and prepared.left_out == ()
+    (root / "class_names.txt").write_text("background\ncell\n")
+    assert "0.png" in refusal(ready, root) and "2 classes" in refusal(ready, root)
+
+
+def test_a_file_of_names_leaves_binary_masks_binary(mask_folder, ready):
+    root = mask_folder()
+    (root / "classes.txt").write_text("matrix\npore\n")
+    prepared = ready(root)
+    assert prepared.class_names == ("matrix", "pore") and prepared.ignore is None

@@ -74,7 +74,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
         return Header(path, size, pages.dtype, pages.channels, "TIFF", doubtful, pages.count, pages.left)
     with opened(path) as picture:
         depth, mode = _bits(picture), picture.mode
-        channels = 3 if _is_colour(picture) else 1
+        channels = 3 if is_colour(picture) else 1
         deep = depth > 8 and not mode.startswith("I;16")
         known = mode in (*GREY_MODES, *COLOUR_MODES, "P")
         if not known or (deep and not _is_deep_png(picture)):
@@ -117,7 +117,7 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
             import imagecodecs
 
             decoded: Array = imagecodecs.png_decode(path.read_bytes())
-            channels = 3 if _is_colour(picture) else 1
+            channels = 3 if is_colour(picture) else 1
             _, orientation = _stored(picture)
             return _without_alpha(tiff.upright(np.atleast_3d(decoded)[None], orientation), channels)
         upright = _upright(picture)
@@ -125,7 +125,7 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
         if upright.mode.startswith("I;16"):
             grey = np.asarray(upright).astype(np.uint16)
             values = (65535 - grey if _is_white_zero(picture) else grey)[:, :, None]
-        elif _is_colour(upright):
+        elif is_colour(upright):
             values = np.asarray(upright.convert("RGB"))
         elif upright.mode == "P":
             # A palette of greys holds the grey in each of its channels, so no weights of colours apply.
@@ -263,7 +263,7 @@ def _raw_mode(picture: Image.Image) -> str:
     return str(args[0]) if isinstance(args, tuple) and args else str(args)
 
 
-def _is_colour(picture: Image.Image) -> bool:
+def is_colour(picture: Image.Image) -> bool:
     """Whether it has colours, unlike a palette of greys. Asked before it is loaded: then Pillow forgets."""
     if _raw_mode(picture).startswith("LA"):
         return False

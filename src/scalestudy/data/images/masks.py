@@ -10,7 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from scalestudy.data.images.decode import read_mask
+from scalestudy.data.images.decode import is_colour, read_mask
+from scalestudy.data.images.open import opened
 from scalestudy.data.types import IGNORE, MOST_CLASSES, Array, Size
 from scalestudy.util.errors import UserError
 
@@ -86,12 +87,21 @@ class ObjectMasks:
 ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
 _FULL_SCALES = (255, 65535)
 _MOST_SHOWN = 8
+MASKS_TRIED = 10
+"""Masks that tell whether a set's are coloured: the first may be damaged, or grey by chance."""
 
 
 @dataclass
 class MaskValues:
-    """Collects the values of every mask of a set, and names the first mask that breaks the rule."""
+    """Collects the values of every mask of a set, and names the first mask that breaks the rule.
 
+    Attributes:
+        names: Those of the classes by their index, where the set brings them.
+        indexed: Whether masks are known to hold indices: classes may be missing then, and 255 is ignored.
+    """
+
+    names: tuple[str, ...] = ()
+    indexed: bool = False
     _binary: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Masks with full-scale values: the set must be binary if there is one."""
     _ignoring: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -111,7 +121,15 @@ class MaskValues:
             unique = np.unique(mask)
         values = tuple(unique.tolist())
         full = values[-1]
-        if full in _FULL_SCALES and set(values) <= {0, full} and not (full == IGNORE and self._ignoring):
+        if self.indexed and self.names and any(len(self.names) <= value != IGNORE for value in values):
+            expected = f"indices of the {len(self.names)} classes that the set names, and {IGNORE}"
+            raise UserError(expected, f"{name} with values {_listed(values)}", "Name all classes there.")
+        if (
+            not self.indexed
+            and full in _FULL_SCALES
+            and set(values) <= {0, full}
+            and not (full == IGNORE and self._ignoring)
+        ):
             binary: Array = (mask == full).astype(np.uint8)
             self._binary.setdefault(name, values)
             for value in values:
@@ -134,8 +152,8 @@ class MaskValues:
         """
         present = sorted(self._first)
         for expected, value in enumerate(present):
-            if value != expected:
-                raise _unexpected(*self._first[value], missing=expected)
+            if value != expected and not self.indexed:
+                raise _unexpected(*self._first[value], missing=expected, present=present)
         if len(present) > 2 and self._binary:
             name, values = next(iter(self._binary.items()))
             other, indices = self._first[2]
@@ -151,7 +169,10 @@ class MaskValues:
                 f"{_listed(values)} as the only value of all masks (the first is {name})",
                 "Check that the masks belong to these images and were not saved empty.",
             )
-        return ["background", "foreground"] if len(present) == 2 else [str(index) for index in present]
+        if self.names:
+            return list(self.names)
+        count = present[-1] + 1
+        return ["background", "foreground"] if count == 2 else [str(index) for index in range(count)]
 
     def meaning(self) -> str:
         """What the values of all masks seen so far mean, in words; empty before the first."""
@@ -165,9 +186,11 @@ class MaskValues:
         return f"masks of class indices {present[0]} to {present[-1]}{ignored}"
 
 
-def _unexpected(name: str, values: tuple[int, ...], missing: int | None = None) -> UserError:
+def _unexpected(
+    name: str, values: tuple[int, ...], missing: int | None = None, present: Sequence[int] = ()
+) -> UserError:
     absent = "" if missing is None else f", while no mask holds {missing}"
-    levels = [f"{value:02x}" for value in values if 0 <= value <= 255][:_MOST_SHOWN]
+    levels = [f"{value:02x}" for value in present or values if 0 <= value <= 255]
     colours = ", ".join(f'class{index} = "#{level * 3}"' for index, level in enumerate(levels))
     action = (
         "Renumber the classes from 0, or make the mask binary (0 and 255); or say what each value means: "
@@ -176,6 +199,16 @@ def _unexpected(name: str, values: tuple[int, ...], missing: int | None = None) 
     if _smeared(name, values):
         action = "JPEG smears the borders of a mask: save masks as PNG."
     return UserError(ACCEPTED, f"{name} with values {_listed(values)}{absent}", action)
+
+
+def holds_indices(mask: Path, *, named: bool) -> bool:
+    """Whether a mask holds more than 0 and 255, in colours of a palette or where classes are `named`."""
+    try:
+        with opened(mask) as picture:
+            palette = picture.mode == "P" and is_colour(picture)
+        return (named or palette) and not set(np.unique(read_mask(mask)).tolist()) <= {0, IGNORE}
+    except UserError:
+        return False  # it is refused, by name, when it is read
 
 
 def _smeared(name: str, values: Sequence[int]) -> bool:

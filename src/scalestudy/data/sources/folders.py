@@ -9,7 +9,7 @@ import numpy as np
 
 from scalestudy.data.images.decode import Header, read_header, read_mask, read_pixels
 from scalestudy.data.images.form import Form, common_form, described, odd_ones, widened
-from scalestudy.data.images.masks import Mask, MaskFile, MaskValues
+from scalestudy.data.images.masks import MASKS_TRIED, Mask, MaskFile, MaskValues, holds_indices
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import Contents, SourceFindings, files_digest, require_classes, require_two
@@ -58,6 +58,10 @@ class ImageFolder:
         headers = self._headers()
         # Of a photograph turned by its EXIF data, only the size tells whether its mask was drawn upright.
         self._doubtful = {header.path for header in headers if header.doubtful}
+        masks = [sample.target.path for sample in samples if isinstance(sample.target, MaskFile)]
+        names = self._listing.index_names
+        indexed = any(holds_indices(mask, named=bool(names)) for mask in masks[:MASKS_TRIED])
+        self._values = MaskValues(names, indexed)
         self._form = form = common_form(headers, self._data.value_range)
         self._remark_headers(headers, form)
         names = [self._name(sample.image) for sample in samples]

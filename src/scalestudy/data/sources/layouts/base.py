@@ -45,6 +45,7 @@ class Listing:
         understood: What tells this layout, in words: "images/ and masks/, paired by name".
         classes: Names of the classes in their order, where the layout knows them; else they are told from the
             samples' names, or from the values in masks.
+        index_names: Names of the classes by their index in masks, where the folder brings them.
         sources: Further files that decide what is read, such as tables.
         given: Rows (start, stop) of each split that the folder brings; empty without.
         left_out: What lies in the folder and is not taken.
@@ -53,6 +54,7 @@ class Listing:
     samples: list[ListedSample]
     understood: str
     classes: list[str] | None = None
+    index_names: tuple[str, ...] = ()
     sources: list[Path] = field(default_factory=list)
     given: Ranges = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scalestudy.data.images import colours
 from scalestudy.data.images.colours import ColouredMask
-from scalestudy.data.images.masks import MaskFile
+from scalestudy.data.images.masks import MASKS_TRIED, MaskFile
 from scalestudy.data.sources.base import COLUMNS, refuse_unused
 from scalestudy.data.sources.files import Directory, Leftovers
 from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
@@ -25,8 +25,7 @@ from scalestudy.util.errors import UserError
 LAYOUTS = (PATTERNS, LABELS, COCO, TABLE, PAIRS, SUFFIXES, CLASSES)
 """Those that keys ask for; those that a file beside the images tells; those that names of folders tell."""
 _SPLITS = ("", *SPLITS)
-_MASKS_TRIED = 10
-"""Masks that tell whether a set's are coloured: the first may be damaged, or grey by chance."""
+NAMES_OF_CLASSES = ("class_names.txt", "classes.txt")
 
 
 def list_table(table: Path, data: DataSettings) -> Listing:
@@ -128,8 +127,9 @@ def _coloured(listing: Listing, scan: Scan) -> Listing:
         return listing
     near = [scan.root.path, *(parent for parent in masks[0].parents if scan.root.path in parent.parents)]
     table = colours.of_settings(given) if given is not None else colours.beside(near)
-    if table is None or (given is None and not any(map(colours.is_coloured, masks[:_MASKS_TRIED]))):
-        return listing  # its masks are refused when they are read, saying how to name their colours
+    if table is None or (given is None and not any(map(colours.is_coloured, masks[:MASKS_TRIED]))):
+        # Masks of colours are refused when they are read, saying how to name these.
+        return _named(listing, near) if listing.classes is None else listing
     samples = [
         replace(sample, target=ColouredMask(mask, table))
         for sample, mask in zip(listing.samples, masks, strict=True)
@@ -137,6 +137,16 @@ def _coloured(listing: Listing, scan: Scan) -> Listing:
     understood = f"{listing.understood}; colours of masks told by {table.origin} ({len(table.names)} classes)"
     sources = [*listing.sources, *([table.file] if table.file else [])]
     return replace(listing, samples=samples, classes=table.names, understood=understood, sources=sources)
+
+
+def _named(listing: Listing, folders: list[Path]) -> Listing:
+    """The listing with the names of classes, a line each, that lie in one of these folders."""
+    for file in (folder / name for folder in folders for name in NAMES_OF_CLASSES):
+        if file.is_file():
+            lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+            names = tuple(line.strip() for line in lines if line.strip())
+            return replace(listing, index_names=names, sources=[*listing.sources, file])
+    return listing
 
 
 def _given(samples: list[ListedSample], root: Path) -> Ranges:
