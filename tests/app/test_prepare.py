@@ -59,6 +59,16 @@ def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Pat
         assert len(points) == 2 and len({point.files for point in points}) == 1
 
 
+def test_classes_without_a_training_sample_are_told(study: Path) -> None:
+    for number in range(8):
+        (study.parent / "set" / f"c{number}").mkdir()
+        Image.new("L", (8, 8)).save(study.parent / "set" / f"c{number}" / "0.png")
+    study.write_text(study.read_text().replace("[sweep]", "validation = 0.5\n[sweep]"))
+    request, ear = request_of(study), Ear()
+    prepared(survey(request).points, "classes", request.base, request.study.place, ear)
+    assert "no training sample of 4 of 10 classes" in ear.notes[1]
+
+
 def test_a_dry_run_tells_it_and_writes_nothing(study: Path) -> None:
     ear = Ear()
     assert list(dry_run(request_of(study), listener=ear))

@@ -11,7 +11,8 @@ from scalestudy.app.weights import fetch_weights, refuse_missing_weights
 from scalestudy.data.sources.locate import cache_folder, folder_of
 from scalestudy.data.sources.registry import Kind, named_source
 from scalestudy.data.splits.class_weights import weights_of
-from scalestudy.data.splits.split import Split, counts, find_split, stored_split, validation_of
+from scalestudy.data.sources.files import several
+from scalestudy.data.splits.split import Split, counts, find_split, stored_split, untrained, validation_of
 from scalestudy.data.store.prepare import fetch, find_prepared, look, predicted_bytes
 from scalestudy.data.store.prepare import prepare as prepare_set
 from scalestudy.data.store.prepared import Prepared
@@ -257,6 +258,9 @@ def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener)
     """Tell what was left out of a prepared set, and where it is."""
     for note in (*done.left_out, *done.remarks):
         listener.note(f"{data.source}: {note}")
+    if names := untrained(done, split):
+        of = f"{len(names)} of {done.classes} classes"
+        listener.note(f"{data.source}: no training sample of {of} ({several(names)}): give validation less")
     _note_storage(data, done, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 

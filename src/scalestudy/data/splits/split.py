@@ -183,6 +183,14 @@ def counts(prepared: Prepared, split: Split) -> list[SideCounts]:
     return sides
 
 
+def untrained(prepared: Prepared, split: Split) -> list[str]:
+    """Names of the classes of which there is no training sample."""
+    if prepared.class_of_each is None:
+        return []
+    trained = set(prepared.class_of_each[split.train].tolist())
+    return [name for index, name in enumerate(prepared.class_names) if index not in trained]
+
+
 def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:
     name = "default" if validation is None else str(validation)
     return prepared.path / f"split-{name}-{seed}.json"
