@@ -8,10 +8,10 @@ from pathlib import Path
 
 from scalestudy.app.listener import Listener, ProgressCallback
 from scalestudy.app.weights import fetch_weights, refuse_missing_weights
+from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
 from scalestudy.data.sources.registry import Kind, named_source
 from scalestudy.data.splits.class_weights import weights_of
-from scalestudy.data.sources.files import several
 from scalestudy.data.splits.split import Split, counts, find_split, stored_split, untrained, validation_of
 from scalestudy.data.store.prepare import fetch, find_prepared, look, predicted_bytes
 from scalestudy.data.store.prepare import prepare as prepare_set

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from scalestudy.data.sources import faults
-from scalestudy.data.sources.base import Source, digest, findings_of
+from scalestudy.data.sources.base import Contents, Source, digest, findings_of
 from scalestudy.data.sources.custom import CustomSource
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
@@ -26,6 +26,8 @@ _HOLDS = {
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
     "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
 }
+AT_WORK = 12
+"""Most samples that are in memory at once while a set is made."""
 _NO_CONTENT = {"source", "read", "image_size", "seed", "storage", "cache", "validation", "folds", "fold"}
 """Keys of [data] that a source's identity tells, or that do not change what is stored."""
 
@@ -70,7 +72,7 @@ def prepare(
     with faults.listed(refusals):
         _fetch(source, silently)
         contents = None if isinstance(source, CustomSource) else source.contents()
-    needed = bytes_of(source.kind, contents) if contents is not None else 0
+    needed = _needed(source, contents) if contents is not None else 0
     storage = chosen(data.storage, needed, first.parent) if contents is not None else "arrays"
     folder = folders[storage]
     with locked(folder) as alone, faults.listed(refusals):
@@ -91,6 +93,23 @@ def prepare(
                     "Run again once nothing changes it any more.",
                 )
         return Prepared.open(folder)
+
+
+def _needed(source: Source, contents: Contents) -> int:
+    """Bytes of the set's arrays.
+
+    Raises:
+        UserError: the samples that are decoded side by side do not fit into the memory.
+    """
+    needed = bytes_of(source.kind, contents)
+    height, width, channels = contents.input_shape
+    if AT_WORK * height * width * channels * contents.dtype.itemsize > memory_limit():
+        raise UserError(
+            f"samples of which {AT_WORK} fit into {units.size(memory_limit())} of memory",
+            f"{source.identity} of {height:,} x {width:,} x {channels} {contents.dtype}",
+            "Choose a smaller `image_size` under [data], or cut images with `tile`.",
+        )
+    return needed
 
 
 def _require_space(folder: Path, needed: int) -> None:
@@ -153,7 +172,7 @@ def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int,
     source = find_source(data, base=base)
     if source.kind == "custom":
         return 0, "arrays"
-    needed = bytes_of(source.kind, source.contents())
+    needed = _needed(source, source.contents())
     return needed, chosen(data.storage, needed, cache_folder(data.cache, base))
 
 

@@ -79,10 +79,11 @@ def test_folders_of_masks_beside_classes_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "size"), [("indents:99999999999999", (64, 64)), ("indents:4", (65536, 65536))]
+    ("source", "size"),
+    [("indents:99999999999999", (64, 64)), ("indents:4", (65536, 65536)), ("digits", (65536, 65536))],
 )
 def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(tmp_path, source, size):
-    assert "pixels" in refused(source, tmp_path, image_size=size).received
+    assert f"{size[0]:,} x {size[1]:,}" in refused(source, tmp_path, image_size=size).received
 
 
 def test_masks_beside_a_single_folder_of_images_are_no_class(tmp_path):
