@@ -57,8 +57,7 @@ class LeftOut:
     def __str__(self) -> str:
         more = ", ..." if self.count > len(self.names) else ""
         names = (
-            "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)
-            for name in self.names
+            name.encode("unicode_escape").decode() if not name.isprintable() else name for name in self.names
         )
         return f"{self.count} left out ({self.reason}): {', '.join(names)}{more}"
 
@@ -87,11 +86,16 @@ class Leftovers:
         for reason, entries in self._entries.items():
             rest = [entry for entry in entries if entry not in taken]
             names = (
-                entry.relative_to(self.root).as_posix() + "/" * entry.is_dir() for entry in rest[:MOST_NAMES]
+                _utf8(entry.relative_to(self.root)) + "/" * entry.is_dir() for entry in rest[:MOST_NAMES]
             )
             if rest:
                 groups.append(LeftOut(reason, len(rest), tuple(names)))
         return tuple(groups)
+
+
+def _utf8(path: Path) -> str:
+    """A path as text that every file can hold: names may be any bytes."""
+    return os.fsencode(path.as_posix()).decode(errors="backslashreplace")
 
 
 class Directory:

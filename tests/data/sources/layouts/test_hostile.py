@@ -59,6 +59,23 @@ def test_a_name_that_is_not_utf_8_is_named(tmp_path):
     assert "udcff.png" in refused(tmp_path / "set", tmp_path).received
 
 
+def test_a_name_that_is_not_utf_8_may_be_left_out(tmp_path):
+    for name in ("a/0", "a/1", "b/0"):
+        image(tmp_path / "set" / f"{name}.png")
+    os.close(os.open(os.fsencode(tmp_path / "set") + b"/\xff.txt", os.O_CREAT))
+    for _ in range(2):
+        made = prepare(data_of(tmp_path / "set", cache=tmp_path / "cache"))
+        assert made.left_out[0].names == (r"\xff.txt",)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0garbage", b"[1, 2]"])
+def test_corrupt_annotations_are_named(images, tmp_path, content):
+    file = images / "annotations" / "instances_train2017.json"
+    file.parent.mkdir()
+    file.write_bytes(content)
+    assert str(file) in refused(images, tmp_path).received
+
+
 def test_a_corrupt_parquet_file_is_named(tmp_path):
     file = tmp_path / "set" / "data" / "train-00000-of-00001.parquet"
     file.parent.mkdir(parents=True)

@@ -118,16 +118,28 @@ class DrawnMask:
         return f"{self.file} (for {self.image})"
 
 
-def _files(root: Directory) -> list[tuple[Path, str]]:
-    """Files of annotations, and the split that their name or folder says."""
+def _candidates(root: Directory) -> list[tuple[Path, str]]:
+    """JSON files that may be annotations, and the split that their name or folder says."""
     files = []
     for folder in (root, *root.folders.values()):
         split = split_in(folder.path.name) if folder is not root else None
         if folder is root or split or MASK & set(words(folder.path.name)):
             paths = [folder.path / name for name in folder.files if name.lower().endswith(".json")]
-            files += [(path, split or split_in(path.name) or "") for path in paths if _begins_like_coco(path)]
-    instances = [entry for entry in files if "instances" in words(entry[0].stem)]
+            files += [(path, split or split_in(path.name) or "") for path in paths]
+    return files
+
+
+def _files(root: Directory) -> list[tuple[Path, str]]:
+    files = [(path, split) for path, split in _candidates(root) if _begins_like_coco(path)]
+    instances = [(path, split) for path, split in files if "instances" in words(path.stem)]
     return instances or files
+
+
+def refuse_unreadable(root: Directory) -> None:
+    """Refuse files that are annotations by their name alone, where nothing else tells what a folder holds."""
+    for path, _ in _candidates(root):
+        if {"instances", "annotations", "coco"} & set(words(path.stem)):
+            _read(path)
 
 
 def _begins_like_coco(file: Path) -> bool:

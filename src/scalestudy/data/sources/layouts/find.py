@@ -14,7 +14,7 @@ from scalestudy.data.sources.base import COLUMNS, refuse_unused
 from scalestudy.data.sources.files import Directory, Leftovers
 from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
 from scalestudy.data.sources.layouts.classes import CLASSES, LABELS, plausible
-from scalestudy.data.sources.layouts.coco import COCO
+from scalestudy.data.sources.layouts.coco import COCO, refuse_unreadable
 from scalestudy.data.sources.layouts.pairs import PAIRS, PATTERNS, SUFFIXES
 from scalestudy.data.sources.layouts.table import TABLE, Sheet, columns_of, list_sheets
 from scalestudy.data.sources.names import SPLITS, in_order
@@ -77,6 +77,7 @@ def _layout(scan: Scan) -> Layout:
     if structure and not (fitting and structure is CLASSES and not plausible(scan)):
         fitting.append(structure)
     if not fitting:
+        refuse_unreadable(scan.root)
         raise UserError(
             "a folder with images/ and masks/ whose files pair by name, or a folder of images for each "
             "class (either, if you like, the same layout inside train/, val/ and test/), or another of the "
