@@ -135,7 +135,7 @@ def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
 ) -> None:
     from scalestudy.data.store import prepare as storage
 
-    monkeypatch.setattr(storage, "memory_limit", lambda: 0)
+    monkeypatch.setattr(storage, "memory_limit", lambda: 1000)
     foretold, ready, result = Ear(), Ear(), Ear()
     list(dry_run(request_of(study), listener=foretold))
     request = request_of(study)

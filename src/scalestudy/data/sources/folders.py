@@ -59,9 +59,9 @@ class ImageFolder:
         # Of a photograph turned by its EXIF data, only the size tells whether its mask was drawn upright.
         self._doubtful = {header.path for header in headers if header.doubtful}
         masks = [sample.target.path for sample in samples if isinstance(sample.target, MaskFile)]
-        names = self._listing.index_names
-        indexed = any(holds_indices(mask, named=bool(names)) for mask in masks[:MASKS_TRIED])
-        self._values = MaskValues(names, indexed)
+        index_names = self._listing.index_names
+        indexed = any(holds_indices(mask, named=bool(index_names)) for mask in masks[:MASKS_TRIED])
+        self._values = MaskValues(index_names, indexed)
         self._form = form = common_form(headers, self._data.value_range)
         self._remark_headers(headers, form)
         names = [self._name(sample.image) for sample in samples]

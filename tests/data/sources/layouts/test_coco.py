@@ -63,6 +63,7 @@ def test_annotations_for_each_split_lie_in_a_folder_of_their_own(coco, tree, lis
     (root / "annotations" / "captions_val2017.json").write_text(json.dumps(content()))
     found = listed(root)
     assert found.given == {"train": (0, 1), "validation": (1, 3)}
+    assert [file.name for file in found.sources] == ["instances_train2017.json", "instances_val2017.json"]
     assert [sample.image.parent.name for sample in found.samples] == ["train2017", "val2017", "val2017"]
     assert "1 left out (in no list of annotated images): train2017/i2.png" in map(str, found.left_out)
 

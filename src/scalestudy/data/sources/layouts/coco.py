@@ -163,8 +163,8 @@ def _list(scan: Scan) -> Listing:
     index.leave_rest({sample.image for sample in samples}, paths, NOT_ANNOTATED, scan.left)
     shapes = sum(len(sample.target.shapes) for sample in samples if isinstance(sample.target, DrawnMask))
     shown = ", ".join(file.relative_to(root).as_posix() for file in paths)
-    objects = f"{shapes} objects of {len(names) - 1} classes"
-    return Listing(samples, f"COCO annotations ({shown}): {objects}, later over earlier ones", names, paths)
+    objects = f"{shapes} objects of {len(names) - 1} classes, later over earlier ones"
+    return Listing(samples, f"COCO annotations ({shown}): {objects}", names, sources=paths)
 
 
 class CocoImage(BaseModel):
