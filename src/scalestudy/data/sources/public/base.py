@@ -129,8 +129,10 @@ def stored_about(data: DataSettings, label: str) -> About | None:
 
 def _about(place: Path) -> About:
     stored = json.loads((place / ABOUT).read_text())
-    left_out = tuple(LeftOut(group["reason"], group["count"], group["names"]) for group in stored["left_out"])
-    return About(stored["class_names"], left_out, stored["facts"])
+    left_out = (
+        LeftOut(group["reason"], group["count"], tuple(group["names"])) for group in stored["left_out"]
+    )
+    return About(stored["class_names"], tuple(left_out), stored["facts"])
 
 
 def _is_whole(place: Path) -> bool:
