@@ -1,12 +1,13 @@
 """The data of a study: where its task says they are, and prepared before its first run."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from os.path import realpath
 from pathlib import Path
 
 from scalestudy.app.listener import Listener, ProgressCallback
+from scalestudy.app.unusable import refuse_unusable
 from scalestudy.app.weights import fetch_weights, refuse_missing_weights
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
@@ -22,7 +23,6 @@ from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.keys import UndefinedVariable, expanded
 from scalestudy.study.lines import KeyLines
-from scalestudy.study.objectives import loss_terms, metric_term, refuse_of_masks, refuse_unweighted
 from scalestudy.study.parse import load_study
 from scalestudy.study.point import Point
 from scalestudy.study.settings import DataSettings, ResolvedTrain
@@ -84,7 +84,7 @@ def prepared(
     Raises:
         UserError: If a data set or a user's model cannot be made, or a set is too small for a point.
     """
-    ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place)
+    ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place, base)
     for point in _by_weights(ready):
         fetch_weights(point.task, point.engine, point.train, point.needed_files().prepared, listener)
     return ready
@@ -114,7 +114,7 @@ def prepared_ahead(
             )
         return _noted(data, dataset, split, listener)
 
-    ready = _with_data(points, find, place)
+    ready = _with_data(points, find, place, base)
     for point in _by_weights(ready):
         files = point.needed_files()
         refuse_missing_weights(point.task, point.engine, point.train, files.prepared, command, listener)
@@ -134,7 +134,9 @@ def prepare_data(data: DataSettings, kind: Kind | None, base: Path, listener: Li
     return _noted(data, done, stored_split(done, validation_of(data), data.seed), listener)
 
 
-def look_at_data(points: Iterable[Point], kind: Kind | None, base: Path, listener: Listener) -> None:
+def look_at_data(
+    points: Sequence[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
+) -> None:
     """Tell what the sources leave out, and which would be kept encoded; nothing is decoded or written.
 
     Raises:
@@ -145,6 +147,9 @@ def look_at_data(points: Iterable[Point], kind: Kind | None, base: Path, listene
             listener.note(f"{data.source}: {note}")
         if (done := find_prepared(data, task_kind=kind, base=base)) is not None:
             _note_storage(data, done, listener)
+            for point in points:
+                if point.data == data:
+                    refuse_unusable(point, done.kind, place, base, classes=done.classes)
             continue
         with suppress(UserError):  # what is damaged is refused where it is decoded
             needed, storage = predicted_bytes(data, base=base)
@@ -212,7 +217,7 @@ def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
 
 
 def _with_data(
-    points: Iterable[Point], take: Callable[[Point], PreparedFiles], place: KeyLines
+    points: Iterable[Point], take: Callable[[Point], PreparedFiles], place: KeyLines, base: Path
 ) -> list[Point]:
     """The points with their files; `take` gives them, asked once for each data set."""
     taken: dict[str, PreparedFiles] = {}
@@ -224,12 +229,8 @@ def _with_data(
             taken[key] = take(point)
         folder, split, training = taken[key]
         _refuse_too_few(point, training, place)
-        train = point.train
-        if train.metrics:
-            kind = Prepared.open(folder).kind
-            refuse_of_masks(map(metric_term, train.metrics), kind, place.of("train.metrics"))
-        if train.loss and train.class_weights:
-            refuse_unweighted(loss_terms(train.loss), place.of("train.loss"))
+        train, data = point.train, Prepared.open(folder)
+        refuse_unusable(point, data.kind, place, base, classes=data.classes)
         asked = (folder, split, train.class_weights)
         if train.class_weights is not None and asked not in weights:
             rows = Split.load(split).train

@@ -15,6 +15,7 @@ from scalestudy.app.prepare import (
     refuse_results_inside,
     with_task_data,
 )
+from scalestudy.app.unusable import refuse_unusable
 from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
 from scalestudy.launch.status import study_status
 from scalestudy.study.expand import RunOrder
@@ -100,7 +101,7 @@ class Survey:
                 return self.ready(points, listener)
             except NotPreparedError as error:
                 listener.note(f"{error.received}. Before it is submitted: {error.action}")
-        look_at_data(points, self._kind, self.request.base, listener)
+        look_at_data(points, self._kind, self.request.base, self.study.place, listener)
         return {point.name: point for point in points}
 
     def folder(self) -> StudyFolder:
@@ -124,6 +125,8 @@ def survey(
     launcher = launcher_of(request.study)
     study, kind = with_task_data(request.study, listener)
     points = launcher.points(study, options)
+    for point in points:
+        refuse_unusable(point, kind, study.place, request.base)
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     order = existing.order if existing else RunOrder.drawn_from(request.text)

@@ -64,6 +64,7 @@ class TaskDefaults:
         train: Keys of [train].
         data: Other keys of [data].
         reads: Whether the file has a function `read`, which gives the data.
+        metrics: Names of metrics; () where the file does not say so in a literal.
     """
 
     kind: Literal["masks", "classes", "custom"] | None = None
@@ -71,6 +72,7 @@ class TaskDefaults:
     train: dict[str, Any] = field(default_factory=COMMON.copy)
     data: dict[str, Any] = field(default_factory=dict)
     reads: bool = False
+    metrics: tuple[str, ...] = ()
 
 
 def has_name(task: str) -> bool:
@@ -143,7 +145,7 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
 def _read(file: Path, changed: int) -> TaskDefaults:
     del changed  # makes another entry of a file that was edited
     text = read_task_file(file)
-    kind, data, train = (text.values.get(name) for name in ("kind", "data", "train"))
+    kind, data, train, metrics = (text.values.get(name) for name in ("kind", "data", "train", "metrics"))
     settings = dict(data) if isinstance(data, dict) else {"source": data} if isinstance(data, str) else {}
     source = settings.pop("source", None)
     if kind not in ("masks", "classes", "custom", None):
@@ -157,6 +159,9 @@ def _read(file: Path, changed: int) -> TaskDefaults:
         COMMON | _checked("train", {} if train is None else train, open_keys, file),
         _checked("data", settings, DataSettings.model_fields, file),
         text.reads,
+        tuple(metrics)
+        if isinstance(metrics, list) and all(isinstance(name, str) for name in metrics)
+        else (),
     )
 
 
@@ -179,7 +184,7 @@ def _wrong_task_file(expected: str, received: str, file: Path) -> UserError:
     return UserError(expected, f"{received} in {file}", "Correct the task file.")
 
 
-NAMES = ("data", "kind", "train", "read")
+NAMES = ("data", "kind", "train", "read", "metrics")
 """Names of a task file that are wanted before any framework is there."""
 
 

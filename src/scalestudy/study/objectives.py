@@ -69,19 +69,28 @@ def metric_key(term: FormulaTerm) -> str:
     )
 
 
-def refuse_of_masks(terms: Iterable[FormulaTerm], kind: str, where: str = "") -> None:
-    """Refuse metrics of masks for data of another kind; `where` they stand is part of the message.
+def refuse_unfit(
+    terms: Iterable[FormulaTerm], kind: str | None, classes: int | None, where: str = ""
+) -> None:
+    """Refuse metrics that mean nothing for data of this kind and number of classes; None where not known.
 
     Raises:
-        UserError: Naming the metric, and others.
+        UserError: Naming the metric, `where` it stands, and what would do.
     """
-    wrong = next((term.name for term in terms if term.name in OF_MASKS), None)
-    if wrong and kind != "masks":
-        raise UserError(
-            f"masks, a class for every pixel, for the metric {wrong}",
-            f"data of one class for every sample{where}",
-            f"Choose among {', '.join(name for name in METRICS if name not in OF_MASKS)}.",
-        )
+    for term in terms:
+        if term.name in OF_MASKS and kind not in ("masks", None):
+            raise UserError(
+                f"masks, a class for every pixel, for the metric {term.name}",
+                f"data of one class for every sample{where}",
+                f"Choose among {', '.join(name for name in METRICS if name not in OF_MASKS)}.",
+            )
+        k = term.parameters.get("k", METRICS["top_k"]["k"].default) if term.name == "top_k" else 0
+        if classes and isinstance(k, int) and k >= classes:
+            raise UserError(
+                f"k below the {classes} classes for top_k, which else is always 1",
+                f"{k}{where}",
+                f"Write top_k(k={classes - 1}) or less, or another metric.",
+            )
 
 
 def refuse_unweighted(terms: Sequence[FormulaTerm], where: str = "") -> None:

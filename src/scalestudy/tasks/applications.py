@@ -25,6 +25,7 @@ train = {
     "epochs": 10, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4,
     "weights": "imagenet", "input_scaling": "pretrained",
 }  # fmt: skip
+metrics = ["accuracy"]
 
 PRETRAINED = "backbone"
 """Name of the layer that holds the weights."""
@@ -51,7 +52,7 @@ def application_task(task: str) -> Any:
 
     return SimpleNamespace(
         __file__=task, kind=kind, train=train, model=model, pretrained=[PRETRAINED],
-        loss="cross_entropy", metrics=["accuracy"],
+        loss="cross_entropy", metrics=metrics,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import keras
 
 from scalestudy.study.formula import FormulaTerm, WrongFormula, called
 from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
-from scalestudy.study.objectives import METRICS, metric_key, metric_term, refuse_of_masks
+from scalestudy.study.objectives import METRICS, metric_key, metric_term, refuse_unfit
 from scalestudy.tasks.base import DataInfo, refuse_unknown
 from scalestudy.tasks.histograms import Auroc, AveragePrecision, Ece
 from scalestudy.tasks.image_metrics import BoundaryF1, ObjectAP
@@ -43,9 +43,9 @@ def named_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
     """The metric of that name, for such data.
 
     Raises:
-        UserError: If it is one of masks, and the data has none.
+        UserError: If it means nothing for such data.
     """
-    refuse_of_masks([term], data.kind)
+    refuse_unfit([term], data.kind, data.classes)
     return NAMED[term.name](data.classes, data.ignore, name=metric_key(term), **term.parameters)
 
 
