@@ -78,9 +78,10 @@ def gpu(device: int) -> str | None:
 class Compiled:
     """Compiles a function (slices, one per device) -> tensors once, for slices of any size.
 
-    Slices differ between workers and in the last batch of an epoch; one graph serves them all, which
-    costs no speed and halves the compilation. XLA needs sizes, and compiles for each (`fixed`). `columns` are
-    those of inputs and targets, where some are sequences of different length.
+    Slices differ between workers and in the last batch of an epoch; on CPUs one graph serves them all, which
+    costs no speed and halves the compilation. XLA needs sizes, and compiles for each (`fixed`); so do GPUs:
+    without them TensorFlow puts a transpose before and behind every batch normalisation. `columns` are those
+    of inputs and targets, where some are sequences of different length: then there is one graph.
     """
 
     def __init__(
@@ -94,7 +95,8 @@ class Compiled:
         """Call the compiled function with slices that are staged, or as they were read."""
         slices = tensors_of(call)
         if self._compiled is None:
-            signature = None if self._fixed else [_any_size(slices, self._columns)]
+            fixed = self._fixed or (self._columns is None and gpu(0) is not None)
+            signature = None if fixed else [_any_size(slices, self._columns)]
             self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
         return self._compiled(slices)
 

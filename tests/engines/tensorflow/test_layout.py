@@ -1,0 +1,92 @@
+"""The layout that TensorFlow's optimizer chooses for a step on a GPU, which is only described here."""
+
+import numpy as np
+import pytest
+
+from scalestudy.data.loading.slices import Slice
+
+pytestmark = pytest.mark.engine
+GPU, CPU = (f"/job:localhost/replica:0/task:0/device:{name}:0" for name in ("GPU", "CPU"))
+
+
+def transposes(concrete, capability: str) -> int:
+    """How many are in a graph of convolutions, once it is optimised for such a GPU."""
+    from tensorflow.core.protobuf import config_pb2, device_properties_pb2
+    from tensorflow.python.framework import meta_graph
+    from tensorflow.python.grappler import cluster, tf_optimizer
+
+    definition = concrete.graph.as_graph_def()
+    for node in definition.node:
+        node.device = "" if node.op == "Placeholder" else GPU
+    graph = meta_graph.create_meta_graph_def(graph_def=definition, graph=concrete.graph)
+    ends = [output.name for output in concrete.outputs]
+    ends += [node.name for node in definition.node if node.op.startswith("Assign")]
+    graph.collection_def["train_op"].node_list.value.extend(ends)
+    properties = device_properties_pb2.DeviceProperties
+    environment = {"architecture": capability, "cuda": "12050", "cudnn": "9003"}
+    devices = [
+        device_properties_pb2.NamedDevice(name=GPU, properties=properties(
+            type="GPU", vendor="NVidia", frequency=1000, num_cores=60, memory_size=10**10,
+            environment=environment,
+        )),
+        device_properties_pb2.NamedDevice(
+            name=CPU, properties=properties(type="CPU", frequency=1000, num_cores=4)
+        ),
+    ]  # fmt: skip
+    config = config_pb2.ConfigProto()
+    config.graph_options.rewrite_options.min_graph_nodes = -1
+    optimised = tf_optimizer.OptimizeGraph(config, graph, cluster=cluster.Cluster(devices=devices))
+    return sum(node.op == "Transpose" for node in optimised.node)
+
+
+def gradient(framework, rows, precision):
+    """The graph of the U-Net's gradient for batches of so many rows; None for any number."""
+    import keras
+
+    from scalestudy.engines.tensorflow.layers import adapt
+    from scalestudy.engines.tensorflow.setup import begin
+    from scalestudy.tasks.unet import unet
+
+    tf = framework
+    begin(0, precision)
+    try:
+        model = unet((32, 32, 1), 2)
+        adapt(model, seed=0, sync_batch_norm=False)
+    finally:
+        begin(0, "float32")
+    variables = [variable.value for variable in model.trainable_variables]
+
+    def computed(images):
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(tf.cast(model(images, training=True), tf.float32))
+        return tape.gradient(total, variables)
+
+    keras.backend.clear_session()
+    specs = tf.TensorSpec((rows, 32, 32, 1), tf.float32)
+    return tf.function(computed, autograph=False).get_concrete_function(specs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "tf32", "mixed_float16", "mixed_bfloat16"])
+def test_of_batches_of_a_known_size_no_transposes_stay_between_the_layers(framework, precision):
+    """Unknown rows cost float32 one on each side of every batch normalisation."""
+    known = gradient(framework, 8, precision)
+    for capability in ("7.0", "8.0", "9.0"):
+        assert transposes(known, capability) <= 4
+    if precision == "float32":
+        assert transposes(gradient(framework, None, precision), "8.0") > 4
+
+
+def test_on_gpus_each_size_of_a_batch_has_its_graph_and_on_cpus_one_serves_all(framework, monkeypatch):
+    from scalestudy.engines.tensorflow import staging
+
+    def rows_known(gpu):
+        monkeypatch.setattr(staging, "gpu", lambda device: gpu)
+        known = []
+        compiled = staging.Compiled(lambda call: known.append(call[0].inputs.shape[1]) or call[0].inputs)
+        for rows in (4, 3, 4):
+            compiled([Slice(np.zeros((1, rows, 2), np.float32), np.zeros((1, rows)), 0, rows, rows)])
+        return known
+
+    assert rows_known("CPU:0") == [4, 3]
+    assert rows_known(None) == [None]
