@@ -49,6 +49,19 @@ def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
     optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
 
+def replace_update(optimizer: keras.optimizers.Optimizer, update: Callable[..., None]) -> None:
+    """Let an optimizer update by `update(gradients, variables, rate)`, after clipping and weight decay."""
+    optimizer._backend_update_step = update
+
+
+def moments_of(optimizer: keras.optimizers.Optimizer, variable: keras.Variable) -> list[keras.Variable]:
+    """The averages that SGD or Adam keeps for a variable."""
+    index = optimizer._get_variable_index(variable)
+    if isinstance(optimizer, keras.optimizers.SGD):
+        return [optimizer.momentums[index]]
+    return [optimizer._momentums[index], optimizer._velocities[index]]
+
+
 def forbid_downloads() -> None:
     """Refuse downloads through `keras.utils.get_file`, by which `keras.applications` gets its weights.
 

@@ -20,10 +20,11 @@ from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
 from scalestudy.engines.tensorflow.evaluation import Evaluation
+from scalestudy.engines.tensorflow.fused import fuse
 from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.layers import BatchNorm, adapt
 from scalestudy.engines.tensorflow.setup import explained
-from scalestudy.engines.tensorflow.staging import stage
+from scalestudy.engines.tensorflow.staging import gpu, stage
 from scalestudy.engines.tensorflow.step import LossScale, make_train_call
 from scalestudy.engines.tensorflow.strategies.replicas import share_values, tensors
 from scalestudy.study.metrics import Sense
@@ -67,12 +68,13 @@ class TensorFlowTrainer:
         self._load = partial(load_task, point.task, DataInfo.of(prepared, point.class_weights), train)
         self._named = point.task, prepared.input_shape
         self._plain: Task | None = None
+        one_device = len(self._replicas.slices) == 1  # mirrored variables have no kernel of their own
         with self._replicas.scope():
             self.task = task = self._load()
             refuse_moving_averages(task.callbacks)
             adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             self.loss_scale = LossScale() if train.precision == "mixed_float16" else None
-            self._phases = _phases(task, rates, point)
+            self._phases = _phases(task, rates, point, fused=gpu(0) is not None and one_device)
         self._phase = 0
         task.model.optimizer = self.optimizer
         optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
@@ -223,7 +225,7 @@ def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], limit: i
     ]
 
 
-def _phases(task: Task, rates: NDArray[np.float64], point: Point) -> list[Phase]:
+def _phases(task: Task, rates: NDArray[np.float64], point: Point, *, fused: bool) -> list[Phase]:
     train = point.train
     change = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
     phases = []
@@ -235,6 +237,8 @@ def _phases(task: Task, rates: NDArray[np.float64], point: Point) -> list[Phase]
             clip_norm=train.clip_norm,
         )  # fmt: skip
         take_summed(optimizer)
+        if fused:
+            fuse(optimizer)
         with kept(task.model, frozen):
             variables = task.trained
         optimizer.build(variables)
