@@ -3,37 +3,43 @@ from collections import Counter
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
 
-def layer_of(rate, seed=0, index=0, spatial=False):
+def layer_of(rate, seed=0, index=0, spatial=False, gaussian=False):
     import keras
 
     from scalestudy.engines.tensorflow.layers import adapt_layer
 
-    layer = keras.layers.SpatialDropout2D(rate) if spatial else keras.layers.Dropout(rate)
+    kind = keras.layers.SpatialDropout2D if spatial else keras.layers.Dropout
+    layer = keras.layers.GaussianNoise(rate) if gaussian else kind(rate)
     adapt_layer(layer, seed, iter([index]))
     return layer
 
 
-def dropped(
-    rows: slice, *, step: int = 0, index: int = 0, seed: int = 0, shape=(16, 5, 3), spatial: bool = False
-):
+def dropped(rows: slice, *, step: int = 0, index: int = 0, seed: int = 0, shape=(16, 5, 3), **kind: bool):
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice
     from scalestudy.engines.context import Working, working
 
-    layer = layer_of(0.4, seed, index, spatial)
+    layer = layer_of(0.4, seed, index, **kind)
     numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
     with working(Working(Slice(None, None, *numbers), 1.0)):
         return np.asarray(layer(np.ones(shape, "float32")[rows], training=True))
 
 
-def test_workers_draw_the_rows_of_one_noise():
-    whole = dropped(slice(0, 16))
-    parts = [dropped(slice(start, start + 4)) for start in range(0, 16, 4)]
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_workers_draw_the_rows_of_one_noise(gaussian):
+    whole = dropped(slice(0, 16), gaussian=gaussian)
+    parts = [dropped(slice(start, start + 4), gaussian=gaussian) for start in range(0, 16, 4)]
     assert np.array_equal(whole, np.concatenate(parts))
+    assert len({row.tobytes() for row in whole}) == 16
+
+
+def test_gaussian_noise_has_its_standard_deviation():
+    noise = dropped(slice(0, 2000), shape=(2000, 10), gaussian=True) - 1
+    assert (noise.mean(), noise.std()) == pytest.approx((0, 0.4), abs=0.01)
 
 
 def test_steps_layers_and_seeds_draw_differently():

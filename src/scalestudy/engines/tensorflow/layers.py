@@ -1,9 +1,9 @@
-"""Layers that mean the same under every strategy: batch normalisation and dropout."""
+"""Layers that mean the same under every strategy: batch normalisation, dropout and Gaussian noise."""
 
 import hashlib
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -117,24 +117,21 @@ class BatchNorm(keras.layers.BatchNormalization):
             variable.value.assign(variable.value * keep + tf.cast(value, dtype) * add)
 
 
-class Dropout(layers.Dropout):
-    """Keras's dropout, with the same noise for the same global batch on any number of workers.
+class RowNoise:
+    """Noise that is the same for the same global batch on any number of workers.
 
-    The noise is a counter-based stream (Philox; Salmon et al., SC11): a worker starts at the counter
-    of its slice's first sample and draws its own rows only.
+    It is a counter-based stream (Philox; Salmon et al., SC11): a worker starts at the counter of its slice's
+    first sample and draws its own rows only.
     """
 
-    def draw_by(self, seed: int, index: int, *, spatial: bool) -> None:
-        """Draw by this seed of the run, as this layer of its model; `spatial` drops whole channels."""
+    def draw_by(self, seed: int, index: int, *, spatial: bool = False) -> None:
+        """Draw by this seed of the run, as this layer of its model; `spatial` draws once for a channel."""
         self.seed, self.index, self.spatial = seed, index, spatial
         digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
         self._key = int.from_bytes(digest[:8], "little")
 
-    def call(self, inputs: Any, training: bool = False) -> Any:
-        """Drop values of `inputs` (shape [B, ...]) in training."""
-        worker = current()
-        if not training or self.rate == 0 or worker is None:
-            return inputs
+    def drawn(self, inputs: Any, worker: Working, draw: Callable[..., Any]) -> Any:
+        """What `draw`, one of TensorFlow's stateless operations, draws for `inputs` [B, ...]; float32."""
         start, step, again = worker.slice.start, worker.slice.step, 0
         if worker.calls is not None:  # a layer that is called several times in a step draws anew each time
             again = worker.calls[self.index]
@@ -146,7 +143,7 @@ class Dropout(layers.Dropout):
         values = math.prod(sample)
         groups = -(-values // GROUP)
         rows = tf.shape(inputs)[0]
-        noise = tf.raw_ops.StatelessRandomUniformV2(
+        noise = draw(
             shape=tf.stack([rows, groups * GROUP]),
             key=tf.constant([(self._key + again) % 2**64], tf.uint64),
             counter=tf.stack(
@@ -155,20 +152,43 @@ class Dropout(layers.Dropout):
             alg=PHILOX,
             dtype=tf.float32,
         )
-        kept = tf.reshape(noise[:, :values], [rows, *sample]) >= self.rate
+        return tf.reshape(noise[:, :values], [rows, *sample])
+
+
+class Dropout(RowNoise, layers.Dropout):
+    """Keras's dropout, by `RowNoise`."""
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """Drop values of `inputs` (shape [B, ...]) in training."""
+        worker = current()
+        if not training or self.rate == 0 or worker is None:
+            return inputs
+        kept = self.drawn(inputs, worker, tf.raw_ops.StatelessRandomUniformV2) >= self.rate
         scale = tf.constant(1 / (1 - self.rate), inputs.dtype)
         return inputs * (tf.cast(kept, inputs.dtype) * scale)
 
 
+class GaussianNoise(RowNoise, layers.GaussianNoise):
+    """Keras's Gaussian noise, by `RowNoise`."""
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """Add noise to `inputs` (shape [B, ...]) in training."""
+        worker = current()
+        if not training or self.stddev == 0 or worker is None:
+            return inputs
+        noise = self.drawn(inputs, worker, tf.raw_ops.StatelessRandomNormalV2)
+        return inputs + tf.cast(noise * self.stddev, inputs.dtype)
+
+
 def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> None:
-    """Make ours of a model's batch normalisation and dropout, where they are.
+    """Make ours of a model's batch normalisation, dropout and Gaussian noise, where they are.
 
     Raises:
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """
     numbers = itertools.count()
     for layer in in_order(model):
-        if isinstance(layer, BatchNorm | Dropout):
+        if isinstance(layer, BatchNorm | RowNoise):
             continue  # it is in the model twice
         if adaptable(layer):
             adapt_layer(layer, seed, numbers)
@@ -181,13 +201,13 @@ def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> None:
 
 
 def adapt_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
-    """Make ours of one of Keras's layers, which is built; dropout takes the next number."""
+    """Make ours of one of Keras's layers, which is built; one that draws takes the next number."""
     if isinstance(layer, layers.BatchNormalization):
         layer.__class__ = BatchNorm
         layer.keep_statistics()
     else:
         spatial = isinstance(layer, SPATIAL)
-        layer.__class__ = Dropout
+        layer.__class__ = GaussianNoise if isinstance(layer, layers.GaussianNoise) else Dropout
         layer.draw_by(seed, next(numbers), spatial=spatial)
 
 
@@ -197,4 +217,6 @@ def adaptable(layer: keras.layers.Layer) -> bool:
         return not layer.renorm and layer.axis in (-1, layer.input_spec.ndim - 1)
     if isinstance(layer, SPATIAL):
         return getattr(layer, "data_format", "channels_last") == "channels_last"
+    if isinstance(layer, layers.GaussianNoise):
+        return True
     return isinstance(layer, layers.Dropout) and layer.noise_shape is None
