@@ -12,7 +12,7 @@ def updated(framework, name, table, *, fused, **how):
     import keras
 
     from scalestudy.engines.keras.optimizers import make_optimizer
-    from scalestudy.engines.tensorflow.fused import fuse
+    from scalestudy.engines.tensorflow.step import fuse
 
     draw = np.random.default_rng(0)
     variables = [keras.Variable(draw.normal(size=shape).astype("float32")) for shape in SHAPES]

@@ -20,12 +20,11 @@ from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import all_layers, settable_rate, take_summed
 from scalestudy.engines.tensorflow.evaluation import Evaluation
-from scalestudy.engines.tensorflow.fused import fuse
 from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.layers import BatchNorm, adapt
 from scalestudy.engines.tensorflow.setup import explained
 from scalestudy.engines.tensorflow.staging import gpu, stage
-from scalestudy.engines.tensorflow.step import LossScale, make_train_call
+from scalestudy.engines.tensorflow.step import LossScale, fuse, make_train_call
 from scalestudy.engines.tensorflow.strategies.replicas import share_values, tensors
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
