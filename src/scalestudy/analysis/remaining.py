@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from scalestudy.launch.base import PointStatus
+from scalestudy.study.point import without_repeats
 
 Range = tuple[float, float, float]
 """Least, likely and most seconds."""
@@ -113,7 +114,8 @@ def _seconds_left(status: PointStatus) -> float | None:
 
 
 def _series(status: PointStatus) -> str:
-    return json.dumps([status.point.strategy, status.point.swept], sort_keys=True, default=str)
+    swept = without_repeats(status.point.swept)
+    return json.dumps([status.point.strategy, swept], sort_keys=True, default=str)
 
 
 def _range(seconds: Sequence[float]) -> Range:

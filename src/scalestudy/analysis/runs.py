@@ -9,13 +9,15 @@ from typing import Any
 from scalestudy.analysis.epochs import Epochs, value_of
 from scalestudy.study.gallery_record import GalleryRecord
 from scalestudy.study.metrics import Better, Sense, class_keys, known
+from scalestudy.study.point import REPEATS, without_repeats
 from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
 from scalestudy.study.state import State
 from scalestudy.study.strategies import position
 from scalestudy.util.units import bytes_of
 
 Seed = int | str
-"""What tells a row's runs apart: the seed; of a run without one its name, which no other row shares."""
+"""What tells a row's runs apart: the seed, with the fold where folds were swept; of a run without a seed its
+name, which no other row shares."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Key:
-    """What tells one row of the table from another: a point without its seed.
+    """What tells one row of the table from another: a point without its seed and fold, which are repeats.
 
     `variant` has the other swept values as JSON with sorted keys, so that any value can be compared.
     """
@@ -129,7 +131,7 @@ class Key:
 
 def key_of(strategy: str, workers: int, swept: dict[str, Any]) -> Key:
     """Key of a run or of a planned point."""
-    return Key(strategy, workers, json.dumps(swept, sort_keys=True, default=str))
+    return Key(strategy, workers, json.dumps(without_repeats(swept), sort_keys=True, default=str))
 
 
 def key_of_run(run: Run) -> Key:
@@ -175,8 +177,11 @@ def _by_seed(run: Run) -> tuple[Any, ...]:
 
 
 def seed_of(run: Run) -> Seed:
-    """Seed of a run, or what stands for it, so that it is paired with no other row's run."""
-    return run.result.name if run.result.seed is None else run.result.seed
+    """Block of a run: its seed and fold, or what stands for them, paired with no other row's run."""
+    seed, folds = run.result.seed, [run.result.swept[name] for name in REPEATS if name in run.result.swept]
+    if seed is None:
+        return run.result.name
+    return f"{seed}, fold {folds[0]}" if folds else seed
 
 
 def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict[Seed, float]:

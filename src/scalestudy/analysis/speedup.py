@@ -14,7 +14,7 @@ from scalestudy.analysis.measures import (
     is_virtual,
     oversubscription,
 )
-from scalestudy.analysis.runs import Key
+from scalestudy.analysis.runs import Key, seed_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 
 
@@ -124,9 +124,16 @@ def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     if key == baseline:
         return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
-    processed = {run.result.samples_processed for run in runs}
+    ours, theirs = (
+        {seed_of(run): run.result.samples_processed for run in measures.groups[row]}
+        for row in (key, baseline)
+    )
+    # Folds differ by a sample, in pairs; others than in pairs rows are compared as a whole.
+    common = ours.keys() & theirs.keys()
+    paired = len(common) > 1 and all(ours[seed] == theirs[seed] for seed in common)
+    processed = {*ours.values(), *theirs.values()}
     sizes = {run.result.training_samples for run in runs} - {None} if processed == {None} else set()
-    if len(processed) > 1 or len(sizes) > 1:
+    if (len(processed) > 1 and not paired) or len(sizes) > 1:
         return "processed another number of samples than the run it is compared with"
     if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
         return "trained for another number of epochs than the run it is compared with"

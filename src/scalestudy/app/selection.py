@@ -84,8 +84,10 @@ def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
 
 
 def all_but_seeds(overview: "Overview") -> list[str]:
-    """The axes in which points differ, but for the seed."""
-    swept = dict.fromkeys(name for status in overview.points for name in status.point.swept)
+    """The axes in which points differ, but for the seed and the fold."""
+    from scalestudy.study.point import without_repeats
+
+    swept = dict.fromkeys(name for status in overview.points for name in without_repeats(status.point.swept))
     return ["strategy", "workers", *swept]
 
 

@@ -18,7 +18,7 @@ from scalestudy.util.errors import UserError
 
 
 class RunOrder(StrictModel):
-    """Randomised blocks, one for each seed, or row by row; stored with the study.
+    """Randomised blocks, one for each seed and fold, or row by row; stored with the study.
 
     A block holds every row once, so slow drift of a machine falls on all rows alike and can be told from
     their differences (Montgomery, Design and Analysis of Experiments, randomised complete block design).
@@ -36,16 +36,17 @@ class RunOrder(StrictModel):
     def arrange(self, points: Sequence[Point]) -> list[Point]:
         """The points in the order of their runs, each with its turn.
 
-        Blocks come in the order in which their seeds first occur. Inside a block points are sorted by a
-        digest of order seed and name, so the relative order of two points of a block depends on these alone:
-        adding seeds, workers or other values never changes it.
+        Blocks come in the order in which their seeds and folds first occur. Inside a block points are sorted
+        by a digest of order seed and name, so the relative order of two points of a block depends on these
+        alone: adding seeds, workers or other values never changes it.
 
         Args:
             points: All points of the study, row by row.
         """
         if self.by == "blocks":
-            blocks = {seed: block for block, seed in enumerate(dict.fromkeys(point.seed for point in points))}
-            points = sorted(points, key=lambda point: (blocks[point.seed], self._digest(point)))
+            names = dict.fromkeys(point.block for point in points)
+            blocks = {name: place for place, name in enumerate(names)}
+            points = sorted(points, key=lambda point: (blocks[point.block], self._digest(point)))
         return [
             point.model_copy(update={"turn": Turn(order=self.by, place=place)})
             for place, point in enumerate(points)

@@ -1,5 +1,6 @@
 """A point of a study, fully resolved: all that a worker needs to know besides its placement."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -21,6 +22,13 @@ from scalestudy.study.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
 POINT_SCHEMA: Literal[1] = 1
+REPEATS = ("data.fold",)
+"""Swept keys whose values repeat a point, as seeds do: a fold is another part of the same data held out."""
+
+
+def without_repeats(swept: Mapping[str, Any]) -> dict[str, Any]:
+    """Swept values that are settings."""
+    return {name: value for name, value in swept.items() if name not in REPEATS}
 
 
 class Terms(StrictModel):
@@ -104,6 +112,11 @@ class Point(StrictModel):
     def processes(self) -> int:
         """Processes of its runs."""
         return self.traits.processes_of(self.workers)
+
+    @property
+    def block(self) -> tuple[Any, ...]:
+        """Seed and fold, under which every row of a study runs once."""
+        return self.seed, *(self.swept.get(name) for name in REPEATS)
 
     def identity(self) -> dict[str, Any]:
         """What makes it this point, as JSON values: equal ones compute the same."""

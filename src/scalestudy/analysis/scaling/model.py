@@ -9,7 +9,7 @@ from typing import Literal
 from scalestudy.analysis.measures import Groups, Measures, find_baseline
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, ScalingFit, ScalingTerm, fit, terms_of
-from scalestudy.analysis.scaling.series import Series, series_of
+from scalestudy.analysis.scaling.series import Series, alike, series_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 
 REACH = 4
@@ -149,8 +149,9 @@ def model_of(series: Series, groups: Groups) -> Model:
     scaling = fit(_terms(series), [count for count, _ in timed], [seconds for _, seconds in timed])
     reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
     if baseline and baseline.strategy != series.key.strategy and series.work == "strong":
-        samples = {run.result.samples_processed for run in groups[baseline]}
-        if series.of == "training" and samples == {series.samples} and series.times.values[baseline]:
+        samples = [series.samples, *(run.result.samples_processed for run in groups[baseline])]
+        same_work = alike(size for size in samples if size) if all(samples) else not any(samples)
+        if series.of == "training" and same_work and series.times.values[baseline]:
             reference = baseline
     return Model(series, scaling, "" if scaling else _why_none(series), reference)
 

@@ -7,6 +7,7 @@ or the time of 1,000 samples. Work that is not known is taken to be alike.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis.costs import mean_of
@@ -111,8 +112,8 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     if not first:
         return None
     grown = [work * first / count for count, work in works.items()]
-    weak = len(works) > 1 and _alike(grown) and not _alike(works.values())
-    compared = {count: rows[count] for count, work in works.items() if weak or _alike((work, works[first]))}
+    weak = len(works) > 1 and alike(grown) and not alike(works.values())
+    compared = {count: rows[count] for count, work in works.items() if weak or alike((work, works[first]))}
     nodes = {count: {nodes_of(run) for run in members} for count, members in compared.items()}
     return Series(
         key=keys[0].on(first),
@@ -145,7 +146,7 @@ def _own_times(keys: Sequence[Key], measures: Measures, of: TimeOf) -> Measure:
 
 
 def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
-    """Work that the time is of, in samples or epochs; without counts whose runs differ.
+    """Work that the time is of, in samples or epochs; without counts whose runs differ by more than `ALIKE`.
 
     Where only the training set's size is known, of all runs, they are taken to process all of it.
     """
@@ -160,18 +161,19 @@ def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
         return run.result.samples_processed or size * (run.result.epochs or 1)
 
     works = {count: {work(run) for run in runs} for count, runs in rows.items()}
-    return {count: found.pop() for count, found in works.items() if len(found) == 1}
+    return {count: fmean(numbers) for count, numbers in works.items() if alike(numbers)}
 
 
 def _update(batches: Mapping[int, int | None]) -> Update | None:
     sizes = {count: batch for count, batch in batches.items() if batch}
     if len(sizes) < len(batches):
         return None
-    if _alike(sizes.values()):
+    if alike(sizes.values()):
         return "fixed"
-    return "growing" if _alike(batch / count for count, batch in sizes.items()) else None
+    return "growing" if alike(batch / count for count, batch in sizes.items()) else None
 
 
-def _alike(values: Iterable[float]) -> bool:
+def alike(values: Iterable[float]) -> bool:
+    """Whether works count as the same."""
     numbers = list(values)
     return max(numbers) <= min(numbers) * (1 + ALIKE)

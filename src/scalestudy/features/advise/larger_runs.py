@@ -20,7 +20,7 @@ from scalestudy.features.advise.step_model import (
     unmeasured_of,
 )
 from scalestudy.features.advise.uncertain import Draws, Uncertain
-from scalestudy.study.point import Point
+from scalestudy.study.point import Point, without_repeats
 from scalestudy.study.records import StepRecord
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
@@ -168,7 +168,7 @@ def one_worker_runs(point: Point, runs: Sequence[Run]) -> list[Run]:
     """
 
     def but_batch(swept: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in swept.items() if name != BATCH}
+        return {name: value for name, value in without_repeats(swept).items() if name != BATCH}
 
     alone = [
         run
