@@ -98,6 +98,26 @@ def test_single_runs_that_are_far_off_show_a_lack_of_fit():
     assert not fit(FIXED, [1, 2, 4, 8], [100.0, 55.0, 33.0, 21.0]).lack_of_fit
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-9, 1e14])
+def test_the_unit_of_times_is_all_the_same_to_a_fit(unit):
+    times = [100.0, 101.0, 55.0, 54.0, 30.0, 31.0]
+    counts = [1, 1, 2, 2, 4, 4]
+    seconds, others = fit(GROWING, counts, times), fit(GROWING, counts, [unit * time for time in times])
+    assert others.parts == pytest.approx({name: unit * value for name, value in seconds.parts.items()})
+    mean, other = seconds.mean(8), others.mean(8)
+    assert (other.low, other.high) == pytest.approx((unit * mean.low, unit * mean.high), rel=1e-4)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "times", [(9e14, 9e14, 2e-9), (2e-9, 9e14, 1.0), (9e14, 2e-9, 9e14), (1.0, 2e-9, 2e-9)]
+)
+def test_times_that_differ_by_all_orders_have_a_model_without_a_warning(times):
+    found = fit(GROWING, [1, 1, 2, 2, 4, 4], [time * factor for time in times for factor in (1.0, 0.5)])
+    assert math.isfinite(found.run(8).value) and found.shortest().value >= 0
+
+
 def test_intervals_widen_with_the_distance_from_what_was_measured():
     found = spread(lambda n: 10 + 90 / n, factors=(0.98, 1.0, 1.02))
     widths = [math.log(found.run(n).high / found.run(n).low) for n in (16, 32, 64, 128)]

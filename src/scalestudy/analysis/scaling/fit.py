@@ -155,6 +155,8 @@ class ScalingFit:
         shape = _columns(self.terms, [workers])[0]
         coefficients, least = _least_squares(self.columns, self.values)
         best = float(shape @ coefficients)
+        if best <= 0:
+            return Estimate(value)
         allowed = least + max(self.variance, ROUNDING**2) * student(self.freedom) ** 2
         low, high = (self._end(shape, best, allowed, factor) for factor in (0.8, 1.25))
         if 0 < low < high < math.inf:
@@ -234,7 +236,9 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
     for size in sizes:
         for others in combinations(range(1, terms), size - 1):
             chosen = [0, *others]
-            if np.linalg.matrix_rank(columns[:, chosen], tol=1e-9) < size:
+            # Of one size, so that times of years are not taken for terms that are alike.
+            lengths = np.linalg.norm(columns[:, chosen], axis=0)
+            if not np.all(lengths) or np.linalg.matrix_rank(columns[:, chosen] / lengths, tol=1e-9) < size:
                 continue
             coefficients, squares = _least_squares(columns[:, chosen], values)
             criterion = runs * math.log(squares / runs + ROUNDING**2)
