@@ -59,6 +59,20 @@ def test_only_what_was_measured_alike_shares_a_design():
     assert {len(design.rows) for design in measures(runs).quality.of_means.values()} == {2}
 
 
+def test_a_row_of_which_a_run_failed_widens_no_other_interval_of_quality():
+    rows = {1: (1.0, 1.0, 1.0), 2: (1.0, 1.0, 1.0), 4: (0.99, 0.99, 0.99), 8: (1.0, 0.2, 1.0)}
+    runs = [
+        synthetic.run("horovod", n, seed, quality=quality)
+        for n, qualities in rows.items()
+        for seed, quality in enumerate(qualities)
+    ]
+    study = measures(runs)
+    assert [len(study.failed[key("horovod", n)]) for n in rows] == [0, 0, 0, 1]
+    change = study.quality.difference(key("horovod", 4), key("horovod", 1))
+    assert (change.low, change.high) == pytest.approx((-0.01, -0.01))
+    assert study.quality.of_means[key("horovod", 8)] is None
+
+
 def test_one_run_gives_no_interval_even_among_rows_that_are_pooled():
     study = measures([*synthetic.seeded((1, 2, 4), ("horovod",)), synthetic.run("horovod", 8)])
     alone = key("horovod", 8)

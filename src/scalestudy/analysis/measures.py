@@ -1,8 +1,8 @@
 """What is measured over all rows of a study, each quantity on its scale and with the spread of its design.
 
 Runs of one seed are a block (`blocks`): they share split and initial weights and were taken in one round, in
-random order (`study.expand`). Only rows measured alike share a design: qualities by one metric; times of real
-workers apart from those of virtual ones, and never those of oversubscribed runs.
+random order (`study.expand`). Only rows measured alike share a design: qualities by one metric, of rows whose
+runs all learned; times of real workers apart from those of virtual ones, and never of oversubscribed runs.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Literal, TypeVar
 
 from scalestudy.analysis.blocks import Pooled, Values, contrast, mean, pooled
+from scalestudy.analysis.divergence import FailedRun, failures
 from scalestudy.analysis.runs import Key, Run, sense_of, values_of
 from scalestudy.analysis.statistics import (
     LINEAR,
@@ -129,6 +130,7 @@ class Measures:
         bases: What `rate` is of each row.
         senses: What each row's quality means.
         digits: Decimals that each row's quality is written with.
+        failed: Runs of each row that failed to learn.
     """
 
     groups: Groups
@@ -140,6 +142,7 @@ class Measures:
     bases: Mapping[Key, Basis]
     senses: Mapping[Key, Sense]
     digits: Mapping[Key, int]
+    failed: Mapping[Key, Sequence[FailedRun]]
 
 
 def measure(groups: Groups) -> Measures:
@@ -164,16 +167,19 @@ def measure(groups: Groups) -> Measures:
         scale = quality_scale(all(senses[key].bounded for key in keys), values)
         scales |= dict.fromkeys(keys, scale)
         digits |= dict.fromkeys(keys, decimals(scale, values))
+    failed = {key: failures(runs, senses[key], digits[key]) for key, runs in groups.items()}
+    learned = [[key for key in keys if not failed[key]] for keys in by_metric.values()]
     return Measures(
         groups=groups,
         throughput=throughput,
         training_seconds=times(lambda run: run.result.training_seconds),
         wall_seconds=times(lambda run: run.result.wall_seconds),
-        quality=measured(qualities, scales, by_metric.values(), LINEAR),
+        quality=measured(qualities, scales, learned, LINEAR),
         rate=rate,
         bases=bases,
         senses=senses,
         digits=digits,
+        failed=failed,
     )
 
 

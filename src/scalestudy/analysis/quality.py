@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from scalestudy.analysis.divergence import failures
 from scalestudy.analysis.measures import Measures, find_baseline
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import NOTHING, Estimate
@@ -96,12 +95,11 @@ def judge(
 
 def _failed(key: Key, measures: Measures) -> Verdict | None:
     """Verdict by the first of a row's failed runs, with their share; None where none failed."""
-    runs, digits = measures.groups[key], measures.digits[key]
-    failed = failures(runs, measures.senses[key], digits)
+    runs, failed = measures.groups[key], measures.failed[key]
     if not failed:
         return None
     share = "" if len(runs) == 1 else f"{len(failed)} of {len(runs)} runs "
-    return Verdict(failed[0].kind, share + failed[0].sentence, seems_worse=True, digits=digits)
+    return Verdict(failed[0].kind, share + failed[0].sentence, seems_worse=True, digits=measures.digits[key])
 
 
 def _unfit(reference: Key | None, measures: Measures) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scalestudy.analysis.costs import COLUMNS as COSTS
 from scalestudy.analysis.costs import Costs, costs_of
-from scalestudy.analysis.divergence import chance_of, failures
+from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, measure, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, grouped, sense_of, sources, swept_names
@@ -159,7 +159,7 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         basis=measures.bases[key],
         same_work=len(samples) == 1 and (None not in samples or len(work) == 1),
         source=sources(runs) or None,
-        failed_runs=len(failures(runs, sense, measures.digits[key])),
+        failed_runs=len(measures.failed[key]),
         worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
     )
 
