@@ -49,7 +49,7 @@ def test_a_pair_alone_is_compared_by_the_paired_t_test():
     ours, theirs = [9.8, 10.1, 10.4, 9.9], [9.1, 9.9, 9.6, 9.7]
     rows = table([ours, theirs])
     expected = stats.ttest_rel(ours, theirs)
-    found = contrast(rows[0], rows[1], pooled(rows))
+    found = contrast(rows[0], rows[1], *[pooled(rows)] * 2)
     assert found.p_value == pytest.approx(expected.pvalue)
     interval = expected.confidence_interval(0.95)
     assert (found.estimate.low, found.estimate.high) == pytest.approx((interval.low, interval.high))
@@ -67,7 +67,7 @@ def test_what_blocks_share_cancels():
     generator = np.random.default_rng(5)
     quiet = generator.normal(0, 0.01, (4, 3))
     shared = quiet + generator.normal(0, 10, (1, 3))
-    of = [contrast(rows[1], rows[0], pooled(rows)) for rows in (table(quiet), table(shared))]
+    of = [contrast(rows[1], rows[0], *[pooled(rows)] * 2) for rows in (table(quiet), table(shared))]
     assert of[1].change == pytest.approx(of[0].change)
     assert of[1].error == pytest.approx(of[0].error)
 
@@ -75,7 +75,7 @@ def test_what_blocks_share_cancels():
 def test_the_residual_of_all_rows_narrows_the_interval_of_a_pair():
     generator = np.random.default_rng(1)
     rows = table(generator.normal(size=(8, 2)))
-    alone, among = contrast(rows[1], rows[0]), contrast(rows[1], rows[0], pooled(rows))
+    alone, among = contrast(rows[1], rows[0]), contrast(rows[1], rows[0], *[pooled(rows)] * 2)
     assert (alone.freedom, among.freedom) == (1, 7)
     assert among.estimate.half_width < alone.estimate.half_width
 
@@ -85,7 +85,7 @@ def test_a_pair_that_differs_more_than_the_others_keeps_its_own_variance():
     design = pooled(rows)
     assert design.rows == {0, 1, 2, 3}
     own = contrast(rows[3], rows[0])
-    assert contrast(rows[3], rows[0], design).error == pytest.approx(own.error)
+    assert contrast(rows[3], rows[0], design, design).error == pytest.approx(own.error)
 
 
 def test_a_wild_row_leaves_the_design_to_the_others():
@@ -96,6 +96,15 @@ def test_a_wild_row_leaves_the_design_to_the_others():
     assert design == pooled(table(quiet))
 
 
+def test_a_row_outside_of_the_design_is_compared_by_its_own_pairs_from_either_side():
+    generator = np.random.default_rng(2)
+    rows = table(np.vstack([generator.normal(size=(6, 4)), 1000 * generator.normal(size=(1, 4))]))
+    design = pooled(rows)
+    there, back = contrast(rows[0], rows[6], design, None), contrast(rows[6], rows[0], None, design)
+    assert there.freedom == back.freedom == 3
+    assert there.error == pytest.approx(back.error) == pytest.approx(contrast(rows[0], rows[6]).error)
+
+
 def test_where_no_others_spread_nothing_stands_apart():
     """Three rows of a metric that is counted in few samples, and one that differs by one of them."""
     assert pooled(table([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0.98, 1]])).rows == {0, 1, 2, 3}
@@ -104,7 +113,7 @@ def test_where_no_others_spread_nothing_stands_apart():
 def test_one_run_gives_no_interval_among_whatever_rows():
     rows = table([[1, 2, 3], [2, 3, 5]])
     assert spread([1.0], pooled(rows)) is None
-    assert contrast({0: 1.0}, rows[0], pooled(rows)).error is None
+    assert contrast({0: 1.0}, rows[0], *[pooled(rows)] * 2).error is None
 
 
 def test_equal_runs_have_a_spread_of_exactly_zero():

@@ -195,10 +195,9 @@ def contrast(
         ours: Values of the first row, on the scale of the interval.
         theirs: Values of the second.
         design: The design that the first row belongs to; its own variance counts where there is none.
-        their_design: That of the second; by default the same. Of two designs, or none, the degrees of freedom
-            are those of Welch (Biometrika 34, 1947).
+        their_design: That of the second. Unless both rows are of one design, the degrees of freedom are those
+            of their pairs, or of Welch (Biometrika 34, 1947).
     """
-    their_design = their_design or design
     common = [block for block in ours if block in theirs]
     if len(common) > 1:
         changes = [ours[block] - theirs[block] for block in common]
