@@ -159,7 +159,8 @@ def _priced(findings: Findings, series: LargerRuns) -> LargerRuns:
     prices, reference = findings.advice.decision.prices, _reference_cost(findings)
     single = _units(findings, series.key, 1, series.per_node)
     one = (series.runs[0].seconds.value or 0.0) * single / 3600
-    first = prices[series.key].efficiency.value if series.key in prices else reference and reference / one
+    first = reference.value / one if reference and reference.value and one else None
+    first = prices[series.key].efficiency.value if series.key in prices else first
     runs = []
     for run in series.runs:
         units = _units(findings, series.key, run.workers, series.per_node)
@@ -203,7 +204,9 @@ def _predicted(
         if prediction.seconds.value is not None:
             seconds = prediction.seconds.map(lambda end, beside=beside: end + beside)  # type: ignore[misc]
             cost = seconds.scaled(_units(findings, key, workers, model.workers_per_node) / 3600)
-            efficiency = cost.inverse().scaled(reference)
+            efficiency = cost.inverse().scaled(reference.value or 0.0)
+            if reference.low is not None:  # known from several runs
+                efficiency = cost.inverse().times(reference)
             yield Candidate(key.on(workers), prediction.kind, seconds, cost, efficiency)
 
 
@@ -240,10 +243,11 @@ def _worse_from(findings: Findings, key: Key) -> int | None:
     return min(worse, default=None)
 
 
-def _reference_cost(findings: Findings) -> float | None:
-    """Cost of the row that others are held against."""
+def _reference_cost(findings: Findings) -> Estimate | None:
+    """Cost of the row that others are held against; None where it is not known."""
     decision = findings.advice.decision
-    return decision.prices[decision.reference].cost.value if decision.reference else None
+    cost = decision.prices[decision.reference].cost if decision.reference else NOTHING
+    return cost if cost.value else None
 
 
 def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> float:
