@@ -65,11 +65,18 @@ def test_the_advice_chooses_no_fold_and_the_scaling_model_has_one_series(finding
     assert model.series.different == (1, 2, 4) and model.fit is not None
 
 
-def test_folds_and_seeds_pair_by_both():
+def test_folds_splits_and_seeds_pair_by_all():
     runs = [run(n, fold, seed) for n in (1, 2) for fold in range(2) for seed in range(2)]
-    two = analyse("made", runs).rows[-1]
-    assert two.runs == 4
-    assert len(analyse("made", runs).measures.quality.values[two.key]) == 4
+    runs = [
+        replace(
+            made, result=made.result.model_copy(update={"swept": made.result.swept | {"data.seed": split}})
+        )
+        for made in runs
+        for split in (0, 1)
+    ]
+    found = analyse("made", runs)
+    two = found.rows[-1]
+    assert (two.runs, len(found.measures.quality.values[two.key]), two.key.swept) == (8, 8, {})
 
 
 def planned():

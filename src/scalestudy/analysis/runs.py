@@ -16,8 +16,8 @@ from scalestudy.study.strategies import position
 from scalestudy.util.units import bytes_of
 
 Seed = int | str
-"""What tells a row's runs apart: the seed, with the fold where folds were swept; of a run without a seed its
-name, which no other row shares."""
+"""What tells a row's runs apart: the seed, with the split and fold where these were swept; of a run without a
+seed its name, which no other row shares."""
 
 
 @dataclass(frozen=True)
@@ -177,11 +177,12 @@ def _by_seed(run: Run) -> tuple[Any, ...]:
 
 
 def seed_of(run: Run) -> Seed:
-    """Block of a run: its seed and fold, or what stands for them, paired with no other row's run."""
-    seed, folds = run.result.seed, [run.result.swept[name] for name in REPEATS if name in run.result.swept]
+    """Block of a run: its seed, split and fold; of a run without a seed its name, which pairs with none."""
+    seed, swept = run.result.seed, run.result.swept
     if seed is None:
         return run.result.name
-    return f"{seed}, fold {folds[0]}" if folds else seed
+    repeats = [f"{name} = {swept[name]}" for name in REPEATS if name in swept]
+    return ", ".join([f"seed = {seed}", *repeats]) if repeats else seed
 
 
 def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict[Seed, float]:

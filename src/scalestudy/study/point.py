@@ -22,8 +22,8 @@ from scalestudy.study.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
 POINT_SCHEMA: Literal[1] = 1
-REPEATS = ("data.fold",)
-"""Swept keys whose values repeat a point, as seeds do: a fold is another part of the same data held out."""
+REPEATS = ("data.seed", "data.fold")
+"""Swept keys whose values repeat a point, as seeds do: other samples are held out."""
 
 
 def without_repeats(swept: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Point(StrictModel):
 
     @property
     def block(self) -> tuple[Any, ...]:
-        """Seed and fold, under which every row of a study runs once."""
+        """Seed, split and fold, under which every row of a study runs once."""
         return self.seed, *(self.swept.get(name) for name in REPEATS)
 
     def identity(self) -> dict[str, Any]:
