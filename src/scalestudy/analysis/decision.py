@@ -8,10 +8,11 @@ fastest row whose cost efficiency is at least the target and whose quality does 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import log
 from typing import Literal
 
-from scalestudy.analysis.measures import Measure, Measures, is_virtual, times_count
+from scalestudy.analysis.measures import Measure, Measures, gathered, is_virtual, times_count
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
@@ -314,7 +315,11 @@ def _prices(
         prices[key] = replace(
             price, speedup=speedup, efficiency=efficiency, seeds=seeds, on_front=key in front
         )
-    return {key: _with_marginal(price, prices) for key, price in prices.items()}, reference.key
+    for members in gathered(list(prices), lambda key: key.series).values():
+        rising = sorted(members, key=lambda key: key.workers)
+        for below, key in pairwise(rising):
+            prices[key] = _with_marginal(prices[key], prices[below])
+    return prices, reference.key
 
 
 def _times(measure: Measure, basis: Basis, key: Key, other: Key) -> Estimate:
@@ -322,12 +327,9 @@ def _times(measure: Measure, basis: Basis, key: Key, other: Key) -> Estimate:
     return measure.ratio(other, key) if basis == "rate" else measure.ratio(key, other)
 
 
-def _with_marginal(price: Price, prices: Mapping[Key, Price]) -> Price:
+def _with_marginal(price: Price, before: Price) -> Price:
     """The price with what the last step up in its series has gained."""
-    key = price.key
-    below = [other for row, other in prices.items() if row.series == key.series and row.workers < key.workers]
-    before = max(below, key=lambda other: other.key.workers, default=None)
-    if before is None or before.units >= price.units:
+    if before.units >= price.units:
         return price
     if price.speedup.value is None or before.speedup.value is None:
         return price

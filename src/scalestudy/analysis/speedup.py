@@ -124,17 +124,20 @@ def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     if key == baseline:
         return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
-    ours, theirs = (
-        {seed_of(run): run.result.samples_processed for run in measures.groups[row]}
-        for row in (key, baseline)
-    )
-    # Folds differ by a sample, in pairs; others than in pairs rows are compared as a whole.
-    common = ours.keys() & theirs.keys()
-    paired = len(common) > 1 and all(ours[seed] == theirs[seed] for seed in common)
-    processed = {*ours.values(), *theirs.values()}
+    processed = {run.result.samples_processed for run in runs}
     sizes = {run.result.training_samples for run in runs} - {None} if processed == {None} else set()
-    if (len(processed) > 1 and not paired) or len(sizes) > 1:
+    if len(sizes) > 1 or (len(processed) > 1 and not _alike_in_pairs(key, baseline, measures)):
         return "processed another number of samples than the run it is compared with"
     if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
         return "trained for another number of epochs than the run it is compared with"
     return None
+
+
+def _alike_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
+    """Whether the runs that are compared did the same work in pairs: folds differ by a sample."""
+    ours, theirs = (
+        {seed_of(run): run.result.samples_processed for run in measures.groups[row]}
+        for row in (key, baseline)
+    )
+    common = ours.keys() & theirs.keys()
+    return len(common) > 1 and all(ours[seed] == theirs[seed] for seed in common)
