@@ -1,9 +1,14 @@
 """The table of results."""
 
+from dataclasses import replace
+
+import pytest
+
 import synthetic
 from elsewhere import cassava
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.results import results_table
+from scalestudy.report.time_and_cost import time_and_cost
 
 
 def table(runs, **options):
@@ -67,6 +72,26 @@ def test_where_a_run_used_nccl_each_row_says_what_it_used():
     assert names("auto") == ["native (multiworker)", "horovod"]
 
 
+def test_rows_of_several_engines_name_theirs():
+    runs = [
+        replace(run, result=run.result.model_copy(update={"engine": engine}))
+        for engine, run in zip(("tensorflow", "torch"), synthetic.seeded((1,), seeds=1), strict=True)
+    ]
+    assert [str(row[0]) for row in table(runs).rows] == ["mirrored (tensorflow)", "horovod (torch)"]
+    assert [str(row[0]) for row in table(synthetic.seeded((1,))).rows] == ["mirrored", "horovod"]
+
+
+def test_a_cost_below_an_hour_is_in_minutes_as_in_the_figure():
+    for seconds, unit, cost in ((60.0, "worker-min", 1.31), (60_000.0, "worker-h", 17.5)):
+        findings = analyse("made", [synthetic.run("native", n, training_seconds=seconds / n) for n in (1, 2)])
+        made = results_table(findings)
+        assert unit in [heading.unit for heading in made.headings]
+        assert float(cell(made, 0, "Cost").text) == pytest.approx(cost, abs=0.05)
+        (figure,) = time_and_cost(findings)
+        values = [record["cost"] for rows in figure.spec["datasets"].values() for record in rows]
+        assert min(values) == pytest.approx(cost, abs=0.05)
+
+
 def test_a_quality_that_is_better_lower_says_so_and_shows_its_digits():
     runs = [
         synthetic.run("horovod", n, s, metric="mse", quality=4.1e-4 + 1e-6 * s)
@@ -83,6 +108,6 @@ def test_of_numbers_from_elsewhere_there_is_no_column_that_is_known_of_no_row_an
     assert headings == [
         ("Strategy", ""), ("Workers", ""), ("Time to train", "s, training alone"),
         ("Cost efficiency", "cost of the reference / cost"), ("Quality", "quality"),
-        ("Cost", "worker-hours"), ("Speed-up", "training time"), ("Scaling efficiency", "training time"),
+        ("Cost", "worker-min"), ("Speed-up", "training time"), ("Scaling efficiency", "training time"),
         ("Training time", "s"), ("Runs", ""),
     ]  # fmt: skip

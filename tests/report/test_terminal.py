@@ -98,9 +98,9 @@ def test_lines_fit_the_terminal_and_names_are_no_markup():
         assert "…" not in shown and "[red]" in shown
 
 
-def test_a_study_without_results_names_what_is_open():
+def test_a_study_without_results_names_what_is_open_and_why_runs_failed():
     findings = analyse("made", [], synthetic.unfinished())
     for verbose in (False, True):
         shown = render_text(findings, verbose=verbose)
         assert findings.advice.headline in shown
-        assert "horovod-w8-s2" in shown
+        assert "horovod-w8-s2" in shown and "ended by signal 9" in shown

@@ -203,6 +203,19 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     return Folded(title, (table, *logs), "runs", page_only=True)
 
 
+def reasons(findings: Findings, most: int = 3) -> list[str]:
+    """Why runs ended without a result: the first few reasons, each with how many runs it ended."""
+    points: dict[str, list[str]] = {}
+    for point in findings.planned:
+        if point.reason and point.state != "done":
+            points.setdefault(point.reason.rstrip("."), []).append(point.name)
+    left = len(points) - most
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}."
+        for reason, names in list(points.items())[:most]
+    ] + [f"{left} more reasons: `scalestudy status` prints them."] * (left > 0)
+
+
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
     name = Cell(point.name, link=_link(point.folder, study_link))
     return name, str(point.seed), "", Cell(point.state, kind=point.state), *[""] * 7, point.reason or ""

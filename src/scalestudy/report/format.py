@@ -18,6 +18,12 @@ def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
     return ("min", 60.0) if largest < 4 * 3600 else ("h", 3600.0)
 
 
+def cost_unit(hours: Sequence[float | None]) -> tuple[str, float]:
+    """Unit in which the largest of these costs reads well ("min" or "h"), and its length in hours."""
+    largest = max((value for value in hours if value is not None), default=0.0)
+    return ("min", 1 / 60) if largest < 1 else ("h", 1.0)
+
+
 def decimals(values: Sequence[float]) -> int:
     """Decimals that give the smaller values of a column three significant digits, three at most."""
     smallest = min((abs(value) for value in values if value), default=1.0)

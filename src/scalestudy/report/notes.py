@@ -62,9 +62,9 @@ def notes(findings: Findings) -> list[str]:
     return [
         _THROUGHPUT,
         _TIME,
-        _SPEED_UP,
+        *([_SPEED_UP] if len({row.workers for row in findings.rows}) > 1 else []),
         _COST,
-        _INTERVALS,
+        *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
         quality,
         *_taken(findings),
         *_arithmetic(findings),

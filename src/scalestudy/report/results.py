@@ -8,7 +8,15 @@ from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.report.document import Cell, Heading, Table
-from scalestudy.report.format import NOT_AVAILABLE, decimals, number, span, time_unit, with_interval
+from scalestudy.report.format import (
+    NOT_AVAILABLE,
+    cost_unit,
+    decimals,
+    number,
+    span,
+    time_unit,
+    with_interval,
+)
 from scalestudy.report.series import basis_of
 
 UNTIMED = "its time was not recorded"
@@ -38,7 +46,15 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     footnotes: dict[str, int] = {}
     # Who has NCCL wants to see who uses it; elsewhere there is little choice.
     named = any(row.communication == "nccl" for row in rows)
-    lines: list[list[str | Cell]] = [_identity(row, names, brief, named) for row in rows]
+    engines = {row.key: findings.measures.groups[row.key][0].result.engine for row in rows}
+    several = len(set(engines.values())) > 1
+    lines: list[list[str | Cell]] = []
+    for row in rows:
+        by = [row.implementation] if row.implementation != row.strategy and not brief else []
+        by += [row.communication] if named and row.communication else []
+        by += [engines[row.key] or "engine unknown"] if several else []
+        strategy = Cell(row.strategy, f"{row.strategy} ({', '.join(by)})" if by else "", ", ".join(by))
+        lines.append([strategy, _whole(row.workers), *(str(row.key.swept.get(name, "")) for name in names)])
     for column in columns:
         estimates = [column.of(row) for row in rows]
         if brief and not column.interval:
@@ -95,6 +111,7 @@ def _columns(findings: Findings) -> list[_Column]:
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
     time_of = "from start to result" if any(price.basis == "wall" for price in prices) else "training alone"
     wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
+    billed, billed_hours = cost_unit([price.cost.value for price in prices])
     target = next((row.to_target.quality for row in rows if row.to_target), None)
     digits = max((row.digits for row in rows), default=3)
     goal = "" if target is None else f"{metric} {target:.{digits}f}"
@@ -115,8 +132,9 @@ def _columns(findings: Findings) -> list[_Column]:
         _Column(Heading("Quality", metric + lower, metric), lambda row: row.quality, _why_quality, digits,
                 brief=True),
         _Column(
-            Heading("Cost", f"{findings.advice.decision.bill}-hours", "cost h"),
-            lambda row: row.price.cost if row.price else NOTHING, untimed, brief=True, interval=False,
+            Heading("Cost", f"{findings.advice.decision.bill}-{billed}", f"cost {billed}"),
+            lambda row: row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING,
+            untimed, brief=True, interval=False,
         ),
         _Column(
             Heading("Speed-up", basis + against, "S"), lambda row: row.speed.steady,
@@ -168,14 +186,6 @@ def _against(rows: Sequence[Row]) -> str:
     if counts <= {1}:
         return ""
     return f", against {counts.pop()}" if len(counts) == 1 else ", some relative"
-
-
-def _identity(row: Row, names: Sequence[str], brief: bool, communication: bool) -> list[str | Cell]:
-    by = [row.implementation] if row.implementation != row.strategy and not brief else []
-    by += [row.communication] if communication and row.communication else []
-    details = ", ".join(by)
-    strategy = Cell(row.strategy, f"{row.strategy} ({details})" if by else "", details)
-    return [strategy, _whole(row.workers), *(str(row.key.swept.get(name, "")) for name in names)]
 
 
 def _whole(count: int | None) -> Cell:

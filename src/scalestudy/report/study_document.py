@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.details import all_metrics, every_run, key_numbers, samples_of
+from scalestudy.report.details import all_metrics, every_run, key_numbers, reasons, samples_of
 from scalestudy.report.document import (
     Block,
     Document,
@@ -40,8 +40,8 @@ def report_document(findings: Findings, study_link: str = "..", *, drawn: bool =
         blocks.append(
             Section("Results", (results_table(findings), Paragraph(_small_print(findings)), *first))
         )
-    if advice.open_questions:
-        blocks.append(Section("Not settled", _items(advice.open_questions), "open", "open"))
+    if unsettled := [*advice.open_questions, *reasons(findings)]:
+        blocks.append(Section("Not settled", _items(unsettled), "open", "open"))
     if tables := all_metrics(findings):
         title = "All metrics, by class" if len(tables) > 1 else "All metrics"
         blocks.append(Folded(title, tuple(tables), "metrics", page_only=True))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.as_terminal import console_of, laid_table, print_blocks, wrapped
+from scalestudy.report.details import reasons
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.results import results_table
 from scalestudy.report.study_document import report_document
@@ -60,10 +61,12 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
     decided = [Text(""), headline, *([text(advice.cost)] if advice.cost else [])]
     questions: list[Text] = []
     room = MOST_QUESTION_LINES
-    for question in map(text, (f"? {question}" for question in advice.open_questions[:MOST_QUESTIONS])):
+    # Where nothing has finished, why is all that there is to say.
+    open_questions = [*advice.open_questions, *([] if findings.rows else reasons(findings))]
+    for question in map(text, (f"? {question}" for question in open_questions[: 2 * MOST_QUESTIONS])):
         if (room := room - height(question)) >= 0:
             questions.append(question)
-    if left := len(advice.open_questions) - len(questions):
+    if left := len(open_questions) - len(questions):
         questions.append(text(f"? {left} more open {'questions' if left > 1 else 'question'}."))
     room = MOST_LINES - 2 - height(name, *decided, *questions)
     table: list[Text | Table] = []

@@ -2,7 +2,7 @@
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
-from scalestudy.report.format import time_unit
+from scalestudy.report.format import cost_unit, time_unit
 from scalestudy.report.series import Records, labels, rounded
 from scalestudy.report.style import colour_and_shape
 
@@ -17,14 +17,14 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     """Time against cost of every row that was timed; none with fewer than two."""
     import altair as alt
 
-    records, unit = _records(findings)
+    records, unit, billed = _records(findings)
     if len(records) < 2:
         return []
     named, bill = labels(findings), findings.advice.decision.bill
     title = "Strategy" if named.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour, shape = colour_and_shape(named.shown(records), named.by_strategy, title)
     scale = alt.Scale(zero=False, padding=24)
-    cost = alt.X("cost:Q", title=f"Cost of one training ({bill}-hours)", scale=scale,
+    cost = alt.X("cost:Q", title=f"Cost of one training ({bill}-{billed})", scale=scale,
                  axis=alt.Axis(tickCount=8))  # fmt: skip
     base = alt.Chart(data(records)).encode(
         cost, alt.Y("time:Q", title=f"Time to train ({unit})", scale=scale)
@@ -32,7 +32,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     swept = {"variant": "Swept"} if len(named.variants) > 1 else {}
     tips = tooltip(
         strategy="Strategy", **swept, workers="Workers", time=f"Time ({unit})|~g",
-        cost=f"{bill.capitalize()}-hours|~g", efficiency="Cost efficiency|~g", quality="Quality",
+        cost=f"{bill.capitalize()}-{billed}|~g", efficiency="Cost efficiency|~g", quality="Quality",
     )  # fmt: skip
     front = base.transform_filter("datum.front").mark_line(
         strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781"
@@ -59,10 +59,11 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     return [figure(NAME, "Time to train against cost", chart, caption)]
 
 
-def _records(findings: Findings) -> tuple[Records, str]:
-    """A record a row that was priced, and the unit of its time."""
+def _records(findings: Findings) -> tuple[Records, str, str]:
+    """A record a row that was priced, and the units of its time and of its cost."""
     prices = {row.key: row.price for row in findings.rows if row.price and row.price.cost.value is not None}
     unit, length = time_unit([price.seconds.value or 0.0 for price in prices.values()])
+    billed, hours = cost_unit([price.cost.value for price in prices.values()])
     named, choice = labels(findings), findings.advice.choice
     verdicts = findings.advice.decision.verdicts or {}
     records: Records = [
@@ -70,7 +71,7 @@ def _records(findings: Findings) -> tuple[Records, str]:
         | {
             "workers": str(key.workers),
             "time": rounded((price.seconds.value or 0.0) / length),
-            "cost": rounded(price.cost.value or 0.0),
+            "cost": rounded((price.cost.value or 0.0) / hours),
             "efficiency": rounded(price.efficiency.value or 0.0),
             "front": price.on_front,
             "opacity": FADED if verdicts[key].seems_worse else 1.0,
@@ -80,7 +81,7 @@ def _records(findings: Findings) -> tuple[Records, str]:
         for key, price in prices.items()
     ]
     _label(records)
-    return records, unit
+    return records, unit, billed
 
 
 def _label(records: Records) -> None:
