@@ -105,6 +105,20 @@ def test_what_the_user_says_fills_what_the_file_does_not(read):
     assert (result.strategy, result.workers, result.quality, result.metric) == ("ddp", 2, 0.5, "dice")
 
 
+def test_a_metric_names_a_column_or_what_quality_is_and_else_is_refused(read):
+    text = "gpus,seconds,quality,val_iou\n1,2,.5,.7\n"
+
+    def quality(**options):
+        result = read({"t.csv": text}, **options).runs[0].result
+        return result.metric, result.quality
+
+    assert quality(metric="iou") == ("iou", 0.7)
+    assert quality(metric="dice") == ("dice", 0.5)
+    assert quality(metric="badness", better="lower") == ("badness", 0.5)
+    with pytest.raises(UserError, match=r"gpus, seconds, quality, val_iou.*--metric"):
+        quality(metric="badness")
+
+
 def test_columns_with_a_dot_are_swept_and_no_others(read):
     imported = read({"t.csv": "gpus,train.xla,nodes,seconds\n1,true,1,10\n1,false,1,12\n"})
     assert [run.result.swept for run in imported.runs] == [{"train.xla": True}, {"train.xla": False}]

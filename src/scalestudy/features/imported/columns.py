@@ -81,6 +81,11 @@ def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, I
     return columns
 
 
+def named_columns(header: Sequence[str], metric: str) -> list[str]:
+    """Columns of this metric: `accuracy`, `val_accuracy`."""
+    return [name for name in header if normalised(metric) in (normalised(name), metric_name(name))]
+
+
 def quality_column(header: Sequence[str], metric: str | None) -> str | None:
     """The column of the quality: `metric`, else one whose name is a known metric, validation first.
 
@@ -88,7 +93,7 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
         UserError: Several metrics fit, or `metric` is no column.
     """
     if metric is not None:
-        named = [name for name in header if normalised(metric) in (normalised(name), metric_name(name))]
+        named = named_columns(header, metric)
         if not named:
             raise UserError(f"a column {shown(metric)!r}", listed(header), "Correct --metric.")
         return next((name for name in named if _is_validation(name)), named[0])

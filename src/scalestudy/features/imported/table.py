@@ -15,6 +15,7 @@ from scalestudy.features.imported.columns import (
     find_columns,
     listed,
     metric_name,
+    named_columns,
     normalised,
     quality_column,
     shown,
@@ -160,7 +161,8 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
     """
     header = list(dict.fromkeys(name for row in rows for name in row.cells))
     columns = find_columns(header, options.columns)
-    if "quality" in columns:
+    named = options.metric is not None and named_columns(header, options.metric)
+    if "quality" in columns and not named:
         metric = options.metric or metric_name(columns["quality"].name)
         if options.metric and not (known(metric).better or options.better or "better" in columns):
             expected = f"a column {shown(metric)!r}, or a metric that is known by name, for `quality`"
