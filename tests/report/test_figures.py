@@ -9,7 +9,7 @@ import synthetic
 import synthetic_pages
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.against_workers import speedup
-from scalestudy.report.axes import dodge, domain, is_logarithmic
+from scalestudy.report.axes import dodge, domain, is_logarithmic, ticks
 from scalestudy.report.bars import phase_records
 from scalestudy.report.figures import figures, places
 from scalestudy.report.series import downsampled
@@ -231,6 +231,12 @@ def test_many_small_phases_are_put_together():
     records, shown, _ = phase_records(analyse("made", [synthetic.Run(result)]))
     assert len(shown) == 7 and shown[-1] == "other"
     assert sum(record["time"] for record in records) == pytest.approx(sum(many.values()))
+
+
+def test_ticks_are_worker_counts_that_do_not_crowd():
+    assert ticks([1, 2, 4, 6, 8, 10, 12, 14]) == [1, 2, 4, 6, 8, 10, 12, 14]
+    assert ticks(list(range(1, 31)))[-1] == 30 and len(ticks(list(range(1, 31)))) <= 16
+    assert ticks([1, 2, 4, 8, 64, 512]) == [1, 2, 4, 8, 64, 512]
 
 
 def test_the_axis_holds_every_point_even_where_set_apart():

@@ -68,7 +68,7 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     values = [float(record["value"]) for record in records]
     logarithmic = is_logarithmic(counts)
     cut = _cut(records, min(values) / REACH if logarithmic else 0.0, max(high, *values) * REACH)
-    scale = alt.Scale(type="log", base=2) if logarithmic else alt.Scale(zero=True)
+    scale = alt.Scale(type="log", base=2, nice=False) if logarithmic else alt.Scale(zero=True)
     y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=6, format="~g"))
     chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
     bends = "A curve that bends away from it loses time to what does not share out. "

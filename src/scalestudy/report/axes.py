@@ -24,13 +24,23 @@ def domain(counts: Sequence[int]) -> tuple[float, float]:
     return low - room, high + room
 
 
+def ticks(counts: Sequence[int]) -> list[int]:
+    """The counts themselves; of two that would crowd, the larger."""
+    chosen: list[int] = []
+    for count in sorted(set(counts), reverse=True):
+        near = 1.25 * count if is_logarithmic(counts) else count + max(counts) / 16
+        if not chosen or near <= chosen[-1]:
+            chosen.append(count)
+    return chosen[::-1]
+
+
 def workers(counts: Sequence[int], field: str = "workers") -> "alt.X":
     """Horizontal axis of worker counts."""
     import altair as alt
 
     kind = {"type": "log", "base": 2} if is_logarithmic(counts) else {"zero": False}
     scale = alt.Scale(domain=list(domain(counts)), nice=False, **kind)
-    axis = alt.Axis(values=sorted(set(counts)), format="d", labelOverlap="greedy", labelSeparation=6)
+    axis = alt.Axis(values=ticks(counts), format="d", labelOverlap=True)
     return alt.X(f"{field}:Q", title="Workers", scale=scale, axis=axis)
 
 

@@ -9,6 +9,8 @@ from scalestudy.report.style import colour_and_shape
 NAME = "time-and-cost"
 FADED = 0.35
 """Opacity of rows whose quality is worse, or seems so."""
+MOST_NAMED = 16
+"""Points of which those off the front have names, too."""
 ROOM = 0.13, 0.1
 """Shares of the figure's width and height that a label takes, on a phone."""
 
@@ -95,7 +97,8 @@ def _label(records: Records) -> None:
     }
     named: Records = []
     for record in sorted(records, key=lambda record: (not record["advised"], not record["front"])):
-        near = any(
+        crowd = len(records) > MOST_NAMED and not record["advised"] and not record["front"]
+        near = crowd or any(
             abs(record["cost"] - other["cost"]) < ROOM[0] * spans["cost"]
             and abs(record["time"] - other["time"]) < ROOM[1] * spans["time"]
             for other in named
