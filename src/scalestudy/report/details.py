@@ -27,6 +27,7 @@ from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 from scalestudy.study.metrics import class_keys
 from scalestudy.util import units
 
+FOLD = "data.fold"
 MOST_CLASSES = 50
 """Classes whose values and confusions are shown; beyond, they are in result.json alone."""
 COLOURS_OF_MASKS = (
@@ -183,9 +184,10 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     rows += [_done(run, study_link, digits) for run in findings.runs]
     if not rows:
         return None
-    counts = Counter(str(row[3]) for row in rows)
+    counts = Counter(str(row[4]) for row in rows)
     headings = (
-        Heading("Run", numeric=False), Heading("Seed"), Heading("Order"), Heading("State", numeric=False),
+        Heading("Run", numeric=False), Heading("Seed"), Heading("Fold"), Heading("Order"),
+        Heading("State", numeric=False),
         Heading("Training time"), Heading("Wall time"), Heading("Quality"), Heading("Peak memory"),
         Heading("Nodes", numeric=False), Heading("Began, UTC", numeric=False),
         Heading("Finished, UTC", numeric=False), Heading("Reason", numeric=False),
@@ -218,7 +220,9 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
 
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
     name = Cell(point.name, link=_link(point.folder, study_link))
-    return name, str(point.seed), "", Cell(point.state, kind=point.state), *[""] * 7, point.reason or ""
+    state = Cell(point.state, kind=point.state)
+    fold = str(dict(point.swept).get(FOLD, ""))
+    return name, str(point.seed), fold, "", state, *[""] * 7, point.reason or ""
 
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
@@ -233,6 +237,7 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
             small=source if source not in result.name else "",
         ),
         "" if result.seed is None else str(result.seed),
+        str(result.swept.get(FOLD, "")),
         "" if result.place is None else str(result.place + 1),
         Cell(state, kind=state),
         _seconds(result.training_seconds), _seconds(result.wall_seconds),

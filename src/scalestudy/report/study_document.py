@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.details import all_metrics, every_run, key_numbers, reasons, samples_of
+from scalestudy.report.details import FOLD, all_metrics, every_run, key_numbers, reasons, samples_of
 from scalestudy.report.document import (
     Block,
     Document,
@@ -67,8 +67,12 @@ def _items(lines: Collection[str]) -> tuple[Items, ...]:
 def _small_print(findings: Findings) -> str:
     """What intervals and the mark in the table mean."""
     repeated = any(row.runs > 1 for row in findings.rows)
+    # Where folds were swept and no row has one, they are repeats as seeds are.
+    swept = {name for run in findings.runs for name in run.result.swept}
+    folds = FOLD in swept.difference(*(row.key.swept for row in findings.rows))
+    over = "seeds and folds" if folds else "seeds"
     text = (
-        "Intervals hold with 95 % over seeds."
+        f"Intervals hold with 95 % over {over}."
         if repeated
         else "One run each: no interval says how far another run would differ."
     )

@@ -133,7 +133,9 @@ COLUMNS: dict[str, PanelColumn] = {
         "against {smallest}", 2,
     ),
     "device_hours": PanelColumn("Device-hours", lambda _, row: row.costs.device_hours, "a training"),
-    "node_hours": PanelColumn("Node-hours", lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row), "a training"),
+    "node_hours": PanelColumn(
+        "Node-hours", lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row), "a training"
+    ),
     "energy_wh": PanelColumn("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
     "watts": PanelColumn("Power", _watts, "W of GPUs", remedy=GPUS),
     "sm_percent": PanelColumn("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
