@@ -49,7 +49,14 @@ def test_the_form_is_that_of_the_option_else_of_the_files_ending():
 
 
 def test_without_either_it_is_the_default():
-    assert form(None, "page") == form(None, "page.csv") == form(None, None) == "markdown"
+    assert form(None, "page") == form(None, "page.txt") == form(None, None) == "markdown"
+
+
+@pytest.mark.parametrize("file", ["page.docx", "page.csv", "page.pdf"])
+def test_a_file_that_ends_otherwise_is_refused_with_the_endings_there_are(file):
+    with pytest.raises(UserError, match=r"\.md, \.tex, \.html, \.htm"):
+        form(None, file)
+    assert form("latex", file) == "latex"
 
 
 def test_an_unknown_form_is_refused_with_those_there_are():

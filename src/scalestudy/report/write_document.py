@@ -25,19 +25,19 @@ def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], d
     """The form that is asked for: by its name, else by the ending of the file, else the default.
 
     Raises:
-        UserError: There is none of this name, or the file ends as a PDF, which none of them is.
+        UserError: There is none of this name, or the file ends as none of them does.
     """
-    if form is None and out is not None and out.suffix.lower() == ".pdf":
-        page = out.with_suffix(".html")
-        raise UserError(
-            "a file of a form that is written",
-            f"--out {out}",
-            f"Print a page: --out {page}, then `chromium --headless --print-to-pdf={out} {page}`; or name a"
-            " format.",
-        )
     if form is None:
-        ending = ENDINGS.get(out.suffix.lower()) if out else None
-        return ending if ending and ending in forms else default
+        suffix = out.suffix.lower() if out else ""
+        if suffix in ("", ".txt"):
+            return default
+        form = ENDINGS.get(suffix, "")
+        if form not in forms:
+            known = (ending for ending, name in ENDINGS.items() if name in forms)
+            page = out.with_suffix(".html") if out else None
+            print_it = f"Print a page: --out {page}, then `chromium --headless --print-to-pdf={out} {page}`."
+            action = print_it if suffix == ".pdf" else "Name it so, or name a format with --format."
+            raise UserError(f"a file that ends in {', '.join(known)}", f"--out {out}", action)
     if form not in forms:
         raise UserError(
             f"a format out of {', '.join(forms)}", repr(form), "Choose one of these with --format."
