@@ -19,7 +19,7 @@ from scalestudy.report.document import Document, Heading, Paragraph, Section, Ta
 from scalestudy.report.formats import FORMATS, Medium
 from scalestudy.report.study_document import report_document
 from scalestudy.report.terminal import render_text
-from scalestudy.report.write import render, write_report
+from scalestudy.report.write import write_report
 from scalestudy.util.errors import UserError
 from synthetic_document import document as every_block
 
@@ -186,18 +186,24 @@ def test_markdown_marks_the_advised_row_and_leaves_out_what_a_page_alone_shows(d
 
 
 @pytest.mark.parametrize("name", sorted(set(FORMATS.built_in()) - {"html", "markdown", "latex"}))
-def test_every_format_renders_to_text_or_bytes(folder, name):
-    content = render(folder, name, Medium(width=120))
+def test_every_format_renders_to_text_or_bytes(findings, name):
+    content = FORMATS.get(name).render(findings, Medium(width=120))
     if isinstance(content, bytes):
         assert b"horovod" in content
     else:
         assert "horovod" in content and "\x1b[" not in content and content.endswith("\n")
 
 
-def test_a_terminal_has_colours_where_it_can_and_an_unknown_format_is_refused(folder):
-    assert "\x1b[" in render(folder, "table", Medium(colour=True))
-    with pytest.raises(UserError, match="table, csv, json, html"):
-        render(folder, "pdf")
+def test_a_terminal_has_colours_where_it_can(findings):
+    assert "\x1b[" in FORMATS.get("table").render(findings, Medium(colour=True))
+
+
+def test_a_report_is_not_written_among_the_records_of_a_study(folder, findings):
+    before = sorted(folder.path.rglob("*"))
+    for place in (folder.path, folder.path / "points"):
+        with pytest.raises(UserError, match="records of a study"):
+            write_report(folder, place, findings=findings)
+    assert sorted(folder.path.rglob("*")) == before
 
 
 def test_a_section_is_on_the_page_and_in_the_terminal(monkeypatch):

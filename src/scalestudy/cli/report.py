@@ -77,7 +77,7 @@ def report(
     With --from it is one of numbers that were measured elsewhere; with STUDY too, they stand side by side.
     """
     from scalestudy.cli.console import out, writing
-    from scalestudy.report.formats import FORMATS, Medium, format_of
+    from scalestudy.report.formats import FORMATS, Medium
     from scalestudy.report.study_document import report_document
     from scalestudy.report.write import PAGE, write_report
     from scalestudy.report.write_document import FORMS, form_by_ending, write_document
@@ -87,7 +87,7 @@ def report(
 
     refuse_target(file, [study])
     form = form_by_ending(form, file, FORMATS.names(), "table")
-    made = format_of(form)
+    made = FORMATS.get(form)
     console = out()
     opened = open_study(study) if study is not None or not source else None
     if target_quality is not None and not isfinite(target_quality):

@@ -98,11 +98,10 @@ class Terminal(Listener):
 
     def reported(self, folder: "StudyFolder", findings: "Findings", files: "ReportPaths") -> None:
         """The decision, or all of the report, and where its page is."""
-        from scalestudy.report.formats import Medium
-        from scalestudy.report.write import render
+        from scalestudy.report.formats import FORMATS, Medium
 
         medium = Medium(colour=self.console.is_terminal, verbose=self.verbose, page=str(files.page))
-        table = render(folder, "table", medium, findings=findings)
+        table = FORMATS.get("table").render(findings, medium)
         assert isinstance(table, str)
         print("\n" + table, end="")
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.document import Document
 from scalestudy.report.images import Picture
-from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 
 
@@ -60,15 +59,3 @@ FORMATS: Registry[Format] = Registry(
         "parquet-runs": "scalestudy.report.tabular:PARQUET_RUNS",
     },
 )
-
-
-def format_of(name: str) -> Format:
-    """The form of this name.
-
-    Raises:
-        UserError: There is none.
-    """
-    if name not in FORMATS:
-        known = ", ".join(FORMATS.names())
-        raise UserError(f"a report format out of {known}", repr(name), "Choose one of these with --format.")
-    return FORMATS.get(name)

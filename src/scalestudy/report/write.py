@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.analysis.read import read_study
-from scalestudy.report.formats import FORMATS, Medium, format_of
+from scalestudy.report.formats import FORMATS, Medium
+from scalestudy.study.targets import refuse_target
 from scalestudy.util.files import write_atomically
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def write_report(
         folder: Study to report on, finished or not.
         out: Folder to write into; `report` in the study's folder when absent.
         findings: The folder as analysed before; read and analysed when absent.
+
+    Raises:
+        UserError: `out` is among the records of a study.
     """
     from scalestudy.report.document import drawings
     from scalestudy.report.images import still
@@ -48,6 +52,7 @@ def write_report(
 
     findings = findings or read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
+    refuse_target(out)
     out.mkdir(parents=True, exist_ok=True)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
     document = report_document(findings, link)
@@ -64,21 +69,3 @@ def write_report(
             files[name] = out / form.file
             write_atomically(files[name], form.render(findings, Medium(document=document, pictures=pictures)))
     return ReportPaths(files, tuple(drawn))
-
-
-def render(
-    folder: "StudyFolder", name: str, medium: Medium | None = None, *, findings: "Findings | None" = None
-) -> str | bytes:
-    """The report in one form: a text, or the bytes of what is none.
-
-    Args:
-        folder: Study to report on, finished or not.
-        name: Of the form, one of `FORMATS`.
-        medium: Where it is going to be read.
-        findings: The folder as analysed before; read and analysed when absent.
-
-    Raises:
-        UserError: There is no such form.
-    """
-    form = format_of(name)
-    return form.render(findings or read_study(folder), medium or Medium())
