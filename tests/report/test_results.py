@@ -53,6 +53,11 @@ def test_a_row_that_learned_nothing_stands_out_and_a_failed_run_has_a_note():
     assert any("1 of 2" in note and "0.110" in note for note in made.footnotes)
 
 
+def test_what_a_speed_up_lacks_is_named_once_and_of_the_row_s_engine():
+    (row,) = analyse("made", [synthetic.run("native", 2)]).rows
+    assert row.speed.reason.count("native") == 1
+
+
 def test_relative_speed_ups_are_headed_by_what_they_are_against():
     runs = synthetic.seeded((1, 2, 4), ("horovod",))
     units = [heading.unit for heading in table([run for run in runs if run.result.workers > 1]).headings]

@@ -16,6 +16,7 @@ from scalestudy.analysis.measures import (
 )
 from scalestudy.analysis.runs import Key, seed_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
+from scalestudy.study.strategies import references
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ def _no_baseline(key: Key, groups: Groups) -> str:
     others = f" with {key.details}" if key.swept else ""
     if key.on(1) in groups:
         return f"its one-worker run{others} was oversubscribed, so there is nothing to compare with"
-    return f"no finished one-worker run of {key.strategy}, single or native{others} to compare with"
+    names = dict.fromkeys((key.strategy, *references(groups[key][0].result.engine)))
+    return f"no finished one-worker run of {' or '.join(names)}{others} to compare with"
 
 
 def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Estimate:
