@@ -23,11 +23,11 @@ from scalestudy.report.document import (
     Table,
 )
 from scalestudy.report.format import number, span
+from scalestudy.report.notes import FOLD
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 from scalestudy.study.metrics import class_keys
 from scalestudy.util import units
 
-FOLD = "data.fold"
 MOST_CLASSES = 50
 """Classes whose values and confusions are shown; beyond, they are in result.json alone."""
 COLOURS_OF_MASKS = (

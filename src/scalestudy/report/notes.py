@@ -48,6 +48,12 @@ _PRECISIONS = {
     "float32": "float32 (IEEE's on every device)",
     "tf32": "tf32 (float32, with the factors of GPUs' matrix products and convolutions rounded to 10 bits)",
 }
+_FOLDS = (
+    "Folds are repeats, as seeds are: a row has the mean over them. They share most of their training"
+    " samples, so their spread says less of other data than as many data sets would (Bengio and Grandvalet,"
+    " JMLR 5, 2004)."
+)
+FOLD = "data.fold"
 MOST_HOSTS = 4
 """Nodes that are named."""
 
@@ -66,6 +72,7 @@ def notes(findings: Findings) -> list[str]:
         _COST,
         *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
         quality,
+        *([_FOLDS] if any(FOLD in run.result.swept for run in findings.runs) else []),
         *_taken(findings),
         *_arithmetic(findings),
         *_chance(findings),

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.details import FOLD, all_metrics, every_run, key_numbers, reasons, samples_of
+from scalestudy.report.details import all_metrics, every_run, key_numbers, reasons, samples_of
 from scalestudy.report.document import (
     Block,
     Document,
@@ -15,7 +15,7 @@ from scalestudy.report.document import (
 from scalestudy.report.environment import environment_table
 from scalestudy.report.figures import figures, places
 from scalestudy.report.formats import Format, Medium
-from scalestudy.report.notes import notes
+from scalestudy.report.notes import FOLD, notes
 from scalestudy.report.results import results_table
 from scalestudy.report.sections import sections
 from scalestudy.report.time_and_cost import NAME as DECISIVE
@@ -67,10 +67,7 @@ def _items(lines: Collection[str]) -> tuple[Items, ...]:
 def _small_print(findings: Findings) -> str:
     """What intervals and the mark in the table mean."""
     repeated = any(row.runs > 1 for row in findings.rows)
-    # Where folds were swept and no row has one, they are repeats as seeds are.
-    swept = {name for run in findings.runs for name in run.result.swept}
-    folds = FOLD in swept.difference(*(row.key.swept for row in findings.rows))
-    over = "seeds and folds" if folds else "seeds"
+    over = "seeds and folds" if any(FOLD in run.result.swept for run in findings.runs) else "seeds"
     text = (
         f"Intervals hold with 95 % over {over}."
         if repeated
