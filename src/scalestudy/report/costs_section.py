@@ -37,12 +37,10 @@ def _watt_hours(value: float) -> str:
     return units.scaled(value, "Wh") if value >= 1 else units.scaled(1000 * value, "mWh")
 
 
-HOURS = (
+TAKEN = (
     CostColumn(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
     CostColumn(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
     CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
-)
-BUSY = (
     CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
     CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
     CostColumn(Heading("GPU memory", "most", "GPU mem"), "gpu_memory_bytes", units.size),
@@ -59,13 +57,6 @@ MOVED = (
     CostColumn(Heading("Loopback", "in a node", "loopback"), "loopback_bytes", units.size),
     CostColumn(Heading("Read", "storage", "read"), "read_bytes", units.size),
     CostColumn(Heading("Written", "storage", "written"), "written_bytes", units.size),
-)
-SHORT = 8
-"""Rows up to which all tables stand open."""
-TABLES = (
-    ("Hours and energy of a run", HOURS),
-    ("How busy and how full machines were in the training time", BUSY),
-    ("Bytes moved in the training time", MOVED),
 )
 MEANINGS = {
     "device_hours": "Device and node time are from the start of the processes to the result, as sites charge"
@@ -92,18 +83,16 @@ WORDS = {
 
 def costs_section(findings: Findings) -> Section | None:
     """Tables of what is known of the rows; None where nothing is."""
-    every = [column for _, columns in TABLES for column in columns]
-    rows = [row for row in findings.rows if any(column.value(row) is not None for column in every)]
-    blocks: list[Block] = []
-    shown: set[str] = set()
-    for caption, columns in TABLES:
-        used = [column for column in columns if any(column.value(row) is not None for row in rows)]
-        if used:
-            table = _table(caption, rows, used)
-            blocks.append(Folded(caption, (table,)) if blocks and len(rows) > SHORT else table)
-            shown |= {column.name for column in used}
-    if not blocks:
+    rows = [row for row in findings.rows if any(column.value(row) is not None for column in TAKEN + MOVED)]
+    used = [column for column in TAKEN + MOVED if any(column.value(row) is not None for row in rows)]
+    if not used:
         return None
+    blocks: list[Block] = []
+    if taken := [column for column in used if column in TAKEN]:
+        blocks.append(_table("A run, from start to result or in its training time", rows, taken))
+    if moved := [column for column in used if column in MOVED]:
+        blocks.append(Folded("Bytes moved in the training time", (_table("", rows, moved),)))
+    shown = {column.name for column in used}
     energy = " / ".join(sorted({row.costs.energy_of for row in rows if row.costs.energy_of}))
     meanings = [text.format(energy=energy) for name, text in MEANINGS.items() if name in shown]
     return Section("What it cost", (*blocks, Items((*meanings, *_unmeasured(rows)))), "costs")
@@ -118,7 +107,7 @@ def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> 
         written = ["" if value is None else column.written(value) for column, value in values]
         lines.append((row.strategy, str(row.workers), *swept, *written))
     headings = (*identity_headings(names), *(column.heading for column in columns))
-    return Table(headings, tuple(lines), caption)
+    return Table(headings, tuple(lines), caption, essential=len(names) + 3)
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
