@@ -47,12 +47,12 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     # Who has NCCL wants to see who uses it; elsewhere there is little choice.
     named = any(row.communication == "nccl" for row in rows)
     engines = {row.key: findings.measures.groups[row.key][0].result.engine for row in rows}
-    several = len(set(engines.values())) > 1
+    several = len(set(filter(None, engines.values()))) > 1
     lines: list[list[str | Cell]] = []
     for row in rows:
         by = [row.implementation] if row.implementation != row.strategy and not brief else []
         by += [row.communication] if named and row.communication else []
-        by += [engines[row.key] or "engine unknown"] if several else []
+        by += [engine] if several and (engine := engines[row.key]) else []
         strategy = Cell(row.strategy, f"{row.strategy} ({', '.join(by)})" if by else "", ", ".join(by))
         lines.append([strategy, _whole(row.workers), *(str(row.key.swept.get(name, "")) for name in names)])
     for column in columns:

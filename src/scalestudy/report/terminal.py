@@ -63,7 +63,8 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
     room = MOST_QUESTION_LINES
     # Where nothing has finished, why is all that there is to say.
     open_questions = [*advice.open_questions, *([] if findings.rows else reasons(findings))]
-    for question in map(text, (f"? {question}" for question in open_questions[: 2 * MOST_QUESTIONS])):
+    most = MOST_QUESTIONS if findings.rows else 2 * MOST_QUESTIONS
+    for question in map(text, (f"? {question}" for question in open_questions[:most])):
         if (room := room - height(question)) >= 0:
             questions.append(question)
     if left := len(open_questions) - len(questions):
