@@ -3,8 +3,8 @@
 from dataclasses import replace
 from functools import cache
 
+import panels
 import synthetic
-import told
 from elsewhere import foreign
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.features.proposal.page import compose
@@ -20,7 +20,7 @@ READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
 def whole() -> Findings:
     """Three counts, two numbers of cores, GPUs, and runs of others."""
     runs = [
-        told.on_gpus(run)
+        panels.on_gpus(run)
         for cores in (2, 4)
         for run in synthetic.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
     ]
@@ -33,7 +33,7 @@ def whole() -> Findings:
 
 def statement_page() -> Document:
     """What a panel is told of a study with GPUs, that supports most of it."""
-    return compose(told.full(), find_panel("cscs"), RequestOptions(), told.WORK).document
+    return compose(panels.full(), find_panel("cscs"), RequestOptions(), panels.WORK).document
 
 
 def comparison_page() -> Document:

@@ -2,8 +2,8 @@
 
 import pytest
 
+import panels
 import synthetic
-import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.page import _doublings, doublings
 from scalestudy.features.proposal.subject import RequestOptions
@@ -15,11 +15,11 @@ def subject(seconds: dict[int, float], seeds: int = 1):
         for workers, time in seconds.items()
         for seed in range(seeds)
     ]
-    return told.subject(analyse("study", runs), RequestOptions(workers=max(seconds)))
+    return panels.subject(analyse("study", runs), RequestOptions(workers=max(seconds)))
 
 
 def test_the_published_tables_hold_as_far_as_they_do():
-    published = told.subject(analyse("u-net", synthetic.published()), RequestOptions(strategy="native"))
+    published = panels.subject(analyse("u-net", synthetic.published()), RequestOptions(strategy="native"))
     measured = doublings(published)
     assert [count for count, _ in measured] == [1, 2, 4, 6]
     assert [round(factor.value or 0, 2) for _, factor in measured] == [1.97, 1.71, 1.94, 1.84]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+import panels
 import synthetic
-import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.features.proposal.facts import FACTS
@@ -24,8 +24,8 @@ PANELS = tuple(shipped_panels())
 
 @cache
 def of(panel: str, study: str) -> ProposalPage:
-    findings = getattr(told, study)()
-    return compose(findings, find_panel(panel), RequestOptions(), told.WORK)
+    findings = getattr(panels, study)()
+    return compose(findings, find_panel(panel), RequestOptions(), panels.WORK)
 
 
 def blocks(document: Document) -> Iterator[Any]:
@@ -67,8 +67,8 @@ def test_a_study_that_knows_all_leaves_nothing_open(panel):
 
 
 def test_facts_have_the_values_of_the_study():
-    subject = told.subject(told.full())
-    row, result = subject.row, told.full().measures.groups[subject.row.key][0].result
+    subject = panels.subject(panels.full())
+    row, result = subject.row, panels.full().measures.groups[subject.row.key][0].result
     energy = sum(use.joules for use in result.gpus) / 3600
     values = {
         "counts": "1, 2, 4 and 8",
@@ -116,14 +116,14 @@ def test_two_workers_and_one_seed_say_less_and_what_to_run(panel):
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_page_judges_the_quality_of_what_is_asked_for(panel):
     for study in ("full", "small"):
-        verdict = told.subject(getattr(told, study)()).verdict
+        verdict = panels.subject(getattr(panels, study)()).verdict
         assert any(verdict.sentence in text for text in said(of(panel, study).document))
 
 
 def test_a_request_that_is_not_advised_says_so_on_its_page():
     options = RequestOptions(workers=8)
-    objection = told.subject(told.full(), options).objection
-    page = compose(told.full(), find_panel("csc"), options, told.WORK).document
+    objection = panels.subject(panels.full(), options).objection
+    page = compose(panels.full(), find_panel("csc"), options, panels.WORK).document
     assert objection and any(objection in text for text in said(page))
 
 
@@ -158,9 +158,9 @@ def test_a_column_that_nobody_filled_is_left_out_and_named():
 
 def test_every_fact_answers_for_every_study():
     """With words or with a reason, and never with an empty text."""
-    for findings in (told.full(), told.small()):
+    for findings in (panels.full(), panels.small()):
         for name, fact in FACTS.items():
-            words = fact(told.subject(findings))
+            words = fact(panels.subject(findings))
             assert words if isinstance(words, str) else words.why, name
 
 
@@ -169,14 +169,14 @@ def test_a_hostile_name_stays_a_text():
 
     from scalestudy.report.as_html import html
 
-    findings = replace(told.small(), name="<script>alert('x')</script> {workers} %")
-    page = compose(findings, find_panel("archer2"), RequestOptions(), told.WORK)
+    findings = replace(panels.small(), name="<script>alert('x')</script> {workers} %")
+    page = compose(findings, find_panel("archer2"), RequestOptions(), panels.WORK)
     assert "<script>alert" not in html(page.document)
     assert "{workers}" in page.document.subtitle
 
 
 def test_one_worker_is_not_said_to_be_faster_than_itself():
-    page = compose(told.small(), find_panel("hlrs"), RequestOptions(workers=1), told.WORK)
+    page = compose(panels.small(), find_panel("hlrs"), RequestOptions(workers=1), panels.WORK)
     assert not any("times faster" in text or "an efficiency of" in text for text in said(page.document))
 
 
@@ -185,7 +185,7 @@ def test_a_relative_speed_up_says_against_how_many_workers_it_is():
     runs = synthetic.seeded((2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
     for panel, unit in (("nhr", "throughput, against 2"), ("csc", "training time, against 2")):
         page = compose(
-            analyse("relative", runs), find_panel(panel), RequestOptions(workers=8), told.WORK
+            analyse("relative", runs), find_panel(panel), RequestOptions(workers=8), panels.WORK
         ).document
         words = [text for text in said(page) if "keep an efficiency" in text]
         assert len(words) == (2 if panel == "nhr" else 0) and all("against 2 workers" in w for w in words)
@@ -201,7 +201,7 @@ def test_a_row_that_is_left_out_is_named_with_why():
         synthetic.run("native", 1),
         synthetic.run("native", 2, oversubscribed="cores shared with another study"),
     ]
-    found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions(), told.WORK)
+    found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions(), panels.WORK)
     assert (
         "Native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run it"
         " where each worker has cores or a GPU of its own: its times say nothing."
@@ -211,7 +211,7 @@ def test_a_row_that_is_left_out_is_named_with_why():
 def test_no_page_says_that_the_batch_of_an_update_changes_where_it_does_not():
     runs = [synthetic.run("native", workers) for workers in (1, 2)]
     same = [Run(run.result.model_copy(update={"global_batch": 16}), run.epochs) for run in runs]
-    found = compose(analyse("same batch", same), find_panel("csc"), RequestOptions(), told.WORK)
+    found = compose(analyse("same batch", same), find_panel("csc"), RequestOptions(), panels.WORK)
     assert any("the batch of an update as the table shows" in text for text in said(found.document))
     (table,) = (each for each in blocks(found.document) if isinstance(each, Table)
                 and any(heading.name == "Global batch" for heading in each.headings))  # fmt: skip

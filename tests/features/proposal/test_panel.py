@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-import told
+import panels
 from paths import PROJECT
 from scalestudy.features.proposal.facts import COLUMNS, FACTS
 from scalestudy.features.proposal.page import FIGURES, compose
@@ -43,7 +43,7 @@ def test_a_panel_is_what_its_file_says(tmp_path):
     (title, parts), *_ = panel.sections()
     assert title == "Scaling"
     assert [asks for asks, _ in parts] == ["Speed-up", "Scaling", "Scaling", "Scaling"]
-    page = compose(told.full(), panel, RequestOptions(), told.WORK)
+    page = compose(panels.full(), panel, RequestOptions(), panels.WORK)
     assert not page.gaps and "horovod is advised." in str(page.document)
 
 
@@ -69,7 +69,12 @@ def test_what_is_wrong_in_a_file_is_named(old, new, words):
 ])  # fmt: skip
 def test_an_unknown_column_or_figure_and_code_are_refused(old, new):
     with pytest.raises(UserError, match="Correct the panel file"):
-        compose(told.full(), parse_panel(PANEL.replace(old, new), "ours.md.j2"), RequestOptions(), told.WORK)
+        compose(
+            panels.full(),
+            parse_panel(PANEL.replace(old, new), "ours.md.j2"),
+            RequestOptions(),
+            panels.WORK,
+        )
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():
@@ -97,4 +102,4 @@ def test_every_name_that_a_panel_may_use_and_every_panel_is_in_the_documentation
 
 def test_the_panel_of_the_documentation_works():
     text = DOCS.partition("```jinja\n")[2].partition("```")[0]
-    assert not compose(told.full(), parse_panel(text, "mine.md.j2"), RequestOptions(), told.WORK).gaps
+    assert not compose(panels.full(), parse_panel(text, "mine.md.j2"), RequestOptions(), panels.WORK).gaps

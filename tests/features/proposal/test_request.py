@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import panels
 import synthetic
-import told
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.proposal.attempts import Work
 from scalestudy.features.proposal.facts import Missing
@@ -20,8 +20,8 @@ from scalestudy.util.errors import UserError
 CSC = find_panel("csc")
 
 
-def requested(options=None, work: Work = told.WORK, panel=CSC, findings=None) -> ResourceRequest:
-    found = request_of(told.subject(findings or told.full(), options, work), panel)
+def requested(options=None, work: Work = panels.WORK, panel=CSC, findings=None) -> ResourceRequest:
+    found = request_of(panels.subject(findings or panels.full(), options, work), panel)
     assert isinstance(found, ResourceRequest)
     return found
 
@@ -29,7 +29,7 @@ def requested(options=None, work: Work = told.WORK, panel=CSC, findings=None) ->
 def test_it_is_the_product_of_what_it_shows():
     options = RequestOptions(runs=40, seeds=3, workers=8, charge=0.5, reserve=0.1)
     found = requested(options)
-    subject = told.subject(told.full(), options)
+    subject = panels.subject(panels.full(), options)
     factors = [40, 3, subject.hours(subject.row), 8, 1 + 1.5 / 20, 0.5, 1.1]
     assert found.exact == pytest.approx(prod(factors))
     assert found.exact <= found.total <= found.exact * 1.01
@@ -49,18 +49,18 @@ def test_everything_that_is_not_said_is_the_studys_or_the_panels():
 
 def test_a_node_is_charged_whole():
     device, node = (requested(RequestOptions(workers=8), panel=panel) for panel in (CSC, find_panel("hlrs")))
-    assert node.exact == pytest.approx(device.exact / told.ON_A_NODE)
+    assert node.exact == pytest.approx(device.exact / panels.ON_A_NODE)
     assert ("Nodes", "2", "horovod on 8 workers (train.batch = per-worker), measured") in node.steps
 
 
 def test_without_knowing_the_nodes_no_nodes_are_requested():
-    found = request_of(told.subject(told.small()), find_panel("hlrs"))
+    found = request_of(panels.subject(panels.small()), find_panel("hlrs"))
     assert isinstance(found, Missing) and "nodes" in found.why
 
 
 def test_more_epochs_take_longer_by_what_repeats_in_each():
-    subject = told.subject(told.full())
-    phases = told.full().phases[subject.row.key]
+    subject = panels.subject(panels.full())
+    phases = panels.full().phases[subject.row.key]
     fixed = phases["start-up"] + phases["compile"] + phases["saving"]
     once, twice = subject.hours(subject.row), subject.hours(subject.row, epochs=24)
     assert once == pytest.approx(subject.row.wall_seconds.value / 3600)
@@ -71,7 +71,7 @@ def test_more_epochs_take_longer_by_what_repeats_in_each():
 
 
 def test_a_loss_that_is_not_known_is_not_counted_and_said():
-    late = requested(work=replace(told.WORK, unknown=2))
+    late = requested(work=replace(panels.WORK, unknown=2))
     assert "Lost work" not in [what for what, _, _ in late.steps]
     assert any("2 runs ended without a result at an unknown time" in each for each in late.assumed)
 
@@ -88,10 +88,10 @@ def test_without_gpus_it_says_how_many_core_hours_an_hour_of_a_worker_is(cores, 
 
 def test_what_was_not_measured_cannot_be_asked_for():
     with pytest.raises(UserError, match="horovod on 8 workers"):
-        told.subject(told.full(), RequestOptions(workers=16))
+        panels.subject(panels.full(), RequestOptions(workers=16))
     with pytest.raises(UserError, match="mirrored"):
-        told.subject(told.full(), RequestOptions(strategy="mirrored"))
-    assert told.subject(told.full(), RequestOptions(workers=2)).row.workers == 2
+        panels.subject(panels.full(), RequestOptions(strategy="mirrored"))
+    assert panels.subject(panels.full(), RequestOptions(workers=2)).row.workers == 2
 
 
 def at_chance():
@@ -124,19 +124,19 @@ def too_uncertain():
 )
 def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind):
     assert findings.advice.decision.kind == kind
-    found = request_of(told.subject(findings), CSC)
+    found = request_of(panels.subject(findings), CSC)
     assert isinstance(found, Missing)
     assert "--workers" in found.remedy
     by_name = requested(RequestOptions(workers=2), findings=findings)
     assert by_name.exact > 0
-    assert by_name.objection == told.subject(findings, RequestOptions(workers=2)).objection != ""
+    assert by_name.objection == panels.subject(findings, RequestOptions(workers=2)).objection != ""
 
 
 def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
-    choice = told.full().advice.decision.choice
-    assert told.subject(told.full()).row.key == choice
+    choice = panels.full().advice.decision.choice
+    assert panels.subject(panels.full()).row.key == choice
     assert requested().objection == requested(RequestOptions(workers=choice.workers)).objection == ""
-    subject = told.subject(told.full(), RequestOptions(workers=8))
+    subject = panels.subject(panels.full(), RequestOptions(workers=8))
     assert (subject.advised, subject.verdict.kind) == (False, "no-worse")
     assert "0.7" in requested(RequestOptions(workers=8)).objection
 
@@ -144,7 +144,7 @@ def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
 def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
     findings = analyse("two", synthetic.seeded((1, 2), ("horovod", "mirrored")))
     other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
-    assert isinstance(request_of(told.subject(findings, RequestOptions(strategy=other)), CSC), Missing)
+    assert isinstance(request_of(panels.subject(findings, RequestOptions(strategy=other)), CSC), Missing)
     assert requested(RequestOptions(strategy=other, workers=2), findings=findings).objection
 
 

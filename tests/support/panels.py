@@ -1,4 +1,4 @@
-"""Made studies as panels are told of them, from one that answers all to one that answers nothing."""
+"""Synthetic studies for panels, from one that answers all to one that answers nothing."""
 
 from functools import cache
 
