@@ -71,13 +71,13 @@ def test_folds_are_repeats_that_a_report_names():
     runs = [synthetic.run("native", n, swept={"data.fold": fold}) for n in (1, 2) for fold in range(5)]
     findings = analyse("folds", runs)
     assert [row.runs for row in findings.rows] == [5, 5]
-    assert any(note.startswith("Folds are repeats") for note in notes(findings))
+    assert any(note.startswith("Folds and other splits are repeats") for note in notes(findings))
     assert not any("Folds" in note for note in notes(analyse("seeds", synthetic.seeded())))
     (runs_table,) = every_run(findings, "..").blocks
-    folds = [heading.name for heading in runs_table.headings].index("Fold")
-    assert [row[folds] for row in runs_table.rows[:5]] == ["0", "1", "2", "3", "4"]
+    folds = [heading.name for heading in runs_table.headings].index("Split")
+    assert [row[folds] for row in runs_table.rows[:5]] == [f"fold {fold}" for fold in range(5)]
     assert results_table(findings).headings[2].name == "Time to train"  # no column of folds
-    assert "Fold" not in str(every_run(analyse("seeds", synthetic.seeded()), ".."))
+    assert "Split" not in str(every_run(analyse("seeds", synthetic.seeded()), ".."))
 
 
 def test_chance_is_not_spoken_of_where_no_run_recorded_it():

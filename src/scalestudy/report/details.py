@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
+from typing import Any
 from urllib.parse import quote
 
 from scalestudy.analysis.findings import Findings
@@ -23,7 +24,7 @@ from scalestudy.report.document import (
     Table,
 )
 from scalestudy.report.format import number, span
-from scalestudy.report.notes import FOLD
+from scalestudy.report.notes import SPLITS
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 from scalestudy.study.metrics import class_keys
 from scalestudy.util import units
@@ -186,7 +187,7 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
         return None
     counts = Counter(str(row[4]) for row in rows)
     headings = (
-        Heading("Run", numeric=False), Heading("Seed"), Heading("Fold"), Heading("Order"),
+        Heading("Run", numeric=False), Heading("Seed"), Heading("Split", numeric=False), Heading("Order"),
         Heading("State", numeric=False),
         Heading("Training time"), Heading("Wall time"), Heading("Quality"), Heading("Peak memory"),
         Heading("Nodes", numeric=False), Heading("Began, UTC", numeric=False),
@@ -221,8 +222,7 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
     name = Cell(point.name, link=_link(point.folder, study_link))
     state = Cell(point.state, kind=point.state)
-    fold = str(dict(point.swept).get(FOLD, ""))
-    return name, str(point.seed), fold, "", state, *[""] * 7, point.reason or ""
+    return name, str(point.seed), _split(dict(point.swept)), "", state, *[""] * 7, point.reason or ""
 
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
@@ -237,7 +237,7 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
             small=source if source not in result.name else "",
         ),
         "" if result.seed is None else str(result.seed),
-        str(result.swept.get(FOLD, "")),
+        _split(result.swept),
         "" if result.place is None else str(result.place + 1),
         Cell(state, kind=state),
         _seconds(result.training_seconds), _seconds(result.wall_seconds),
@@ -246,6 +246,10 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
         f"{result.hosts[0]}{more}" if result.hosts else "", _minute(began), _minute(result.finished),
         result.oversubscribed or "",
     )  # fmt: skip
+
+
+def _split(swept: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.split('.')[-1]} {swept[name]}" for name in SPLITS if name in swept)
 
 
 def _seconds(seconds: float | None) -> str | Cell:

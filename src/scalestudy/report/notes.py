@@ -49,11 +49,12 @@ _PRECISIONS = {
     "tf32": "tf32 (float32, with the factors of GPUs' matrix products and convolutions rounded to 10 bits)",
 }
 _FOLDS = (
-    "Folds are repeats, as seeds are: a row has the mean over them. They share most of their training"
-    " samples, so their spread says less of other data than as many data sets would (Bengio and Grandvalet,"
-    " JMLR 5, 2004)."
+    "Folds and other splits are repeats, as seeds are: a row has the mean over them. They share most of their"
+    " training samples, so their spread says less of other data than as many data sets would (Bengio and"
+    " Grandvalet, JMLR 5, 2004)."
 )
-FOLD = "data.fold"
+SPLITS = ("data.seed", "data.fold")
+"""Swept keys that only decide which samples are held out."""
 MOST_HOSTS = 4
 """Nodes that are named."""
 
@@ -72,7 +73,7 @@ def notes(findings: Findings) -> list[str]:
         _COST,
         *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
         quality,
-        *([_FOLDS] if any(FOLD in run.result.swept for run in findings.runs) else []),
+        *([_FOLDS] if any(run.result.swept.keys() & SPLITS for run in findings.runs) else []),
         *_taken(findings),
         *_arithmetic(findings),
         *_chance(findings),

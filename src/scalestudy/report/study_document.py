@@ -15,7 +15,7 @@ from scalestudy.report.document import (
 from scalestudy.report.environment import environment_table
 from scalestudy.report.figures import figures, places
 from scalestudy.report.formats import Format, Medium
-from scalestudy.report.notes import FOLD, notes
+from scalestudy.report.notes import SPLITS, notes
 from scalestudy.report.results import results_table
 from scalestudy.report.sections import sections
 from scalestudy.report.time_and_cost import NAME as DECISIVE
@@ -67,7 +67,8 @@ def _items(lines: Collection[str]) -> tuple[Items, ...]:
 def _small_print(findings: Findings) -> str:
     """What intervals and the mark in the table mean."""
     repeated = any(row.runs > 1 for row in findings.rows)
-    over = "seeds and folds" if any(FOLD in run.result.swept for run in findings.runs) else "seeds"
+    splits = any(run.result.swept.keys() & SPLITS for run in findings.runs)
+    over = "seeds and splits" if splits else "seeds"
     text = (
         f"Intervals hold with 95 % over {over}."
         if repeated
