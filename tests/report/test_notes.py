@@ -6,7 +6,6 @@ import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.details import every_run
 from scalestudy.report.notes import notes
-from scalestudy.report.results import results_table
 from scalestudy.study.records import RankRecord
 
 
@@ -70,13 +69,11 @@ def test_the_arithmetic_is_there_and_that_runs_need_not_repeat(recorded, arithme
 def test_folds_are_repeats_that_a_report_names():
     runs = [synthetic.run("native", n, swept={"data.fold": fold}) for n in (1, 2) for fold in range(5)]
     findings = analyse("folds", runs)
-    assert [row.runs for row in findings.rows] == [5, 5]
     assert any(note.startswith("Folds and other splits are repeats") for note in notes(findings))
     assert not any("Folds" in note for note in notes(analyse("seeds", synthetic.seeded())))
     (runs_table,) = every_run(findings, "..").blocks
     folds = [heading.name for heading in runs_table.headings].index("Split")
-    assert [row[folds] for row in runs_table.rows[:5]] == [f"fold {fold}" for fold in range(5)]
-    assert results_table(findings).headings[2].name == "Time to train"  # no column of folds
+    assert {row[folds] for row in runs_table.rows} == {f"fold {fold}" for fold in range(5)}
     assert "Split" not in str(every_run(analyse("seeds", synthetic.seeded()), ".."))
 
 
