@@ -32,7 +32,7 @@ def test_each_table_holds_what_is_known_in_units_that_read_well():
     table, folded, _ = section.blocks
     assert table.rows[1][:6] == ("horovod", "2", "30.0 s", "15.0 s", "1.50 Wh", "96")
     assert isinstance(folded, Folded) and folded.blocks[0].rows[1][:3] == ("horovod", "2", "0 B")
-    for told in ("15.0 s", "1.50 Wh", "1 GiB", "6 MiB", "2.00 GFLOP", "200 GFLOP/s", "cpus"):
+    for told in ("15.0 s", "1.50 Wh", "1 GiB", "6 MiB", "2.00 GFLOP", "200 GFLOP/s", "processors"):
         assert told in text, told
     assert "Unknown: MFU, since the peak of CPUs is unknown." in text
 

@@ -140,10 +140,10 @@ def _findings(
 
     if source:
         from scalestudy.features.imported.columns import options_of
-        from scalestudy.features.imported.gather import import_findings, refuse_as_target
+        from scalestudy.features.imported.gather import import_findings, paths_of
+        from scalestudy.study.targets import refuse_target
 
-        if file is not None:
-            refuse_as_target(file, source)
+        refuse_target(file, paths_of(source))
         return import_findings(source, options_of(*imported), opened, target_quality)
     assert opened is not None
     if any(imported):

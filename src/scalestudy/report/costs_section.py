@@ -61,7 +61,7 @@ MOVED = (
 MEANINGS = {
     "device_hours": "Device and node time are from the start of the processes to the result, as sites charge"
     " it; the training time alone is in the table of results.",
-    "watt_hours": "Energy is of the training time: {energy}.",
+    "watt_hours": "Energy is what the {energy} used in the training time, without the rest of the node.",
     "loopback_bytes": "Network and loopback bytes are those of whole nodes, whoever had them moved.",
     "read_bytes": "What is read from the page cache is not read from storage.",
     "flops_per_sample": "FLOP are those of products and convolutions, counted in the graph of the training"
@@ -93,7 +93,10 @@ def costs_section(findings: Findings) -> Section | None:
     if moved := [column for column in used if column in MOVED]:
         blocks.append(Folded("Bytes moved in the training time", (_table("", rows, moved),)))
     shown = {column.name for column in used}
-    energy = " / ".join(sorted({row.costs.energy_of for row in rows if row.costs.energy_of}))
+    parts = {part for row in rows if row.costs.energy_of for part in row.costs.energy_of.split(" + ")}
+    energy = " and ".join(
+        part.replace("gpus", "GPUs").replace("cpus", "processors") for part in sorted(parts)
+    )
     meanings = [text.format(energy=energy) for name, text in MEANINGS.items() if name in shown]
     return Section("What it cost", (*blocks, Items((*meanings, *_unmeasured(rows)))), "costs")
 

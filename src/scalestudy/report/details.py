@@ -24,9 +24,9 @@ from scalestudy.report.document import (
     Table,
 )
 from scalestudy.report.format import number, span
-from scalestudy.report.notes import SPLITS
 from scalestudy.study.gallery_record import GalleryRecord, GallerySample
 from scalestudy.study.metrics import class_keys
+from scalestudy.study.point import REPEATS
 from scalestudy.util import units
 
 MOST_CLASSES = 50
@@ -249,7 +249,7 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
 
 
 def _split(swept: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name.split('.')[-1]} {swept[name]}" for name in SPLITS if name in swept)
+    return ", ".join(f"{name.split('.')[-1]} {swept[name]}" for name in REPEATS if name in swept)
 
 
 def _seconds(seconds: float | None) -> str | Cell:

@@ -7,6 +7,7 @@ from scalestudy.analysis.peaks import may_have_tf32
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.report.format import number
+from scalestudy.study.point import REPEATS
 from scalestudy.study.strategies import is_timed
 
 _THROUGHPUT = (
@@ -53,8 +54,6 @@ _FOLDS = (
     " training samples, so their spread says less of other data than as many data sets would (Bengio and"
     " Grandvalet, JMLR 5, 2004)."
 )
-SPLITS = ("data.seed", "data.fold")
-"""Swept keys that only decide which samples are held out."""
 MOST_HOSTS = 4
 """Nodes that are named."""
 
@@ -73,7 +72,7 @@ def notes(findings: Findings) -> list[str]:
         _COST,
         *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
         quality,
-        *([_FOLDS] if any(run.result.swept.keys() & SPLITS for run in findings.runs) else []),
+        *([_FOLDS] if any(run.result.swept.keys() & REPEATS for run in findings.runs) else []),
         *_taken(findings),
         *_arithmetic(findings),
         *_chance(findings),

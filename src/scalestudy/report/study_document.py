@@ -15,11 +15,12 @@ from scalestudy.report.document import (
 from scalestudy.report.environment import environment_table
 from scalestudy.report.figures import figures, places
 from scalestudy.report.formats import Format, Medium
-from scalestudy.report.notes import SPLITS, notes
+from scalestudy.report.notes import notes
 from scalestudy.report.results import results_table
 from scalestudy.report.sections import sections
 from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.write_document import beside, render_document
+from scalestudy.study.point import REPEATS
 
 
 def report_document(findings: Findings, study_link: str = "..", *, drawn: bool = True) -> Document:
@@ -67,7 +68,7 @@ def _items(lines: Collection[str]) -> tuple[Items, ...]:
 def _small_print(findings: Findings) -> str:
     """What intervals and the mark in the table mean."""
     repeated = any(row.runs > 1 for row in findings.rows)
-    splits = any(run.result.swept.keys() & SPLITS for run in findings.runs)
+    splits = any(run.result.swept.keys() & REPEATS for run in findings.runs)
     over = "seeds and splits" if splits else "seeds"
     text = (
         f"Intervals hold with 95 % over {over}."

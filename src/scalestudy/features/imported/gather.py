@@ -70,14 +70,6 @@ def import_findings(
     return replace(findings, readings=(*about(findings), *imported.readings))
 
 
-def refuse_as_target(file: Path, sources: Sequence[str]) -> None:
-    """Raise `UserError` if a file that is to be written is one of those that are read."""
-    if file.resolve() in {path.resolve() for path in _paths(sources)}:
-        raise UserError(
-            "a file to write that is none of those read", f"--out {file}", "Name another with --out."
-        )
-
-
 def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Imported:
     """Read files, folders and patterns of files.
 
@@ -85,7 +77,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
         UserError: A file that was named cannot be read, or none of a folder can.
     """
     options = options or ImportOptions()
-    paths = _paths(sources)
+    paths = paths_of(sources)
     read: list[tuple[str, Reading]] = []
     left: list[str] = []
     for (path, named), label in zip(paths.items(), _labels(list(paths)), strict=True):
@@ -120,7 +112,7 @@ def _read(path: Path, label: str, options: ImportOptions) -> Reading:
     return read_table(path, label, options)
 
 
-def _paths(sources: Sequence[str]) -> dict[Path, bool]:
+def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
     """Files and runs' folders of event files to be read, each once, in order; and whether the user named it.
 
     Raises:

@@ -11,7 +11,7 @@ from scalestudy.analysis.table import Row
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
 from scalestudy.report.environment import environments
 from scalestudy.report.format import NOT_AVAILABLE, decimals, number, time_unit, with_ends, with_interval
-from scalestudy.report.notes import SPLITS
+from scalestudy.study.point import REPEATS
 from scalestudy.util import units
 
 
@@ -189,7 +189,7 @@ def _repeated(subject: ProposalSubject) -> Fact:
     least, most = min(row.runs for row in subject.rows), max(row.runs for row in subject.rows)
     if least < 2:
         return Missing("a point was run once, so nothing is known of its spread", REPEATED)
-    splits = any(run.result.swept.keys() & SPLITS for run in subject.findings.runs)
+    splits = any(run.result.swept.keys() & REPEATS for run in subject.findings.runs)
     repeats = "repeats (seeds and splits)" if splits else "seeds"
     return f"{most} {repeats}" if least == most else f"{least} to {most} {repeats}"
 
