@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from scalestudy.launch.failures import sentence
+from scalestudy.launch.supervise import STOPS
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 
@@ -159,7 +160,7 @@ def test_a_stopped_worker_is_named_as_long_as_it_is_stopped(tmp_path):
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGUSR1])
 def test_a_signal_to_the_process_above_reaches_the_worker(tmp_path, number):
     task = SLEEPS.replace(
         "import os, time\n",
@@ -178,14 +179,54 @@ LEAVES = "import os, pathlib, time\ndef model():\n    open('pid', 'w').write(str
 )
 
 
-def test_sigterm_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_its_own_time(tmp_path):
+@pytest.mark.parametrize("number", STOPS)
+def test_a_signal_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_its_own_time(tmp_path, number):
     process = start(tmp_path, LEAVES)
     worker = pid_of(tmp_path)
     for pid in (worker, process.pid, worker):
-        os.kill(pid, signal.SIGTERM)
+        os.kill(pid, number)
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert not RunFolder(tmp_path).causes()
+
+
+def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
+    process, run = start(tmp_path, SLEEPS), RunFolder(tmp_path)
+    pid_of(tmp_path)
+    process.send_signal(signal.SIGINT)
+    wait_for(run.stop.exists)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert run.causes()[0].signal == "SIGINT"
+
+
+def test_under_nohup_a_closed_terminal_is_nothing(tmp_path):
+    process, run = start(tmp_path, LEAVES, "nohup"), RunFolder(tmp_path)
+    pid_of(tmp_path)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGUSR2)  # which ends it
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGUSR2
+    assert not run.stop.exists()
+
+
+@pytest.mark.parametrize("end", ["return 0", "raise ValueError", "os.kill(os.getpid(), 9)"])
+def test_what_a_worker_leaves_in_its_temporary_folder_is_gone_after_it(tmp_path, monkeypatch, end):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    task = (
+        "import os, tempfile\n"
+        "def model():\n"
+        "    handle, file = tempfile.mkstemp()\n"
+        "    open('where', 'w').write(f'{os.path.dirname(file)} {os.environ[\"TMPDIR\"]}')\n"
+        f"    {end}"
+    )
+    ended(tmp_path, task)
+    folder, variable = (tmp_path / "where").read_text().split()
+    assert folder == variable and Path(folder).parent == tmp_path / "temporary"
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_a_request_that_is_repeated_keeps_its_time(tmp_path):
@@ -207,7 +248,8 @@ def test_sigterm_ends_a_rank_once_another_one_has_failed(tmp_path):
     assert not run.stop.exists()
 
 
-def test_a_worker_under_nohup_ends_when_its_launcher_hangs_up(tmp_path):
+def test_a_worker_under_nohup_ends_when_its_launcher_hangs_up(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCALESTUDY_LAUNCHER", str(os.getpid()))
     process = start(tmp_path, SLEEPS, "nohup")
     pid_of(tmp_path)
     process.send_signal(signal.SIGHUP)

@@ -3,20 +3,21 @@
 Whatever ends a worker, a signal, the kernel, `os._exit` in a task's file, a launcher is told only a number,
 often that of another rank. The process above knows, on every machine and under every launcher.
 
-SIGTERM is how a queue tells a job to leave its nodes. It reaches every process of the job: the worker itself
-ignores it, and the process above has the run asked to stop, so that it leaves with a checkpoint.
+SIGTERM, SIGINT (Ctrl-C) and SIGHUP (a terminal that is closed) may reach every process of a job: the worker
+itself ignores them, and the process above has the run asked to stop, so that it leaves with a checkpoint.
 """
 
 import contextlib
 import faulthandler
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
-from types import FrameType
+from collections.abc import Callable, Collection, Iterator
 
 from pydantic import ValidationError
 
@@ -28,64 +29,69 @@ from scalestudy.util.errors import RunError, ScalestudyError
 from scalestudy.util.escaping import escaped
 from scalestudy.util.tracebacks import crashed_at, raised_at, user_frame, words_of
 
-PASSED_ON = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals by which a queue, a user or a terminal that is closed ends a run: it leaves with a checkpoint."""
+OTHERS = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Signals that a launcher may send to the one process it knows, and that are meant for the worker."""
-HANDLED = (signal.SIGTERM, *PASSED_ON)
 DONE = b"done\n"
-Handler = Callable[[int, FrameType | None], None]
 
 
-def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
+def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collection[int] = STOPS) -> int:
     """Do the work in a child of this process; both return here, each with its exit code.
 
     A child that is stopped, or ends before its work is done, leaves `causes/RANK.json`. A signal that ended
     the child ends this process, too; an exit code of 0 before the work was done becomes 1.
 
-    SIGTERM asks the run to stop; where a rank has failed before, launchers send it to end the others: then it
-    ends the child.
+    A signal of `stops` asks the run to stop. It ends the child at once if it comes from the local launcher,
+    if a rank has failed before (launchers end the others so), and if it is a second Ctrl-C. Others are passed
+    on. What the child leaves in its temporary folder is removed.
     """
     _write(lambda: run.forget_cause(rank))
     kills = oom_kills()
     readable, writable = os.pipe()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    parent = os.getpid()
+    parent, passed_on = os.getpid(), {*STOPS, *OTHERS} - {*stops}
+    nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     # Signals are waited for, never caught: a handler would run only after a wait that has just begun.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, *HANDLED))
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # by which the local launcher ends it, under nohup too
+    waited: set[int] = {signal.SIGCHLD, *STOPS, *OTHERS}
+    with _temporary_folder() as folder:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+        child = os.fork()
+        if child == 0:
+            for number in stops:
+                signal.signal(number, signal.SIG_IGN)
+            for number in passed_on & {signal.SIGHUP}:  # by which the local launcher ends it, under nohup too
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(readable)
+            end_with(parent)
+            os.environ["TMPDIR"] = tempfile.tempdir = folder
+            return _work(rank, work, writable)
+        os.close(writable)
+        asked = ended_by = 0
+
+        def on_signal(number: int, sender: int) -> None:
+            nonlocal asked, ended_by
+            again = bool(asked) and number == signal.SIGINT
+            if number in stops and not (again or sender == _launcher() or run.causes()):
+                if not (number == signal.SIGHUP and nohup):
+                    asked = number
+                    with contextlib.suppress(OSError, RunError):  # the folder may have become another job's
+                        run.ask_to_stop()
+                return
+            ended_by = number if number in stops else 0
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL if ended_by else number)
+
+        for number in waited - {signal.SIGCHLD}:
+            signal.signal(number, lambda *_: None)  # what is ignored is not waited for
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        status, stopped = _wait(run, rank, child, waited, on_signal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.close(readable)
-        end_with(parent)
-        return _work(rank, work, writable)
-    os.close(writable)
-
-    terminated = False
-
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, number)
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        nonlocal terminated
-        if run.causes():
-            terminated = True
-            pass_on(signal.SIGKILL, frame)
-        else:
-            with contextlib.suppress(OSError, RunError):  # the folder may have become another job's
-                run.ask_to_stop()
-
-    handlers: dict[int, Handler] = {**dict.fromkeys(PASSED_ON, pass_on), signal.SIGTERM: leave}
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    status, stopped = _wait(run, rank, child, handlers)
-    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     code = os.waitstatus_to_exitcode(status)
-    if terminated and code == -signal.SIGKILL:
-        code = -signal.SIGTERM
+    if ended_by and code == -signal.SIGKILL:
+        code = -ended_by
     message = _read(readable)
     if message.endswith(DONE):
         return code
@@ -95,6 +101,11 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int]) -> int:
     if code < 0:
         _end_by(-code)
     return code or 1
+
+
+def _launcher() -> int:
+    """The process of the local launcher that has started this one; 0 for other launchers."""
+    return int(os.environ.get("SCALESTUDY_LAUNCHER", "0"))
 
 
 def _work(rank: int, work: Callable[[], int], tell: int) -> int:
@@ -130,18 +141,20 @@ def exit_code(error: SystemExit) -> int:
     return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
-def _wait(run: RunFolder, rank: int, child: int, handlers: Mapping[int, Handler]) -> tuple[int, bool]:
+def _wait(
+    run: RunFolder, rank: int, child: int, waited: set[int], on_signal: Callable[[int, int], None]
+) -> tuple[int, bool]:
     """The status of the child when it has ended, and whether it was stopped until then.
 
-    Signals, which are blocked, are handled meanwhile.
+    Signals, which are blocked, are handled meanwhile, each with the process that has sent it.
     """
     stopped = False
     while True:
         changed, status = os.waitpid(child, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
         if not changed:
-            number = signal.sigwait((signal.SIGCHLD, *handlers))
-            if number in handlers:
-                handlers[number](number, None)
+            signalled = signal.sigwaitinfo(waited)
+            if signalled.si_signo != signal.SIGCHLD:
+                on_signal(signalled.si_signo, signalled.si_pid)
         elif os.WIFSTOPPED(status):
             cause = Cause(
                 rank=rank, time=time.time(), host=socket.gethostname(), kind="stopped",
@@ -156,7 +169,23 @@ def _wait(run: RunFolder, rank: int, child: int, handlers: Mapping[int, Handler]
             return status, stopped
 
 
-def _read(readable: int) -> bytes:
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[str]:
+    """A folder for what the child leaves behind (TensorFlow one file for each traced function)."""
+    try:
+        folder = tempfile.mkdtemp(prefix="scalestudy-worker-")
+    except OSError:  # full: the work will say so, where it needs one
+        yield tempfile.gettempdir()
+        return
+    parent = os.getpid()
+    try:
+        yield folder
+    finally:
+        if os.getpid() == parent:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _told(readable: int) -> bytes:
     """All that the child has told; children of its own may still hold the other end."""
     os.set_blocking(readable, False)
     parts = []

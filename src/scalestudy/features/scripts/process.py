@@ -31,6 +31,7 @@ def main(arguments: list[str]) -> int:
             RunFolder(folder),
             placement.rank,
             lambda: _run(Path(folder), script, rest, placement.rank, placement.size),
+            stops=(),  # nothing in a script looks for a request to stop
         )
     except ScalestudyError as error:
         place = user_frame(raised_at(error.__traceback__))
