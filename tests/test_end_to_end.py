@@ -165,7 +165,7 @@ def test_another_study_is_refused_in_the_same_folder(finished, tmp_path):
     assert len(results(finished[0])) in (7, 9)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tmp_path, number):
     file = write(tmp_path, ["multiworker"], (1, 2))
     plan(tmp_path, {"multiworker-w2-s0": {"seconds": 300}})
@@ -180,9 +180,9 @@ def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tm
     assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL)
     wait_for(lambda: not workers_of(folder), "the workers to end")
     run = folder / "points/multiworker-w2-s0/run-1"
-    assert (run / "checkpoint.npz").exists() == (number == signal.SIGTERM)
-    if number == signal.SIGTERM:
-        assert "stopped by SIGTERM" in (run / "failure.json").read_text()
+    assert (run / "checkpoint.npz").exists() == (number != signal.SIGKILL)
+    if number != signal.SIGKILL:
+        assert json.loads((run / "failure.json").read_text())["signal"] == signal.Signals(number).name
     plan(tmp_path, {})
     code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
     assert code == 0, output

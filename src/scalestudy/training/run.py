@@ -238,9 +238,12 @@ def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Report
 
 
 def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
-    """Remove what an earlier process in this folder was asked, and how it failed."""
+    """Remove what an earlier process in this folder was asked, and how it failed.
+
+    When this process began is known to a second or two.
+    """
     (folder.path / "failure.json").unlink(missing_ok=True)
-    if folder.stop.exists() and folder.stop.stat().st_mtime < clock.started:
+    if folder.stop.exists() and folder.stop.stat().st_mtime < clock.started - 2:
         folder.stop.unlink(missing_ok=True)
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from fake_nvml import cards
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.hardware import devices
-from scalestudy.launch.base import Lost, Moved, Options, Overview, PointStatus
+from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
+from scalestudy.launch.local.run import STOPPED_BY, interrupted_run
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.status import study_status
 from scalestudy.study.catalog import resolved_data, resolved_train
@@ -101,6 +103,47 @@ def test_an_interrupt_between_two_steps_ends_the_workers_and_is_written_down(fol
         os.kill(pid, 0)
     assert run.failure().reason == "interrupted by the user"
     assert study_status(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
+
+
+LEAVES = (
+    "import os, time\nopen('pid', 'w').write(str(os.getpid()))\n"
+    "while not os.path.exists('stop'): time.sleep(0.02)\nopen('checkpoint.npz', 'w')"
+)
+
+
+@pytest.mark.parametrize("number", STOPPED_BY)
+def test_a_first_signal_asks_for_a_checkpoint_and_is_recorded_as_what_it_was(folder, workers, number):
+    workers(LEAVES)
+    steps = LOCAL.start(folder, folder.points(), Options())
+    next(steps)
+    run = folder.runs("native-w1-s0")[0]
+    pid_of(run.path)
+    notes = []
+    os.kill(os.getpid(), number)
+    with pytest.raises(KeyboardInterrupt):
+        notes.extend(step for step in steps if isinstance(step, Note))
+    assert len(notes) == 1
+    failure = run.failure()
+    assert (failure.signal, failure.cancelled, failure.rank) == (signal.Signals(number).name, True, None)
+    assert study_status(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
+    assert interrupted_run(folder, folder.points()[0]) == run
+
+
+def test_a_second_ctrl_c_stops_it_at_once(folder, workers):
+    workers(SLEEPS)
+    steps = LOCAL.start(folder, folder.points(), Options())
+    next(steps)
+    run = folder.runs("native-w1-s0")[0]
+    pid = pid_of(run.path)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert any(isinstance(step, Note) for step in steps)
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        steps.throw(KeyboardInterrupt())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert run.failure().signal == "SIGINT"
 
 
 def test_whoever_stops_taking_steps_leaves_no_worker_behind(folder, workers):

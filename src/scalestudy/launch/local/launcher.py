@@ -103,6 +103,8 @@ class LocalLauncher:
                 if outcome.failure is not None and not outcome.written:
                     yield Lost(point.name, outcome.failure)
                 yield Moved(point.name)
+                if run.STOP.number:
+                    raise KeyboardInterrupt
 
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options

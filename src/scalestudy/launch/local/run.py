@@ -95,10 +95,43 @@ def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
 
 LEFT_WITHIN = 25.0
 """Seconds that workers have after SIGTERM to leave with a checkpoint: less than Slurm's KillWait, 30 s."""
-INTERRUPTED = Failure(rank=None, exit_code=None, reason="interrupted by the user", cancelled=True)
-TERMINATED = INTERRUPTED.model_copy(update={"reason": "stopped by SIGTERM; run it again to go on"})
-_terminated = threading.Event()
-"""Whether it was SIGTERM that interrupts, by which machines and queues end what runs on them."""
+STOPPED_BY = {
+    signal.SIGINT: "interrupted by Ctrl-C (SIGINT)",
+    signal.SIGTERM: "stopped by SIGTERM",
+    signal.SIGHUP: "stopped when its terminal was closed (SIGHUP)",
+}
+
+
+class StopSignal:
+    """The signal by which a user, a machine or a queue ends what runs here.
+
+    The first one asks a run under way to leave with a checkpoint; a Ctrl-C after it ends that at once.
+
+    Attributes:
+        number: Of the first signal; 0 before.
+        awaited: Whether a run is under way that looks for it; else it interrupts.
+    """
+
+    def __init__(self) -> None:
+        self.number, self.awaited = 0, False
+
+    def __call__(self, number: int, frame: object) -> None:
+        """Handle a signal."""
+        first = not self.number
+        if first or number == signal.SIGINT:  # queues send theirs several times
+            self.number = self.number or number
+            if not (first and self.awaited):
+                raise KeyboardInterrupt
+
+    def failure(self, run: RunFolder) -> Failure:
+        """The failure of a run that it has ended."""
+        reason = STOPPED_BY.get(signal.Signals(self.number), "") if self.number else "interrupted by the user"
+        reason += "; run it again to go on" * run.checkpoint.exists()
+        name = signal.Signals(self.number).name if self.number else None
+        return Failure(rank=None, exit_code=None, signal=name, reason=reason, cancelled=True)
+
+
+STOP = StopSignal()
 
 
 @dataclass(frozen=True)
@@ -145,36 +178,40 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
     return RunOutcome(point, failure is None, failure, not unwritten)
 
 
-def _attempt(run: RunFolder, commands: Sequence[Command]) -> Generator[RunFolder, None, Failure | None]:
+def _attempt(
+    run: RunFolder, commands: Sequence[Command]
+) -> Generator[RunFolder | Note, None, Failure | None]:
     """Start the workers, stay until they have all ended or one has failed, and say why."""
     kills = oom_kills()
-    hang = HangDetector(run, len(commands), run.point().launch.progress_timeout)
+    detector = HangDetector(run, len(commands), run.point().launch.progress_timeout)
+    asked, deadline = False, float("inf")
     with WorkerProcesses(commands) as workers:
         try:
+            STOP.awaited = True
             while workers.running() and workers.first_failure() is None and not gone(run):
                 yield run
                 time.sleep(POLL)
-                if silence := hang.check(time.monotonic()):
-                    run.write_hang(silence)
+                if hang := detector.check(time.monotonic()):
+                    run.write_hang(hang)
+                    break
+                if STOP.number and not asked:
+                    asked = True
+                    with contextlib.suppress(OSError, RunError):
+                        run.ask_to_stop()
+                    if STOP.number == signal.SIGTERM:
+                        deadline = time.monotonic() + LEFT_WITHIN
+                    yield Note(f"{run.point().name} stops at a checkpoint; Ctrl-C stops it at once.")
+                if time.monotonic() > deadline:
                     break
         except (KeyboardInterrupt, GeneratorExit):
-            if _terminated.is_set():
-                with contextlib.suppress(KeyboardInterrupt):
-                    _await_checkpoint(run, workers)
             workers.stop()
-            write_down(run, TERMINATED if _terminated.is_set() else INTERRUPTED)
+            write_down(run, STOP.failure(run))
             raise
+        finally:
+            STOP.awaited = False
         failed = workers.first_failure()
-    return failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
-
-
-def _await_checkpoint(run: RunFolder, workers: WorkerProcesses) -> None:
-    """Ask the run to stop, and stay until its workers have left, one has failed, or time is up."""
-    with contextlib.suppress(OSError, RunError):
-        run.ask_to_stop()
-    deadline = time.monotonic() + LEFT_WITHIN
-    while workers.running() and workers.first_failure() is None and time.monotonic() < deadline:
-        time.sleep(POLL)
+    failure = failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
+    return STOP.failure(run) if failure and failed is None and STOP.number and not run.hang() else failure
 
 
 def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
@@ -203,23 +240,16 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP interrupt as Ctrl-C does, so that workers are ended first.
+    """Within, SIGTERM, SIGINT and SIGHUP end a run as `StopSignal` says, and interrupt what else is done.
 
-    On SIGTERM they may leave with a checkpoint before; a Ctrl-C meanwhile ends that.
+    What is ignored, as SIGHUP under nohup, stays so.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def interrupt(number: int, frame: object) -> None:
-        again = number == signal.SIGTERM and _terminated.is_set()  # queues send it several times
-        if number == signal.SIGTERM:
-            _terminated.set()
-        if not again:
-            raise KeyboardInterrupt
-
-    _terminated.clear()
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    STOP.number = 0
+    heard = [number for number in STOPPED_BY if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, STOP) for number in heard}
     try:
         yield
     finally:
