@@ -31,8 +31,9 @@ seed = 0
 
 
 @pytest.fixture
-def ended(tmp_path: Path):
-    """How a run ends, and its folder."""
+def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """How a run ends, and its folder; Gloo gives up as soon as it does by itself."""
+    monkeypatch.setenv("HOROVOD_GLOO_TIMEOUT_SECONDS", "30")
 
     def run(strategy: str, watch):
         text = TEXT.format(strategy=strategy)

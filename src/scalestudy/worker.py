@@ -40,6 +40,10 @@ ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry(
 """What a worker does in a folder that is no run's: one with `NAME.json` and no `point.json`."""
 
 
+INTERFACES = {"HOROVOD_GLOO_IFACE", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}
+"""Variables by which users tell Gloo and NCCL which interface to take."""
+
+
 def main(arguments: list[str]) -> int:
     """Compute this process's part of a run. Everything is learnt from RUN_DIR and the environment."""
     if len(arguments) != 1:
@@ -93,6 +97,7 @@ def _work(path: Path) -> int:
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.secret import secret_set
+    from scalestudy.cluster.variables import PROGRESS_TIMEOUT
     from scalestudy.measure.hang_detection import Watchdog
     from scalestudy.study.run_folder import RunFolder
     from scalestudy.util.registry import loaded
@@ -101,6 +106,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     point = folder.point()
     watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.progress_timeout)
     watchdog.start()
+    os.environ[PROGRESS_TIMEOUT] = str(point.launch.progress_timeout)
     placement = replace(placement, roles=point.traits.roles_of(point.workers))
     device, gpus = take_part(
         placement, point.traits, point.workers, point.launch.device, point.launch.cpus_per_worker
@@ -208,6 +214,13 @@ def join_network() -> None:
         return
     from scalestudy.hardware.network_namespace import join
 
+    for name in INTERFACES & os.environ.keys():
+        if os.environ[name] != "lo":
+            print(
+                f"scalestudy: {name}=lo, not {os.environ[name]}: the run's private network has only that",
+                file=sys.stderr,
+            )
+            os.environ[name] = "lo"
     try:
         join(int(process))
     except OSError as error:

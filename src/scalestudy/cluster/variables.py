@@ -9,6 +9,8 @@ Environment = Mapping[str, str]
 
 FIRST_PORT, PORT_BLOCKS, PORT_BLOCK = 20_000, 187, 64
 """Ports of a run: below those that Linux hands out by itself (from 32768)."""
+PROGRESS_TIMEOUT = "SCALESTUDY_PROGRESS_TIMEOUT"
+"""Variable: seconds that a run may be without progress, and so that its ranks may start apart."""
 PROXIES = (
     "http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
 )  # fmt: skip

@@ -5,17 +5,23 @@ On one node that is the loopback.
 
 import contextlib
 import ipaddress
+import os
 import socket
 import time
 
 import psutil
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.variables import PROGRESS_TIMEOUT
+from scalestudy.study.settings import LaunchSettings
 from scalestudy.util.errors import RunError
 
 LOOPBACK = "127.0.0.1"
-WAIT = 120.0
-"""Seconds that a rank waits for rank 0 to listen."""
+
+
+def start_within() -> float:
+    """Seconds that ranks may start apart: as long as the run may be without progress."""
+    return float(os.environ.get(PROGRESS_TIMEOUT, LaunchSettings().progress_timeout))
 
 
 def meeting_address(placement: Placement) -> str:
@@ -56,9 +62,9 @@ def await_listener(host: str, port: int) -> None:
     """Wait until rank 0 listens there.
 
     Raises:
-        RunError: If it does not within `WAIT`.
+        RunError: If it does not in time.
     """
-    deadline = time.monotonic() + WAIT
+    deadline = time.monotonic() + start_within()
     while True:
         try:
             with socket.create_connection((host, port), timeout=2):
@@ -66,7 +72,7 @@ def await_listener(host: str, port: int) -> None:
         except OSError as error:
             if time.monotonic() > deadline:
                 raise RunError(
-                    f"rank 0 to listen at {host}:{port} within {WAIT:.0f} s",
+                    f"rank 0 to listen at {host}:{port} within {start_within():.0f} s",
                     str(error),
                     "Look into rank 0's log; a firewall between the nodes looks the same.",
                 ) from error

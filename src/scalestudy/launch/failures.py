@@ -61,6 +61,10 @@ OF_OTHERS = (
 """Words of TensorFlow, Horovod, Gloo and NCCL that say that another rank is gone, or does not answer."""
 
 
+_GLOO_TIMEOUT = re.compile(r"Wait timeout after (\d+) seconds")
+"""What Horovod says before it aborts since another rank has not joined in time (gloo/http_store.cc)."""
+
+
 def first_cause(causes: Iterable[Cause]) -> Cause | None:
     """The end that brought about the others: the earliest, and of several at once one that is no echo.
 
@@ -77,12 +81,19 @@ def failure_of(
     run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None, last: str = ""
 ) -> Failure:
     """The failure to write down for a run that ended by this; for the other arguments see `sentence`."""
+    tail = last_lines(run, f"rank-{cause.rank}")
+    reason = sentence(cause, hosts=hosts, last=last)
+    if cause.signal == "SIGABRT" and (late := _GLOO_TIMEOUT.search("\n".join(tail))):
+        reason += (
+            f": another rank had not joined within {late[1]} s (Gloo); if starting takes that long in good "
+            "health, raise progress_timeout under [launch]"
+        )
     return Failure(
         rank=cause.rank,
         exit_code=cause.exit_code,
         signal=cause.signal,
-        reason=sentence(cause, hosts=hosts, last=last),
-        tail=last_lines(run, f"rank-{cause.rank}"),
+        reason=reason,
+        tail=tail,
         job_state=job_state,
     )
 

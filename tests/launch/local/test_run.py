@@ -1,5 +1,6 @@
 """Which runs a launcher goes on with, and which it starts anew."""
 
+import ast
 import errno
 import ipaddress
 import json
@@ -217,6 +218,24 @@ def test_workers_share_a_network_with_a_loopback_alone_and_keep_user_groups_and_
     assert first["interfaces"] == ["lo"]
     assert first["network"] != os.stat("/proc/self/ns/net").st_ino
     assert (first["user"], first["groups"], first["rights"]) == (os.geteuid(), os.getgroups(), rights())
+
+
+@pytest.mark.usefixtures("_possible")
+def test_interfaces_that_a_private_network_has_not_are_overridden_and_said():
+    program = (
+        "import os\nfrom scalestudy.worker import INTERFACES, join_network\njoin_network()\n"
+        "print({name: os.environ.get(name) for name in sorted(INTERFACES)})"
+    )
+    users = {"HOROVOD_GLOO_IFACE": "eth0", "NCCL_SOCKET_IFNAME": "lo"}
+    with private_run(2, {}) as own:
+        environment = os.environ | own | users | {"PYTHONPATH": str(ROOT / "src")}
+        output = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+    assert ast.literal_eval(output.stdout) == {
+        "GLOO_SOCKET_IFNAME": None, "HOROVOD_GLOO_IFACE": "lo", "NCCL_SOCKET_IFNAME": "lo",
+    }  # fmt: skip
+    assert "eth0" in output.stderr and "NCCL_SOCKET_IFNAME" not in output.stderr
 
 
 @pytest.mark.usefixtures("_possible")

@@ -85,6 +85,15 @@ def test_horovods_cycle_is_changed_on_cpus_alone_and_no_group_is_fused_with_anot
     assert os.environ["HOROVOD_DISABLE_GROUP_FUSION"] == "1"
 
 
+@pytest.mark.parametrize(("limit", "seconds"), [(None, "600"), ("90.0", "90")])
+def test_ranks_may_start_as_far_apart_as_a_run_may_be_without_progress(monkeypatch, limit, seconds):
+    monkeypatch.delenv("SCALESTUDY_PROGRESS_TIMEOUT", raising=False)
+    if limit:
+        monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", limit)
+    rendezvous.join(place(0, [1]))
+    assert os.environ["HOROVOD_GLOO_TIMEOUT_SECONDS"] == seconds
+
+
 def test_what_the_user_says_of_horovod_stays(monkeypatch):
     for name in rendezvous.tuning("cpu"):
         monkeypatch.setenv(name, "0")

@@ -10,7 +10,7 @@ import threading
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET
-from scalestudy.engines.rendezvous import await_listener, interface_of, meeting_address
+from scalestudy.engines.rendezvous import await_listener, interface_of, meeting_address, start_within
 from scalestudy.util.errors import RunError, UserError
 
 IDENTITY = (
@@ -52,10 +52,14 @@ def tuning(device: str) -> dict[str, str]:
     A bucket of gradients goes alone, whatever else is there at the moment: fused with another by chance,
     it would be summed in another order. On CPUs Horovod's thread asks less often whether there is work:
     every millisecond, as it does, takes a tenth of a core, which a worker on one core feels more than
-    the longer wait. A GPU's worker has cores to spare, and would only wait.
+    the longer wait. A GPU's worker has cores to spare, and would only wait. Gloo's own limit of 30 s is less
+    than ranks that import a framework from a cold file system may be apart.
     """
-    alone = {"HOROVOD_DISABLE_GROUP_FUSION": "1"}
-    return alone if device == "gpu" else alone | {"HOROVOD_CYCLE_TIME": "2.5"}
+    values = {
+        "HOROVOD_DISABLE_GROUP_FUSION": "1",
+        "HOROVOD_GLOO_TIMEOUT_SECONDS": f"{start_within():.0f}",
+    }
+    return values if device == "gpu" else values | {"HOROVOD_CYCLE_TIME": "2.5"}
 
 
 def mpi_built() -> bool:
