@@ -101,6 +101,20 @@ def test_words_that_no_file_can_hold_are_escaped(tmp_path):
     assert cause.words == "ValueError: [/red] \\udc80 \\x1b[2J"
 
 
+def test_a_device_without_space_is_named(tmp_path, small_disk):
+    """Semaphores lie in /dev/shm, and their error names no file."""
+    fill = "with open('filler', 'wb', buffering=0) as file:\n        while True: file.write(b'0' * 4096)"
+    task = (
+        "import errno, os\n"
+        "def model():\n"
+        f"    os.chdir({str(small_disk)!r})\n"
+        "    try:\n"
+        f"        {fill.replace(chr(10), chr(10) + '    ')}\n"
+        "    except OSError: raise OSError(errno.ENOSPC, 'No space left on device') from None"
+    )
+    assert str(small_disk) in ended(tmp_path, task)[2].words
+
+
 def test_the_log_holds_the_traceback_and_where_it_crashed(tmp_path):
     assert "Traceback" in ended(tmp_path, "def model(): raise ValueError")[1]
     _, output, _ = ended(tmp_path, "import ctypes\ndef model(): ctypes.string_at(0)")

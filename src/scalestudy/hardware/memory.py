@@ -1,6 +1,9 @@
-"""How much memory this process may use."""
+"""How much memory this process may use, and which file systems that stand for memory are full."""
 
 import contextlib
+import errno
+import os
+import tempfile
 from pathlib import Path
 
 import psutil
@@ -38,6 +41,18 @@ def counted_oom_kills(text: str) -> int | None:
             case ["oom_kill", number] if number.isdigit():
                 return int(number)
     return None
+
+
+def full_for(error: BaseException) -> str:
+    """Which file systems are full, of an error that says "No space left on device" and not where; else ""."""
+    if not isinstance(error, OSError) or error.errno != errno.ENOSPC or error.filename is not None:
+        return ""
+    full = []
+    for folder in ("/dev/shm", tempfile.gettempdir(), os.getcwd()):
+        with contextlib.suppress(OSError):
+            if os.statvfs(folder).f_bavail == 0:
+                full.append(folder)
+    return f" ({', '.join(full)} {'is' if len(full) == 1 else 'are'} full)" if full else ""
 
 
 def _cgroups() -> list[Path]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from pydantic import ValidationError
 
-from scalestudy.hardware.memory import oom_kills
+from scalestudy.hardware.memory import full_for, oom_kills
 from scalestudy.hardware.process import end_with
 from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
@@ -129,7 +129,7 @@ def _raised(rank: int, error: BaseException) -> Cause:
     return Cause(
         rank=rank, time=time.time(), host=socket.gethostname(), exit_code=code,
         kind="sys.exit" if isinstance(error, SystemExit) else "exception",
-        words=escaped(str(error)) if ours else words_of(error),
+        words=escaped(str(error)) if ours else words_of(error) + full_for(error),
         frame="" if ours else user_frame(raised_at(error.__traceback__)),
     )  # fmt: skip
 
