@@ -8,7 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from data_settings import data_of
+from few_digits import few_digits
+from scalestudy.data.store.prepare import prepare
 from scalestudy.launch import describe
+from scalestudy.tasks.file import REMEDY
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -47,6 +51,21 @@ def test_a_file_that_does_not_return_is_refused_with_its_line(file, hang):
     assert caught.value.received == "no end of it: line 6 (in <module>) does not return"
     assert "progress_timeout" in caught.value.action
     assert gone(path.with_name("pid"))
+
+
+def test_the_model_of_a_file_that_does_not_return_is_not_built(file, tmp_path):
+    prepared = prepare(data_of(few_digits(tmp_path, 20), cache=tmp_path))
+    with pytest.raises(UserError, match="line 6"):
+        describe.build_task(file("while True: pass"), {"prepared": str(prepared.path)}, within=2)
+
+
+def test_a_file_that_ends_the_process_is_told_without_a_traceback_that_is_not_there(file):
+    with pytest.raises(UserError) as caught:
+        describe.describe_task(file("os._exit(7)"))
+    assert "7" in caught.value.received and "os._exit" in caught.value.action
+    with pytest.raises(UserError) as caught:
+        describe.describe_task(file("raise ValueError"))
+    assert caught.value.action == REMEDY
 
 
 def test_a_file_that_is_stopped_is_ended_from_outside(file, monkeypatch):

@@ -86,7 +86,8 @@ def prepared(
     """
     ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place, base)
     for point in _by_weights(ready):
-        fetch_weights(point.task, point.engine, point.train, point.needed_files().prepared, listener)
+        folder, within = point.needed_files().prepared, point.launch.progress_timeout
+        fetch_weights(point.task, point.engine, point.train, folder, listener, within=within)
     return ready
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener
+from scalestudy.launch.describe import PROGRESS_TIMEOUT, build_task
 from scalestudy.study.catalog import has_name, is_ours, task_file
 from scalestudy.study.engines import engine_traits
 from scalestudy.util.errors import UserError
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def fetch_weights(
-    task: str, engine: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False
+    task: str,
+    engine: str,
+    train: "ResolvedTrain",
+    prepared: str,
+    listener: Listener,
+    *,
+    again: bool = False,
+    within: float = PROGRESS_TIMEOUT,
 ) -> None:
     """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
 
@@ -24,8 +32,6 @@ def fetch_weights(
     Raises:
         UserError: If the model cannot be built.
     """
-    from scalestudy.launch.describe import build_task
-
     if train.weights not in (None, "none") and train.input_scaling == "unit":
         listener.note(
             f"Note: the weights of {task} were not trained on inputs from 0 to 1, as the published study gave"
@@ -36,7 +42,7 @@ def fetch_weights(
         return
     with listener.progress(f"Building the model of {Path(task).name} once, for its weights"):
         asked = {"prepared": prepared, "train": train.model_dump(mode="json"), "engine": engine}
-        built = build_task(task if has_name(task) else task_file(task), asked)
+        built = build_task(task if has_name(task) else task_file(task), asked, within)
     for note in built.notes:
         listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from scalestudy.study.catalog import read_task_file
 from scalestudy.study.engines import any_installed
 from scalestudy.study.settings import LaunchSettings
-from scalestudy.tasks.file import ASKED_BY, WITHIN
+from scalestudy.tasks.file import ASKED_BY, FETCHED_WITHIN, REMEDY, WITHIN
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 
@@ -21,8 +21,6 @@ WANTED = ("data", "kind")
 PROGRESS_TIMEOUT = LaunchSettings().progress_timeout
 FRAMEWORK_WITHIN = 600.0
 """Seconds more for Python and the framework to start, before the file's own code runs."""
-FETCHED_WITHIN = 7200.0
-"""Seconds in which a model's weights must have been downloaded."""
 TIMEOUT = "Timeout ("
 """What faulthandler writes before the stacks of a process that took too long."""
 
@@ -61,23 +59,24 @@ class BuiltModel(NamedTuple):
     notes: tuple[str, ...]
 
 
-def build_task(path: Path | str, info: dict[str, Any]) -> BuiltModel:
+def build_task(path: Path | str, info: dict[str, Any], within: float = PROGRESS_TIMEOUT) -> BuiltModel:
     """Build the task's model once, its weights downloaded where they are missing, and try it on two samples.
 
     Args:
         path: The task file.
         info: {"prepared": folder of the prepared data set}.
+        within: Seconds that the import of the file may take.
 
     Raises:
         UserError: If it cannot be built, or does not fit its data.
     """
-    answer = _ask(modules.BUILD_TASK, path, json.dumps(info), within=FETCHED_WITHIN)
+    answer = _ask(modules.BUILD_TASK, path, json.dumps(info), within=within, after=FETCHED_WITHIN)
     return BuiltModel(int(answer["parameters"]), tuple(answer["notes"]))
 
 
-def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, Any]:
+def _ask(module: str, path: Path | str, *more: str, within: float, after: float = 0.0) -> dict[str, Any]:
     command = [sys.executable, "-P", "-m", module, str(path), *more]
-    code, output, errors = _output(command, within)
+    code, output, errors = _output(command, within, after)
     try:
         answer: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     except (IndexError, json.JSONDecodeError) as error:
@@ -86,20 +85,20 @@ def _ask(module: str, path: Path | str, *more: str, within: float) -> dict[str, 
         raise UserError(
             f"a task file that can be imported: {path}",
             _end(code, errors),
-            "Run it with python to see the whole traceback.",
+            REMEDY if "Traceback" in errors else "Look for what ends the program there, as os._exit does.",
         ) from error
     if "expected" in answer:
         raise UserError(answer["expected"], answer["received"], answer["action"])
     return answer
 
 
-def _output(command: Sequence[str], within: float) -> tuple[int, str, str]:
+def _output(command: Sequence[str], within: float, after: float) -> tuple[int, str, str]:
     """Exit code, output and errors of a process that ends with this one, and in time."""
     variables = os.environ | {ASKED_BY: str(os.getpid()), WITHIN: str(within)}
     try:
         done = subprocess.run(
             command, env=variables, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-            timeout=within + FRAMEWORK_WITHIN, check=False,
+            timeout=within + after + FRAMEWORK_WITHIN, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return -signal.SIGKILL, "", TIMEOUT

@@ -16,7 +16,7 @@ from typing import Any
 from scalestudy.cluster.environment import process_environment
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.tasks.file import answer, limit_time
+from scalestudy.tasks.file import FETCHED_WITHIN, answer, limit_time
 from scalestudy.util.imports import without_unused
 from scalestudy.util.registry import loaded
 
@@ -38,6 +38,7 @@ def build(path: str, info: str) -> dict[str, Any]:
     resolved = resolved_train(path, TrainSettings()) if train is None else ResolvedTrain.model_validate(train)
     limit_time()
     module, data = module_of(path), DataInfo.of(prepared)
+    limit_time(FETCHED_WITHIN)
     task = task_of(module, data, resolved)
     # Whether there is room where a run is written, the run finds out.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:

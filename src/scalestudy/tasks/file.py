@@ -21,6 +21,8 @@ ASKED_BY = "SCALESTUDY_ASKED_BY"
 """Variable: number of the process that asks."""
 WITHIN = "SCALESTUDY_ANSWER_WITHIN"
 """Variable: seconds that the task file's own code may take."""
+FETCHED_WITHIN = 7200.0
+"""Seconds in which a model must have been built, and its weights downloaded."""
 REMEDY = "Run it with python to see the whole traceback."
 
 
@@ -63,10 +65,10 @@ def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
     os._exit(2 if "expected" in result else 0)
 
 
-def limit_time() -> None:
+def limit_time(seconds: float | None = None) -> None:
     """From here on the code of the task file runs: too long, and the process ends with its stacks."""
     if WITHIN in os.environ:
-        faulthandler.dump_traceback_later(float(os.environ[WITHIN]), exit=True)
+        faulthandler.dump_traceback_later(seconds or float(os.environ[WITHIN]), exit=True)
 
 
 def describe(path: str) -> dict[str, Any]:

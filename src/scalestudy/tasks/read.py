@@ -7,7 +7,9 @@ then why it could not go on.
 import json
 import os
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,15 +17,19 @@ from typing import Any, NoReturn
 import numpy as np
 
 from scalestudy.cluster.environment import process_environment
+from scalestudy.cluster.variables import PROGRESS_TIMEOUT
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.store.write_custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.hardware.process import end_with
+from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.study.settings import DataSettings
+from scalestudy.study.settings import DataSettings, LaunchSettings
 from scalestudy.tasks.file import import_file
 from scalestudy.util.errors import ScalestudyError, UserError
-from scalestudy.util.tracebacks import told
+from scalestudy.util.tracebacks import Frame, told, user_frame
 
+HEART = Heartbeat()
+"""Is told of all that `read` gives."""
 INTERVAL = 0.2
 """Seconds between two lines that say how far it is."""
 AT_ONCE = 4096
@@ -42,6 +48,7 @@ def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> Non
 
     def on_progress(done: int) -> None:
         nonlocal last
+        HEART.enter("read")
         if time.monotonic() - last > INTERVAL:
             last = time.monotonic()
             say({"done": done, "all": count or 0})
@@ -55,6 +62,23 @@ def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> Non
         samples_of(given), storing, Path(request["folder"]), identity=request["identity"],
         fingerprint=request["fingerprint"], on_progress=on_progress,
     )  # fmt: skip
+
+
+def _watch(file: str, say: Callable[[dict[str, Any]], None]) -> None:
+    """End this process where `read` gives nothing for too long, with the line at which it is."""
+    limit = float(os.environ.get(PROGRESS_TIMEOUT, LaunchSettings().progress_timeout))
+    while (silent := time.monotonic() - HEART.last.since) < limit:
+        time.sleep(min(1.0, limit - silent))
+    stack = traceback.extract_stack(sys._current_frames()[threading.main_thread().ident or 0])
+    place = user_frame(Frame(frame.filename, frame.lineno or 0, frame.name) for frame in stack)
+    say(
+        {
+            "expected": f"samples from read(data) of {file} within {limit:.0f} s of each other",
+            "received": f"none{place and f': it is at {place}'}",
+            "action": f"Give samples by a generator, or set {PROGRESS_TIMEOUT} to more seconds.",
+        }
+    )
+    os._exit(2)
 
 
 def samples_of(given: Any) -> Iterator[Samples]:
@@ -160,6 +184,8 @@ def main(text: str) -> NoReturn:
         sys.stdout.flush()
 
     code = 2
+    HEART.enter("read")
+    threading.Thread(target=_watch, args=(request["file"], say), daemon=True).start()
     try:
         store(request, say)
         code = 0

@@ -116,3 +116,9 @@ def test_nothing_cuts_what_a_file_reads(tmp_path, keys):
     with pytest.raises(UserError) as refused:
         find_prepared(set_of(tmp_path, GENERATOR, **keys))
     assert refused.value.received == f"`{next(iter(keys))}`" and "in read(data)" in refused.value.action
+
+
+def test_a_read_that_gives_nothing_is_ended_with_its_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "1")
+    with pytest.raises(UserError, match=r"t\.py, line 3, in read"):
+        prepare(set_of(tmp_path, "def read(data):\n    yield 1, 0\n    while True: pass\n"))
