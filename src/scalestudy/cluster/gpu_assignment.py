@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy.hardware.devices import read_gpus
-from scalestudy.hardware.no_gpus import why_unseen
+from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def device_of(
 ) -> Literal["cpu", "gpu"]:
     """What a process computes on: GPUs where it is told so, where some are assigned, or where it sees some.
 
+    Where there are some and the driver does not answer it is GPUs, too: `refuse_missing` then says why not.
+
     Args:
         asked: `launch.device` of its point.
         assigned: See `assigned_gpus`.
@@ -49,7 +51,7 @@ def device_of(
     """
     if asked == "cpu":
         return "cpu"
-    return "gpu" if asked == "gpu" or assigned or seen else "cpu"
+    return "gpu" if asked == "gpu" or assigned or seen or driver_is_dead() else "cpu"
 
 
 def refuse_missing(

@@ -2,11 +2,19 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from scalestudy.hardware import nvml
 from scalestudy.hardware.devices import VISIBLE, read_gpus
 from scalestudy.hardware.installed import container_image
+
+FIRST_DEVICE = Path("/dev/nvidia0")
+
+
+def driver_is_dead() -> bool:
+    """Whether this machine has a GPU of NVIDIA's, and NVML cannot be asked about it."""
+    return FIRST_DEVICE.exists() and bool(nvml.unavailable())
 
 
 class Reason(NamedTuple):

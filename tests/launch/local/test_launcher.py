@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from fake_nvml import cards
+from scalestudy.cluster.gpu_assignment import device_of
 from scalestudy.engines.tensorflow import horovod_build
-from scalestudy.hardware import devices
+from scalestudy.hardware import devices, no_gpus
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.run import STOPPED_BY, interrupted_run
@@ -48,6 +49,18 @@ def test_gpus_that_are_asked_for_and_not_seen_are_refused_with_the_line_and_the_
     with pytest.raises(UserError) as error:
         points(launch, sweep)
     assert "mine.toml" in str(error.value) and "NVML Shared Library Not Found" in str(error.value)
+
+
+def test_gpus_whose_driver_does_not_answer_are_refused_unless_cpus_are_asked_for(nvml, tmp_path, monkeypatch):
+    nvml(driver=None)
+    monkeypatch.setattr(no_gpus, "FIRST_DEVICE", tmp_path / "nvidia0")
+    assert points()
+    assert device_of("auto", 0, []) == "cpu"
+    (tmp_path / "nvidia0").touch()
+    with pytest.raises(UserError, match="NVML Shared Library Not Found"):
+        points()
+    assert points('device = "cpu"')
+    assert (device_of("auto", 0, []), device_of("cpu", 0, [])) == ("gpu", "cpu")
 
 
 def test_where_there_are_some_they_are_taken(nvml):

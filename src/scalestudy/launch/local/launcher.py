@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from scalestudy.hardware import cores, devices
-from scalestudy.hardware.no_gpus import why_unseen
+from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
 from scalestudy.launch.local import run
 from scalestudy.study.engines import engine_traits
@@ -27,10 +27,10 @@ def points_here(study: Study) -> list[Point]:
     """
     gpus = devices.gpus()
     asked = [study.launch.device, *study.sweep.other.get("launch.device", ())]
-    if "gpu" in asked and not gpus:
+    if not gpus and ("gpu" in asked or ("auto" in asked and driver_is_dead())):
         reason = why_unseen()
         raise UserError(
-            'a GPU for launch.device = "gpu"',
+            f'a GPU for launch.device = "{"gpu" if "gpu" in asked else "auto"}"',
             f"none{study.place.of('launch.device')}: {reason.words}",
             reason.action,
         )
