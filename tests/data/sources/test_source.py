@@ -1,5 +1,9 @@
 """Decoding side by side keeps the order, stays a few items ahead, and ends on the first error."""
 
+import signal
+import subprocess
+import sys
+
 from scalestudy.data.sources.base import digest, side_by_side
 
 
@@ -13,3 +17,15 @@ def test_only_a_few_items_are_taken_ahead():
 
 def test_digests_tell_parts_apart():
     assert len({digest("ab", "c"), digest("a", "bc"), digest("abc"), digest("ab", "c", None)}) == 4
+
+
+def test_an_interrupt_waits_for_no_image_under_way():
+    program = (
+        "import time\nfrom _thread import interrupt_main\nfrom threading import Timer\n"
+        "from scalestudy.data.sources.base import side_by_side\n"
+        "results = side_by_side(lambda item: time.sleep(600), range(9))\n"
+        "Timer(0.1, interrupt_main).start()\n"
+        "list(results)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=300, check=False)
+    assert ended.returncode == -signal.SIGINT

@@ -4,9 +4,11 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -97,20 +99,38 @@ def findings_of(source: Any) -> SourceFindings:
 
 
 def side_by_side(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
-    """Yield `function(item)` in order, computed by a few threads that run at most a few items ahead."""
+    """Yield `function(item)` in order, computed by a few threads that run at most a few items ahead.
+
+    They are daemons, so that Ctrl-C waits for no image under way, as it would for those of an executor.
+    """
     threads = min(4, len(os.sched_getaffinity(0)))
     pending: deque[Future[Outcome]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="decode") as pool:
-        try:
-            for item in items:
-                pending.append(pool.submit(function, item))
-                if len(pending) > 2 * threads:
-                    yield pending.popleft().result()
-            while pending:
+    tasks: SimpleQueue[tuple[Future[Outcome], Item] | None] = SimpleQueue()
+
+    def compute() -> None:
+        while task := tasks.get():
+            future, item = task
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(function(item))
+                except BaseException as error:
+                    future.set_exception(error)
+
+    for _ in range(threads):
+        Thread(target=compute, name="decode", daemon=True).start()
+    try:
+        for item in items:
+            pending.append(Future())
+            tasks.put((pending[-1], item))
+            if len(pending) > 2 * threads:
                 yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+        for _ in range(threads):
+            tasks.put(None)
 
 
 def digest(*parts: object) -> str:
