@@ -6,6 +6,7 @@ import ipaddress
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -320,7 +321,7 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
     Args:
         folder: Empty.
         strategies: What is run, with 2 workers.
-        connect: Whether to connect to each port as soon as a worker listens there, as a neighbour could.
+        connect: Whether to attack each worker as soon as it listens, as a neighbour could.
             (Gloo takes that for a rank that left, and ends.)
         variables: Of the launcher.
     """
@@ -346,17 +347,53 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
                 if found:
                     known = listened[Path(words[-1]).parent.name.partition("-")[0]]
                     new = found.keys() - known.keys()
-                    reached |= {port for _, port in new if connect and _connects(port)}
+                    reached |= attacked(process.pid, [port for _, port in new]) if connect and new else set()
                     known |= found
         assert study.stdout is not None
         assert study.returncode == 0, study.stdout.read()
     return listened, reached, networks
 
 
+ATTACK = """
+import socket, sys
+process, *ports = sys.argv[1:]
+def reached(act, *given):
+    try:
+        act(*given).close()
+    except OSError:
+        return False
+    return True
+ways = {f"port {port}": (socket.create_connection, ("127.0.0.1", int(port)), 5) for port in ports}
+ways |= {name: (open, f"/proc/{process}/{name}", "rb") for name in ("environ", "mem", "ns/net", "ns/user")}
+print([way for way, act in ways.items() if reached(*act)])
+"""
+PYTHON = shutil.which("python3", path="/usr/bin:/bin")
+"""One that every account may start."""
+AS_NEIGHBOUR = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+ACCOUNTS = os.geteuid() == 0 and shutil.which("setpriv") and PYTHON
+
+
+def attacked(process: int, ports: list[int]) -> set[str]:
+    """What another account of this machine reaches of a worker; without one, this account's ports."""
+    if ACCOUNTS:
+        command = [*AS_NEIGHBOUR, str(PYTHON), "-I", "-c", ATTACK, str(process), *map(str, ports)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return set(ast.literal_eval(done.stdout))
+    return {f"port {port}" for port in ports if _connects(port)}
+
+
 def _connects(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(5)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.skipif(not ACCOUNTS, reason="only root can become another user")
+def test_another_account_reaches_what_is_open_to_it_and_nothing_of_a_process():
+    """That the attack below would be seen to succeed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert attacked(os.getpid(), [port]) == {f"port {port}"}
 
 
 @pytest.mark.engine

@@ -51,25 +51,35 @@ from scalestudy.util.errors import RunError, UserError
 KINDS = len(JOINED) + len(ALONE) + 1
 TURNS = 3
 """Times that a round measures each kind of block, so that what else the node does affects all of them."""
+BEFORE_TRAINING = ("start-up", "framework", "join", "build", "compile")
+"""Phases of a run that an ablation goes through, too."""
 OnBlocks = Callable[[int], None]
 """Takes the number of blocks that are done."""
 
 
 @dataclass(frozen=True)
 class DiagnosisPlan:
-    """What is diagnosed: a point with its data, what its study has measured, and why it is this point."""
+    """What is diagnosed: a point with its data, what its study has measured, and why it is this point.
+
+    `starting` are the seconds that a run of it, or of another point of the study, took before it trained;
+    None where none has ended.
+    """
 
     target: Path
     point: Point
     findings: Findings
     why: str = ""
+    starting: float | None = None
 
     def duration(self, rounds: int, seconds: float) -> str:
-        """How long all rounds take at least, in words."""
-        return (
-            f"at least {units.duration(rounds * KINDS * seconds)} of steps; starting and compiling the "
-            f"workers {2 * rounds} times comes on top, and is known after the first round"
-        )
+        """How long all rounds take, in words."""
+        steps, starts = rounds * KINDS * seconds, 2 * rounds
+        if self.starting is None:
+            return (
+                f"at least {units.duration(steps)} of steps; starting and compiling the workers {starts} "
+                "times comes on top, and is known after the first round"
+            )
+        return f"about {units.duration(steps + starts * self.starting)}, by the study's own runs"
 
 
 def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
@@ -87,7 +97,20 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
             f'Run the point with launch.on = "{DEFAULT}" on a node that holds all its workers.',
         )
     launcher(DEFAULT).refuse([point])
-    return DiagnosisPlan(folder.path, _with_files(folder, point), findings, why)
+    return DiagnosisPlan(
+        folder.path, _with_files(folder, point), findings, why, _seconds_to_start(folder, point)
+    )
+
+
+def _seconds_to_start(folder: StudyFolder, point: Point) -> float | None:
+    """What a run of the point, or else the slowest of another one, took before it trained."""
+    own: list[float] = []
+    others: list[float] = []
+    for run in (run for other in folder.points() for run in folder.runs(other.name)):
+        if (result := run.result()) is not None:
+            seconds = sum(result.phases.get(phase, 0.0) for phase in BEFORE_TRAINING)
+            (own if result.name == point.name else others).append(seconds)
+    return max(own or others, default=None)
 
 
 def named_point(points: Sequence[Point], name: str) -> Point:
