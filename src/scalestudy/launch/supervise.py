@@ -185,7 +185,7 @@ def _temporary_folder() -> Iterator[str]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _told(readable: int) -> bytes:
+def _read(readable: int) -> bytes:
     """All that the child has told; children of its own may still hold the other end."""
     os.set_blocking(readable, False)
     parts = []
