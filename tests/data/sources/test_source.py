@@ -21,10 +21,11 @@ def test_digests_tell_parts_apart():
 
 def test_an_interrupt_waits_for_no_image_under_way():
     program = (
-        "import time\nfrom _thread import interrupt_main\nfrom threading import Timer\n"
+        "import signal, time\nfrom threading import Timer, main_thread\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from scalestudy.data.sources.base import side_by_side\n"
         "results = side_by_side(lambda item: time.sleep(600), range(9))\n"
-        "Timer(0.1, interrupt_main).start()\n"
+        "Timer(0.1, signal.pthread_kill, [main_thread().ident, signal.SIGINT]).start()\n"
         "list(results)\n"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=300, check=False)
