@@ -145,7 +145,10 @@ def test_a_child_of_the_worker_that_holds_its_pipe_keeps_nobody_waiting(tmp_path
         process.stdout.close()
 
 
-SLEEPS = "import os, time\ndef model():\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(600)"
+SLEEPS = (  # in short turns: Python handles a signal that comes as a long one begins only after it
+    "import os, time\ndef model():\n    open('pid', 'w').write(str(os.getpid()))\n"
+    "    while True: time.sleep(0.05)"
+)
 
 
 def pid_of(folder: Path) -> int:
