@@ -192,7 +192,7 @@ def test_a_task_file_may_name_its_own_data(
     study.write_text('task = "mine.py"\n[sweep]\nworkers = 1\nseed = 0')
     record = {"data": "digits", "kind": "classes"}
     monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: record)
-    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: BuiltModel(1, ()))
+    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: BuiltModel(1, ()))
     assert call("run", study, "--no-report")[0] == 0
     assert launcher.points[0].data.source == "digits"
     record["data"] = None

@@ -100,7 +100,7 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
     record = {"data": "digits", "kind": "classes"}
     monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: record)
-    monkeypatch.setattr("scalestudy.launch.describe.build_task", lambda path, info: BuiltModel(1, ()))
+    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: BuiltModel(1, ()))
     call("data", "prepare", "digits")
     from scalestudy.data.splits.split import stored_split
     from scalestudy.data.store.prepare import find_prepared

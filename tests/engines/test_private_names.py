@@ -35,7 +35,7 @@ def foreign_private_attributes(file: Path) -> set[str]:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Attribute)
         and re.match(r"_[a-z]", node.attr)
-        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "_local", "os"))
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "_local", "os", "sys"))
         and node.attr not in ("_replace", "_fields", "_asdict")
     }
 
