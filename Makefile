@@ -1,6 +1,6 @@
 # make quickstart   set everything up, run a small study, print its table and name its report
 # make test         set everything up, run all tests
-# make test-fast    only tests of a second at most: no training, no Slurm, no browser, no package, no time limits
+# make test-fast    only tests of half a second at most: no training, no Slurm, no browser, no package, no time limits
 # make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out)
 .PHONY: setup horovod quickstart test test-fast lint types test-tools benchmarks help
 .DEFAULT_GOAL := help

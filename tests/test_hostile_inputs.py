@@ -49,6 +49,7 @@ def refused_too_late(arguments: list[str]) -> None:
     refused(arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("main", "must", "verdict"),
     [

@@ -52,6 +52,7 @@ def test_every_package_is_listed():
     assert sorted(path.parent.name for path in SOURCE.glob("*/__init__.py")) == sorted(ORDER)
 
 
+@pytest.mark.slow
 def test_a_package_imports_only_packages_below_it():
     for place, package in enumerate(ORDER):
         for file in (SOURCE / package).rglob("*.py"):
@@ -145,6 +146,7 @@ def test_help_loads_nothing_heavy():
     assert "LOADED []" in done.stdout, done.stdout[-500:] + done.stderr[-500:]
 
 
+@pytest.mark.slow
 def test_only_hardware_asks_nvml_and_reads_which_devices_are_visible():
     for file in SOURCE.rglob("*.py"):
         if file.parent != SOURCE / "hardware":

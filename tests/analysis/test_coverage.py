@@ -87,6 +87,7 @@ def all_but_first_slow(values, ids=None):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", all_but_first_slow([3, 5]))
 @pytest.mark.parametrize("met", all_but_first_slow(DRIFTS.values(), DRIFTS))
 def test_speed_ups_of_runs_in_randomised_blocks_hold_whatever_the_machine_does(met, seeds):
@@ -117,6 +118,7 @@ def normal(centres, spreads=1.0, seeds=2, shared=0.0):
     return draw
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", all_but_first_slow([3, 2, 5]))
 @pytest.mark.parametrize("shared", all_but_first_slow([20.0, 0.0], ["seeds decide", "nothing shared"]))
 def test_differences_of_quality_hold_whatever_seeds_share(shared, seeds):
@@ -130,6 +132,7 @@ def test_differences_of_quality_hold_whatever_seeds_share(shared, seeds):
 RATES = {"all over": (0.45, 0.7, 0.9, 0.99), "mid-range": (0.5,) * 4, "near one": (0.985,) * 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rates", all_but_first_slow(RATES.values(), RATES))
 def test_bounded_metrics_hold_the_truth_wherever_it_lies(rates):
     rates = np.array(rates)

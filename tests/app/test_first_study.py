@@ -20,6 +20,7 @@ def read(task: str | None = None, **machine: int) -> Study:
     return parse_study(first_study(task, **machine).text, Path("study.toml"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gpus", "cores", "strategies", "workers"),
     [

@@ -42,6 +42,7 @@ def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_failed_point_raises_nothing_and_is_told(study: Path, launcher) -> None:
     launcher.fail = {"native-w2-s1"}
     result = scalestudy.run(study, out=study.parent / "elsewhere", report=False)

@@ -58,6 +58,7 @@ def test_over_a_network_larger_runs_than_were_measured_are_predicted(folder, cap
     assert record["best"] == json.loads(advise(capsys, folder, "--format", "json")[1].out)["best"]
 
 
+@pytest.mark.slow
 def test_the_newest_study_here_is_meant_where_none_is_named(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder.parent)
     assert advise(capsys, "--network", "1Gbit,50us")[0] == 0

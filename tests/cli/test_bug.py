@@ -45,6 +45,7 @@ def test_without_a_folder_for_logs_it_goes_into_a_new_one_of_this_user_alone(
     assert {path.stat().st_mode & 0o077 for file in files for path in (file, file.parent)} == {0}
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
     command = f"{sys.executable} -m scalestudy train --keys | head -c 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)

@@ -46,6 +46,7 @@ def by_topic(report):
     return {topic: [line for line in report["lines"] if line["topic"] == topic] for topic in TOPICS}
 
 
+@pytest.mark.slow
 def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, study, tmp_path):
     done = check(study(), *WITHOUT, "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -69,6 +70,7 @@ def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monke
     assert re.search(r"^Not ready: \d+ passed, \d+ warnings, \d+ failed.$", done.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_what_is_skipped_is_not_looked_at(check, study):
     skip = [part for topic in TOPICS if topic != "folders" for part in ("--skip", topic)]
     done = check(study(), *skip, "--format", "json")

@@ -116,6 +116,7 @@ def state_of(study: Path, folder: StudyFolder) -> tuple[str, str]:
     return after.state, after.reason
 
 
+@pytest.mark.slow
 def test_every_command_says_so(call, study: Path, made, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made(queued=True)
     answer(monkeypatch, "silent")

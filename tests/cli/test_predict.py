@@ -95,6 +95,7 @@ def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path)
     assert [item["file"] for item in summary["skipped"]] == ["images/torn.png"]
 
 
+@pytest.mark.slow
 def test_without_a_framework_it_says_where_to_run(model, images, tmp_path):
     hidden = tmp_path / "hidden"
     hidden.mkdir()

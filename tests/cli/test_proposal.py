@@ -31,6 +31,7 @@ def test_a_page_is_printed_and_says_what_is_missing(call, done: Path) -> None:
     assert "of what csc asks for is missing" in errors
 
 
+@pytest.mark.slow
 def test_a_file_has_the_form_of_its_ending_and_its_figures_beside_it(
     call, done: Path, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ def test_the_decision_is_printed_and_with_verbose_how_it_was_measured(call, fini
     assert not any(note in " ".join(brief.split()) for note in notes)
 
 
+@pytest.mark.slow
 def test_it_ends_with_the_page_and_with_how_to_write_it_where_it_is_not_there_or_old(
     call, finished: Path
 ) -> None:
@@ -49,6 +50,7 @@ def test_the_target_quality_is_the_users(call, finished: Path) -> None:
     assert code == 2 and "--target-quality" in errors
 
 
+@pytest.mark.slow
 def test_the_report_goes_to_a_file_on_request(call, finished: Path, tmp_path: Path) -> None:
     for form in ("csv", "json", "html", "table"):
         file = tmp_path / f"out.{form}"

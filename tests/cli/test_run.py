@@ -18,6 +18,7 @@ def listing(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_a_study_runs_and_is_reported(call, study: Path, launcher) -> None:
     code, text, _ = call("run", study, "--order", "rows")
     assert code == 0
@@ -29,6 +30,7 @@ def test_a_study_runs_and_is_reported(call, study: Path, launcher) -> None:
     assert text.splitlines()[-1] == f"Page: {html}"
 
 
+@pytest.mark.slow
 def test_verbose_prints_more_than_the_decision(call, study: Path, launcher) -> None:
     brief = call("run", study)[1]
     verbose = call("run", study, "--verbose")[1]
@@ -79,6 +81,7 @@ def test_runs_are_taken_in_the_blocks_that_a_dry_run_shows(call, study: Path, la
     ]
 
 
+@pytest.mark.slow
 def test_what_is_missing_failed_or_added_keeps_the_order_of_the_study(call, study: Path, launcher) -> None:
     study.write_text(BLOCKS)
     launcher.fail = {"horovod-w1-s0", "native-w1-s1"}
@@ -185,6 +188,7 @@ def test_a_folder_that_is_being_run_is_refused(call, study: Path, folder, launch
     assert "one by process" in errors
 
 
+@pytest.mark.slow
 def test_a_task_file_may_name_its_own_data(
     call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

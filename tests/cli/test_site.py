@@ -57,6 +57,7 @@ def test_init_does_not_wait_for_a_slurm_that_is_silent(call, tmp_path, monkeypat
     assert find_site(str(tmp_path / "s.toml"), Path()).name == "s"
 
 
+@pytest.mark.slow
 def test_init_overwrites_only_when_forced(call, sites):
     call("site", "init", "mine")
     (sites / "mine.toml").write_text("cpus_per_node = 7")

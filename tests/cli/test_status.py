@@ -130,6 +130,7 @@ def test_a_thousand_points_are_not_a_thousand_lines(call, many) -> None:
     assert "1000 points: 2 failed, 998 missing" in text
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_is_shown_point_by_point(call, many) -> None:
     _, text, _ = call("status", many.path, "--state", "failed")
     assert "native-w1-s1" in text and "2 points: 2 failed" in text
@@ -148,6 +149,7 @@ def test_status_as_json_is_for_programs(call, many) -> None:
     assert record["states"] == {"failed": 2}
 
 
+@pytest.mark.slow
 def test_what_cannot_be_chosen_is_refused(call, many) -> None:
     for option, value in (("--state", "lost"), ("--point", "horovod*"), ("--by", "colour")):
         code, _, errors = call("status", many.path, option, value)

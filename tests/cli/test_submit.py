@@ -92,6 +92,7 @@ def test_a_dry_run_needs_no_slurm_and_writes_nothing(call, queued: Path) -> None
     assert call("run", queued, "--dry-run")[0] == 0
 
 
+@pytest.mark.slow
 def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     call, queued: Path, slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

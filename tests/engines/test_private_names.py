@@ -40,6 +40,7 @@ def foreign_private_attributes(file: Path) -> set[str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", INTERNAL)
 def test_what_is_not_public_is_imported_by_one_file_alone(library):
     allowed, pattern = INTERNAL[library]

@@ -274,6 +274,7 @@ def test_a_worker_under_nohup_ends_when_its_launcher_hangs_up(tmp_path, monkeypa
     assert process.returncode == -signal.SIGHUP
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_outlive_the_process_above_it(tmp_path):
     process = start(tmp_path, SLEEPS)
     worker = psutil.Process(pid_of(tmp_path))
@@ -298,6 +299,7 @@ def test_out_of_memory_is_told_from_a_kill_by_hand(tmp_path, small_cgroup):
     )
 
 
+@pytest.mark.slow
 def test_a_kill_by_hand_in_a_cgroup_that_has_run_out_of_memory_before_is_one(tmp_path, small_cgroup):
     ended(tmp_path, "def model(): b'1' * (1 << 30)", *small_cgroup)
     _, _, cause = ended(tmp_path, "import os\ndef model(): os.kill(os.getpid(), 9)", *small_cgroup)

@@ -43,6 +43,7 @@ def scalestudy(tmp_path_factory):
     return call
 
 
+@pytest.mark.slow
 def test_what_is_brought_is_offered_like_our_own(scalestudy, tmp_path):
     scalestudy(tmp_path, "init", "study.toml", "--task", "brought")
     text = (tmp_path / "study.toml").read_text()
@@ -70,6 +71,7 @@ def test_a_study_of_what_is_brought_runs_from_its_data_to_its_report(scalestudy,
     assert (point["data"]["source"], point["train"]["batch_size"]) == ("brought:60", 10)
 
 
+@pytest.mark.slow
 def test_without_the_package_its_study_is_refused_by_name(tmp_path):
     (tmp_path / "study.toml").write_text(STUDY)
     done = subprocess.run(

@@ -61,6 +61,7 @@ def test_a_study_has_the_figures_that_its_runs_can_fill():
     assert first([]) == set()
 
 
+@pytest.mark.slow
 def test_two_counts_are_points_and_three_are_joined():
     assert "line" not in marks(two()["speedup"]) and "not a curve" in two()["speedup"].caption
     assert "line" in marks(pair()["speedup"])

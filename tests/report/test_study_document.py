@@ -74,6 +74,7 @@ def test_the_decision_comes_first_and_how_it_was_measured_after_all_sections(doc
     assert titles[-1].startswith("Runs: 1 failed")
 
 
+@pytest.mark.slow
 def test_a_report_is_a_page_tables_and_figures_that_each_form_refers_to(written):
     names = {path.name for path in written.files.values()}
     assert names == {"report.html", "report.md", "report.tex", "table.csv", "table.json"}

@@ -62,6 +62,7 @@ def test_an_unknown_strategy_of_a_foreign_folder_counts_as_timed_and_comes_last(
     assert strategies.position("theirs") == len(REGISTRY.names())
 
 
+@pytest.mark.slow
 def test_no_file_but_the_table_and_the_strategies_names_a_strategy():
     table = Path(strategies.__file__)
     names = set(REGISTRY.built_in()) - LIBRARY

@@ -76,6 +76,7 @@ def test_a_long_epoch_is_kept_on_the_way():
     assert agreement.within_epoch() == (False, False)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.floats(1e-6, 60), min_size=2, max_size=5),

@@ -73,6 +73,7 @@ def computed(folder: RunFolder) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data, tmp_path):
     whole, left = folder_of(tmp_path / "whole", point_of(data)), folder_of(tmp_path / "left", point_of(data))
     assert "LOADED []" in computed(whole)

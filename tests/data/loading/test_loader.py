@@ -29,6 +29,7 @@ def rows(call: Call, step: int) -> list[int]:
     return [int(v) for part in call if part.count for v in part.targets[step, : part.count]]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 17), st.integers(1, 9), st.integers(1, 5))
 def test_the_workers_of_a_run_read_every_sample_of_an_epoch_once_in_its_order(samples, batch, workers, steps):
@@ -144,6 +145,7 @@ def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, device
             held = [each for each in held if each[0] > number]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(1, 60), st.integers(1, 17), st.integers(1, 5), st.integers(1, 3), st.integers(0, 3))
 def test_threads_that_take_turns_hand_over_the_same_calls_in_the_same_order(

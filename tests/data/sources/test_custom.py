@@ -57,6 +57,7 @@ def test_named_arrays_are_stored_as_they_are_and_texts_as_numbers(table):
     assert made.understood == "inputs age [] of float32, sex [] of 2 texts; targets [] of float64"
 
 
+@pytest.mark.slow
 def test_it_is_read_once_and_anew_when_the_file_that_it_reads_has_changed(table):
     made = prepare(table)
     assert find_prepared(table).path == made.path
@@ -118,6 +119,7 @@ def test_nothing_cuts_what_a_file_reads(tmp_path, keys):
     assert refused.value.received == f"`{next(iter(keys))}`" and "in read(data)" in refused.value.action
 
 
+@pytest.mark.slow
 def test_a_read_that_gives_nothing_is_ended_with_its_line(tmp_path, monkeypatch):
     monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "1")
     with pytest.raises(UserError, match=r"t\.py, line 3, in read"):

@@ -80,6 +80,7 @@ def test_all_are_found_and_listed_in_one_file(thousand, tmp_path):
     assert not list((tmp_path / "cache").glob("*/"))
 
 
+@pytest.mark.slow
 def test_skip_bad_goes_on_without_them_and_records_which(thousand, tmp_path):
     root, spoilt = thousand
     data = data_of(root, cache=tmp_path / "cache", skip_bad=True)

@@ -219,6 +219,7 @@ class Large:
         return ["even", "odd"]
 
 
+@pytest.mark.slow
 def test_a_set_ten_times_as_large_as_the_memory_taken_is_read_whole(tmp_path):
     write_set(Large(), Large().contents(), tmp_path, None, "encoded")
     told = subprocess.check_output([sys.executable, "-c", READS, tmp_path], text=True)

@@ -60,6 +60,7 @@ def after(done, action):
     return lambda now, _: action() if now == done else None
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(mask_folder, ready, tmp_path):
     cache = tmp_path / "cache"
     other = started(cache)
@@ -75,6 +76,7 @@ def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(ma
     assert half_made(cache) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", ["arrays", "encoded"])
 def test_a_disk_that_fills_up_is_told_and_nothing_half_written_stays(tmp_path, storage):
     told, _ = started(tmp_path, 10_000, storage).communicate()

@@ -119,6 +119,7 @@ print(len(decoded), prepared.path.name, int(prepared.inputs[23].sum()))
 """
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_decode_once(tmp_path):
     workers = [
         subprocess.Popen(
@@ -145,6 +146,7 @@ def test_processes_that_start_together_decode_once(tmp_path):
     assert len({tuple(output[1:]) for output in outputs}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("source", "size", "found"),

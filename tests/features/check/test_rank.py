@@ -37,6 +37,7 @@ def left_behind(folder):
     return processes
 
 
+@pytest.mark.slow
 def test_two_processes_look_at_this_machine(tmp_path):
     (tmp_path / "file").touch()
     folders = (
@@ -51,6 +52,7 @@ def test_two_processes_look_at_this_machine(tmp_path):
     assert left_behind(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_rank_that_never_starts_is_named_within_the_limit(tmp_path):
     plan = Plan(workers=2, skip=(*QUICK, "cores"), start_limit=0.2)
     write_plan(tmp_path, plan)
@@ -64,6 +66,7 @@ def test_a_rank_that_never_starts_is_named_within_the_limit(tmp_path):
     assert line.status == "fail" and "rank 1 did not appear within 0.2 s" in line.seen
 
 
+@pytest.mark.slow
 def test_ranks_that_die_leave_an_error_with_their_last_words(tmp_path, monkeypatch):
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
     (tmp_path / "ranks").write_text("a file in place of the folder that ranks write to")

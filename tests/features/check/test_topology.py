@@ -129,6 +129,7 @@ def checked(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(cores.granted()) < 2, reason="one core alone has none to combine with")
 def test_a_process_for_each_core_sums_on_its_core_and_what_failed_is_noted(checked):
     before = os.sched_getaffinity(0)

@@ -57,6 +57,7 @@ def test_wrong_input_is_refused_with_what_to_do(call, studies, arguments, expect
     assert expected in errors
 
 
+@pytest.mark.slow
 def test_a_single_study_is_held_against_the_newest_other_one_here(call, studies, monkeypatch):
     monkeypatch.chdir(studies / "after")
     assert call("compare", studies / "before")[1].startswith("before against after")

@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 
@@ -19,6 +20,7 @@ def test_json_is_one_object(call, tmp_path: Path) -> None:
     assert json.loads(text)["count"] == 1797
 
 
+@pytest.mark.slow
 def test_a_study_is_shown_as_it_reads_its_data(call, tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
     study.write_text('task = "cnn"\n[data]\ncache = "c"\n[sweep]\nworkers = 1\nimage_size = [[8, 8], [4, 4]]')

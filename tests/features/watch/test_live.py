@@ -8,6 +8,7 @@ import sys
 import time
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 from scalestudy.cli.terminal import overview_table
@@ -88,6 +89,7 @@ def test_a_pipe_in_place_of_a_log_is_passed_over(folder):
     assert last_line(run) == ""
 
 
+@pytest.mark.slow
 def test_in_a_terminal_it_follows_and_ends_with_the_study(folder):
     run = start(folder)
     run.write_rank(RankRecord(

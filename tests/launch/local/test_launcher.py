@@ -124,6 +124,7 @@ LEAVES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", STOPPED_BY)
 def test_a_first_signal_asks_for_a_checkpoint_and_is_recorded_as_what_it_was(folder, workers, number):
     workers(LEAVES)
@@ -241,6 +242,7 @@ def test_a_point_that_a_full_disk_cannot_begin_is_told_and_leaves_nothing(tmp_pa
     assert [each for each in (folder.path / "points").rglob("*") if each.name.startswith(".run-")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["the run", "all points", "the study"])
 def test_a_folder_removed_under_a_run_ends_it_and_the_next_point_has_its_turn(folder, workers, what):
     workers(SLEEPS)

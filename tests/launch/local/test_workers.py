@@ -43,6 +43,7 @@ def test_the_first_failure_is_named_by_rank_and_code(tmp_path):
         assert workers.first_failure() == (1, 3)
 
 
+@pytest.mark.slow
 def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
     program = (
         "import subprocess, sys, signal, time\n"
