@@ -1,4 +1,3 @@
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -7,10 +6,8 @@ from rich.console import Console
 from scalestudy.app.run import run_study
 from scalestudy.app.survey import Request
 from scalestudy.cli.terminal import Terminal
-from scalestudy.launch.base import Options, Overview
-from scalestudy.launch.status import study_status
+from scalestudy.launch.base import Options
 from scalestudy.study.parse import load_study
-from scalestudy.study.records import STILL_SAVING
 
 
 def run_live(study: Path, *, terminal: bool) -> str:
@@ -34,20 +31,3 @@ def test_in_a_terminal_the_table_follows_and_stays(study: Path, launcher) -> Non
     assert "start-up" in text
     assert "1/2" in text
     assert "2 points: 2 done" in text.splitlines()[-2]
-
-
-def test_a_run_whose_model_is_being_saved_has_its_line_once_that_is_done(
-    study, folder, launcher, call
-) -> None:
-    assert call("run", study, "--no-report")[0] == 0
-    saved = study_status(folder).points[0]
-    saving = replace(saved, result=saved.result.model_copy(update={"model_missing": STILL_SAVING}))
-    console = Console(file=StringIO(), width=120)
-    terminal = Terminal(console)
-    with terminal.following(Overview([replace(saved, state="running", result=None)])):
-        terminal.seen(Overview([saving]))
-        assert console.file.getvalue() == ""
-        terminal.seen(Overview([saved]))
-        terminal.seen(Overview([saved]))
-    assert console.file.getvalue().count("\n") == 1
-    assert "missing" not in console.file.getvalue()

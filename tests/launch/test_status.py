@@ -11,11 +11,10 @@ from scalestudy.launch.base import launcher, queues
 from scalestudy.launch.queue.base import ENDED, RUNNING, UNKNOWN, WAITING, JobView
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import FILES_LATE, Derived, derive, study_status
-from scalestudy.study.records import STILL_SAVING, Failure, JobRecord, Progress
+from scalestudy.study.records import Failure, JobRecord, Progress
 from scalestudy.study.state import RunFiles
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
-from synthetic_result import result_of
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
 
@@ -85,26 +84,13 @@ def test_launchers_are_found_by_name(tmp_path: Path) -> None:
         launcher("cron")
 
 
-def test_a_result_is_read_again_until_its_model_is_saved(folder: StudyFolder) -> None:
-    point = folder.points()[0]
-    run = folder.new_run(point)
-    whole = result_of(run.point())
-    run.write_result(whole.model_copy(update={"model_missing": STILL_SAVING}))
-    before = study_status(folder)
-    assert before.of(point.name).state == "done" and before.of(point.name).result.saving
-    run.write_result(whole)
-    assert study_status(folder, known=before).of(point.name).result.model_missing is None
-
-
-def test_a_job_that_still_saves_its_model_is_running_while_it_gives_signs(folder: StudyFolder) -> None:
+def test_a_run_that_saves_its_model_is_running_in_that_phase(folder: StudyFolder) -> None:
     run = folder.new_run(folder.points()[0])
-    run.write_job(JobRecord(queue="elsewhere", job="7", submitted=time.time(), site="here", script="x.sh"))
-    run.write_result(result_of(run.point()).model_copy(update={"model_missing": STILL_SAVING}))
-    progress = Progress(phase="saving", epoch=2, epochs=2, step=1, steps=1, updated=time.time())
-    run.write_progress(progress)
-    assert study_status(folder).of("native-w1-s0").state == "running"
-    run.write_progress(progress.model_copy(update={"updated": time.time() - 3600}))
-    assert study_status(folder).of("native-w1-s0").state == "done"
+    run.write_launcher_process()
+    run.model.write_text("saved")
+    run.write_progress(Progress(phase="saving", epoch=2, epochs=2, step=1, steps=1, updated=time.time()))
+    status = study_status(folder).of("native-w1-s0")
+    assert (status.state, status.progress.phase, status.result) == ("running", "saving", None)
 
 
 NOW = 1_000_000.0

@@ -10,13 +10,15 @@ import pytest
 
 from data_settings import data_of
 from linear import ALONE, Linear, LinearTrainer
+from scalestudy.app.verify import Verified, verify
 from scalestudy.data.splits.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.metrics import Sense, known
 from scalestudy.study.model_record import BestRecord
 from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord
+from scalestudy.study.record_file import read_checksums
+from scalestudy.study.records import EpochRecord, Failure
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.state import state_of_runs
 from scalestudy.training.checkpoint import Position
@@ -47,8 +49,10 @@ def folder(data, tmp_path) -> RunFolder:
         "data": {"source": "rows.npz"}, "train": train, "terms": {"implementation": "single"},
         "files": {"prepared": str(prepared.path), "split": str(split.path)},
     })  # fmt: skip
-    write_point(tmp_path / "point.json", point)
-    return RunFolder(tmp_path)
+    path = tmp_path / "points" / point.name / "run-1"
+    path.mkdir(parents=True)
+    write_point(path / "point.json", point)
+    return RunFolder(path)
 
 
 def engine_of(trainer: type[LinearTrainer]) -> Linear:
@@ -61,6 +65,10 @@ def engine_of(trainer: type[LinearTrainer]) -> Linear:
 
 def computed(folder: RunFolder, trainer: type[LinearTrainer] = LinearTrainer) -> None:
     run(folder, folder.point(), ALONE, PhaseClock(), device="cpu", engine=engine_of(trainer))
+
+
+def verified_run(folder: RunFolder) -> list[Verified]:
+    return [file for file in verify(folder.path.parents[2]) if "/run-1/" in file.path]
 
 
 def full(path: str) -> None:
@@ -81,7 +89,7 @@ def test_a_disk_that_is_full_at_the_end_loses_the_model_alone(folder, capsys):
             pass
 
         def save(self, path):
-            assert folder.result().saving, "no result before the model"
+            assert folder.result() is None
             full(path)
 
     computed(folder, Full)
@@ -94,20 +102,31 @@ def test_a_disk_that_is_full_at_the_end_loses_the_model_alone(folder, capsys):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_process_that_dies_while_it_saves_leaves_its_result_with_the_reason(folder):
-    class Killed(LinearTrainer):
-        def prove_savable(self, path):
-            pass
+def interrupt(*arguments):
+    raise KeyboardInterrupt
 
-        def save(self, path):
-            Path(path).write_text("half of a")
-            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        computed(folder, Killed)
-    assert folder.result().saving
-    assert not list(folder.path.glob("*half*"))
+@pytest.mark.parametrize(
+    "place",
+    [
+        "scalestudy.training.model_file.save",
+        "scalestudy.training.gallery.leave",
+        "scalestudy.study.run_folder.write_checksums",
+        "scalestudy.study.run_folder.RunFolder.write_result",
+    ],
+)
+def test_a_process_that_dies_while_it_saves_is_not_done_and_then_done_whole(folder, monkeypatch, place):
+    with monkeypatch.context() as patch:
+        patch.setattr(place, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            computed(folder)
+    folder.write_failure(Failure(rank=None, exit_code=None, reason="interrupted"))
+    assert state_of_runs([folder]) == "failed"
+    assert all(file.sound for file in verified_run(folder))
+    computed(folder)
     assert state_of_runs([folder]) == "done"
+    assert {"result.json", "model.keras"} <= read_checksums(folder.path).keys()
+    assert all(file.sound for file in verified_run(folder))
 
 
 def test_a_model_that_cannot_be_kept_is_refused_before_the_first_step(folder):

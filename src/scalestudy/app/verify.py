@@ -92,7 +92,8 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     inside = run.path.relative_to(folder)
     checksums: dict[str, str] = {}
     try:
-        checksums = read_checksums(run.path)
+        if not (run.failure() and not (run.path / "result.json").exists()):  # it ended on the way to it
+            checksums = read_checksums(run.path)
     except FileNotFoundError:
         if run.result() is not None:
             why = "the run is done, and its checksums are not there"

@@ -125,9 +125,5 @@ class Terminal(Listener):
 
 
 def _ended(overview: "Overview") -> "Mapping[str, str]":
-    """States of the points that have ended, by name; one whose model is still being saved has not quite."""
-    return {
-        status.name: status.state
-        for status in overview.points
-        if status.state in ENDED and not (status.result is not None and status.result.saving)
-    }
+    """States of the points that have ended, by name."""
+    return {status.name: status.state for status in overview.points if status.state in ENDED}

@@ -1,7 +1,7 @@
 """JSON records, written atomically and read without an error whatever lies there; checksums of files."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -51,7 +51,11 @@ def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Mode
 
 def write_record(path: Path, record: BaseModel, *, durable: bool = True) -> None:
     """Write a record atomically; raises OSError."""
-    write_atomically(path, record.model_dump_json(indent=1) + "\n", durable=durable)
+    write_atomically(path, _text(record), durable=durable)
+
+
+def _text(record: BaseModel) -> str:
+    return record.model_dump_json(indent=1) + "\n"
 
 
 def first_error(error: ValidationError) -> str:
@@ -61,9 +65,17 @@ def first_error(error: ValidationError) -> str:
     return f"{where}: {first['msg']}" if where else first["msg"]
 
 
-def write_checksums(folder: Path, names: Iterable[str]) -> None:
-    """Write the checksums of these files of a folder, by their relative names; raises OSError."""
-    lines = [f"{file_checksum(folder / name)}  {name}\n" for name in sorted(names)]
+def write_checksums(
+    folder: Path, names: Iterable[str], coming: Mapping[str, BaseModel] | None = None
+) -> None:
+    """Write the checksums of these files of a folder, by their relative names; raises OSError.
+
+    `coming` are records that are written there after them.
+    """
+    found = {name: file_checksum(folder / name) for name in names}
+    for name, record in (coming or {}).items():
+        found[name] = hashlib.sha256(_text(record).encode()).hexdigest()
+    lines = [f"{checksum}  {name}\n" for name, checksum in sorted(found.items())]
     write_atomically(folder / CHECKSUMS, "".join(lines))
 
 

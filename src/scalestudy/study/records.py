@@ -258,10 +258,6 @@ class RankRecord(Record):
     """Container image, or folder of the virtual environment."""
 
 
-STILL_SAVING = "it was still being saved when the run ended"
-"""Why there is no model, as long as nothing better is known: a result is written before its model."""
-
-
 class Outcome(Record):
     """What is known of a finished run, wherever it was measured; None where nobody wrote it down.
 
@@ -383,8 +379,8 @@ class Outcome(Record):
 class Result(Outcome):
     """`result.json`, written atomically once all is measured: its presence means that the run is done.
 
-    It is written before the model, and once more after it, so that no failing save can lose it. Here stands
-    what must be known of a run of ours; what each field means stands in `Outcome`.
+    It is the last of the run's files. Here stands what must be known of a run of ours; what each field means
+    stands in `Outcome`.
     """
 
     seed: int
@@ -406,8 +402,3 @@ class Result(Outcome):
     parameters: int
     weights_digest: str
     finished: str
-
-    @property
-    def saving(self) -> bool:
-        """Whether its model was still to be saved when this was written."""
-        return self.model_missing == STILL_SAVING

@@ -292,12 +292,16 @@ class RunFolder:
             return progress is not None and is_recent(progress.updated)
         return process is not None and is_alive(process, progress.updated if progress else None)
 
-    def write_checksums(self) -> None:
-        """Write the checksums of a finished run's files; nothing of them changes from here on."""
+    def write_checksums(self, result: Result | None = None) -> None:
+        """Write the checksums of a finished run's files, with that of a result that is written next.
+
+        Nothing of them changes from here on.
+        """
         self.refuse_other_job()
         files = [file for name in FINISHED if (file := self.path / name).exists()]
+        coming = {} if result is None else {"result.json": result}
         files += [*self.path.glob("ranks/*.json"), *self.path.glob("steps/*.json")]
-        write_checksums(self.path, [file.relative_to(self.path).as_posix() for file in files])
+        write_checksums(self.path, [file.relative_to(self.path).as_posix() for file in files], coming)
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Add the record of a finished epoch."""

@@ -41,9 +41,7 @@ class RunFiles:
         damage = run.damage()
         if damage is not None:
             return cls(damage=f"{damage.why}. {remedy(run.path)}")
-        result = run.result()
-        # A job that has its result may still be saving its model; of this machine's, the launcher knows.
-        if result and not (result.saving and run.job() is not None and run.alive()):
+        if run.result():
             return cls(result=True)
         return cls(
             False, run.failure(), run.progress(), run.exit_code(), run.checkpoint.exists(),
@@ -79,11 +77,11 @@ def how_it_failed(failure: Failure) -> State:
 
 
 def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
-    """Of the runs of one point, oldest first, the newest finished one; None if it takes more to say."""
+    """Of the runs of one point, oldest first, the newest finished one; None without any."""
     for run in reversed(runs):
         result = run.result()
         if result is not None and not run.damaged("point.json"):
-            return None if result.saving else (run, result)
+            return run, result
     return None
 
 

@@ -145,7 +145,7 @@ def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any, Indice
 
 
 SAMPLES = 48
-"""Most validation samples that are looked at: rank 0 does so alone, while the others have left."""
+"""Most validation samples that are looked at: rank 0 does so alone, while the others wait."""
 PIXELS = 2**22
 """Most pixels of these together."""
 BYTES = 2_000_000

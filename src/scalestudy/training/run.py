@@ -18,7 +18,8 @@ from scalestudy.measure.usage import Usage
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
-from scalestudy.study.records import STILL_SAVING, EpochRecord, Progress, Result
+from scalestudy.study.record_file import CHECKSUMS
+from scalestudy.study.records import EpochRecord, Progress, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import gallery, model_file
 from scalestudy.training.checkpoint import Position
@@ -209,14 +210,17 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
 def _leave(
     folder: RunFolder, session: Session, prepared: Prepared, result: Callable[..., Result], clock: PhaseClock
 ) -> None:
-    """Write the result, then the model, then whether that was possible: no failing save loses a result."""
-    folder.write_result(result(model_missing=STILL_SAVING))
+    """Write the model, the gallery and, last, the result: a run that ends before goes on, or begins anew.
+
+    No failing save loses a result.
+    """
     folder.refuse_other_job()
     with clock.phase("saving"):
         missing = model_file.save(folder, session.trainer)
-    folder.write_result(result(model_missing=missing))
+    whole = result(model_missing=missing)
     gallery.leave(folder, session.trainer, prepared, session.split.validation)
-    folder.write_checksums()
+    folder.write_checksums(whole)
+    folder.write_result(whole)
 
 
 def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
@@ -242,7 +246,8 @@ def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
 
     When this process began is known to a second or two.
     """
-    (folder.path / "failure.json").unlink(missing_ok=True)
+    for name in ("failure.json", CHECKSUMS):
+        (folder.path / name).unlink(missing_ok=True)
     if folder.stop.exists() and folder.stop.stat().st_mtime < clock.started - 2:
         folder.stop.unlink(missing_ok=True)
 
@@ -250,7 +255,7 @@ def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
 def _await_result(folder: RunFolder) -> None:
     """Stay until rank 0 is done: a ring's last sum may still read from a rank that has its own answer."""
     deadline = time.monotonic() + RESULT_WITHIN
-    while (result := folder.result()) is None or result.saving:
+    while folder.result() is None:
         if time.monotonic() > deadline:
             raise RunError(
                 f"rank 0 to write its result within {RESULT_WITHIN:.0f} s of the others' end",

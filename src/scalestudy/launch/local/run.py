@@ -205,7 +205,7 @@ def _attempt(
                     break
         except (KeyboardInterrupt, GeneratorExit):
             workers.stop()
-            write_down(run, STOP.failure(run))
+            write_down(run, None if run.result() else STOP.failure(run))
             raise
         finally:
             STOP.awaited = False
