@@ -1,14 +1,16 @@
 """What `scalestudy advise` says of larger runs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import synthetic
 from larger_studies import evenly, on_gpu, unet
 from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.statistics import NOTHING
 from scalestudy.features.advise.goals import Goal, answer
-from scalestudy.features.advise.page import advise_document, advise_json, sentence
+from scalestudy.features.advise.page import advise_document, advise_json, headline, sentence
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.document import Folded, Section, Table
 
@@ -61,3 +63,25 @@ def test_json_has_all_numbers_and_the_page_can_be_written(findings, result):
     assert runs[-1]["seconds"]["low"] < runs[-1]["seconds"]["value"] < runs[-1]["seconds"]["high"]
     assert runs[0]["cost_efficiency"]["value"] == pytest.approx(1, abs=0.1)
     assert "What it rests on" in markdown(advise_document(findings, result))
+
+
+def test_where_no_row_is_sound_a_missing_efficiency_decides_no_sentence(findings, result):
+    series = replace(
+        result.larger[1], runs=tuple(replace(run, cost_efficiency=NOTHING) for run in result.larger[1].runs)
+    )
+    assert "0.00" not in sentence(series, 0.7) and "0.7" not in sentence(series, 0.7)
+
+
+def test_where_nothing_was_learned_a_deadline_is_answered_by_that_and_not_by_time():
+    runs = [synthetic.run("native", n, metric="accuracy", quality=0.1, chance=0.12) for n in (1, 2)]
+    nothing = analyse("made", runs)
+    text = headline(nothing, answer(nothing, Goal("deadline", 7200.0)))
+    assert text.endswith(nothing.advice.headline)
+    sound = analyse("made", synthetic.seeded((1, 2)))
+    assert sound.advice.headline not in headline(sound, answer(sound, Goal("deadline", 1.0)))
+
+
+@pytest.mark.parametrize(("deadline", "shown"), [(7200.0, "2 h"), (5400.0, "1:30:00 h"), (90.0, "1:30 min")])
+def test_a_deadline_of_whole_hours_is_shown_so(deadline, shown):
+    made = analyse("made", synthetic.seeded((1, 2)))
+    assert headline(made, answer(made, Goal("deadline", deadline))).endswith(f" {shown}.")

@@ -108,11 +108,14 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
             f" {predicted.key.label} would keep {with_interval(predicted.efficiency, 2)}:"
             " measure it before you ask for it."
         )
-    done = units.duration(goal.deadline)
+    hours = goal.deadline / 3600
+    done = f"{hours:.0f} h" if hours >= 1 and hours.is_integer() else units.duration(goal.deadline)
     if best is None:
         if goal.aim == "energy":
             return f"No row is known to need the least energy: {'; '.join(answer.reasons)}."
-        return f"No count is done in {done}."
+        sound = not all(verdict.seems_worse for verdict in findings.advice.decision.verdicts.values())
+        known = f"No count of sound quality is known to be done in {done}."
+        return known if sound else f"No count is advised for {done}: {advised}"
     if goal.aim == "energy":
         of = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}
         return (
@@ -132,7 +135,10 @@ def sentence(series: LargerRuns, target: float) -> str:
     )
     ends = "" if low == high else f" (range {low} to {high})"
     run = next((run for run in runs if run.workers > count), runs[-1])
-    if run.workers == count:
+    if all(run.cost_efficiency.value is None for run in runs):
+        text = f"Up to where {label} pays is not known: there is no cost to hold its own against"
+        run = runs[-1]
+    elif run.workers == count:
         text = f"{label} is expected to pay up to {count} workers{ends}, the most considered"
     else:
         number = f"up to {count} workers" if count > 1 else "on one worker only"
