@@ -129,3 +129,8 @@ def test_epochs_alone_are_compared_in_epochs():
     first = table(compare(sides)).rows[0]
     assert first[0] == "epochs/h"
     assert first[2].text.startswith("36.0")  # 100 s
+
+
+def test_the_study_that_has_single_runs_is_named_and_the_other_is_not():
+    text = summary(compare([two_counts("thrice", seeds=3), two_counts("once", seeds=1)]))
+    assert "once" in text and "thrice" not in text

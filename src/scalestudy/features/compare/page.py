@@ -120,6 +120,16 @@ def summary(comparison: Comparison) -> str:
         return "None of the shared rows can be compared: the tables below say why."
     tested = [row for row in held if row.chance is not None]
     if not tested:
+        single = [
+            side.name
+            for place, side in enumerate(comparison.sides)
+            if any(len(side.runs(row.key)) < 2 for row in held if place in (0, row.other))
+        ]
+        if 0 < len(single) < len(comparison.sides):
+            return (
+                f"{len(held)} values can be compared, with single runs in {' and '.join(single)}: nothing can"
+                " be said of chance. Sweep two seeds or more there."
+            )
         return (
             f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep"
             " two seeds or more on both sides."
@@ -177,7 +187,7 @@ def _differences(comparison: Comparison) -> Table:
             )
     headings = (
         Heading("Quantity", numeric=False), Heading("Row", numeric=False), Heading(names[0]),
-        Heading("Other", numeric=False), Heading("Value"), Heading("Change", "ratio, quality −"),
+        Heading("Other", numeric=False), Heading("Value"), Heading("Change", "ratio; of quality: difference"),
         Heading("Verdict", numeric=False),
     )  # fmt: skip
     return Table(headings, tuple(cells), footnotes=tuple(footnotes), name="differences")
