@@ -41,3 +41,8 @@ def test_a_column_has_one_unit_and_one_number_of_decimals():
     assert time_unit([3.0, 7547.0]) == ("min", 60.0)
     assert time_unit([]) == ("s", 1.0)
     assert [decimals([value, 900]) for value in (0.02, 0.7, 12, 345)] == [3, 2, 1, 0]
+
+
+def test_a_tie_goes_up_also_where_arithmetic_left_it_a_little_below():
+    assert {number(value, 2) for value in (0.625, 0.625 - 2e-16, 1 / 1.6)} == {"0.63"}
+    assert number(123456789012.0, 0) == "123,456,789,012"

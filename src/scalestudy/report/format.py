@@ -34,6 +34,8 @@ def number(value: float | None, digits: int) -> str:
     """`1,234.5`, with a true minus; `n/a` for None and for what is not finite."""
     if value is None or not isfinite(value):
         return NOT_AVAILABLE
+    # A tie goes up, also where arithmetic left it a little below.
+    value = value * (1 + 1e-13) if digits else value
     return f"{value:,.{digits}f}".replace("-", "−")
 
 
