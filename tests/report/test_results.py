@@ -7,7 +7,7 @@ import pytest
 import synthetic
 from elsewhere import cassava
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.results import results_table
+from scalestudy.report.results import NO_REFERENCE, UNTIMED, results_table
 from scalestudy.report.time_and_cost import time_and_cost
 
 
@@ -116,3 +116,26 @@ def test_of_numbers_from_elsewhere_there_is_no_column_that_is_known_of_no_row_an
         ("Cost", "worker-min"), ("Speed-up", "training time"), ("Scaling efficiency", "training time"),
         ("Training time", "s"), ("Runs", ""),
     ]  # fmt: skip
+
+
+def at_chance():
+    return [
+        synthetic.run("horovod", n, metric="accuracy", quality=0.12 - 0.001 * n, chance=0.12) for n in (1, 2)
+    ]
+
+
+def test_rows_that_learned_nothing_share_a_footnote_and_their_costs_have_nothing_to_refer_to():
+    made = table(at_chance())
+    notes = [cell(made, row, "Quality").note for row in (0, 1)]
+    assert notes[0] == notes[1] is not None
+    assert {cell(made, row, "Quality").kind for row in (0, 1)} == {"worse"}
+    assert cell(made, 0, "Time to train").text != "n/a"
+    assert made.footnotes[cell(made, 0, "Cost efficiency").note - 1] == NO_REFERENCE
+    assert UNTIMED not in made.footnotes
+
+
+def test_a_figure_without_a_front_has_no_layer_of_it():
+    (figure,) = time_and_cost(analyse("made", at_chance()))
+    (sound,) = time_and_cost(analyse("made", synthetic.seeded((1, 2, 4))))
+    assert [len(each.spec["layer"]) for each in (figure, sound)] == [2, 4]
+    assert "strokeDash" not in str(figure.spec["layer"]) and "strokeDash" in str(sound.spec["layer"])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
@@ -20,7 +21,10 @@ from scalestudy.report.format import (
 from scalestudy.report.series import basis_of
 
 UNTIMED = "its time was not recorded"
+NO_REFERENCE = "no row of sound quality to hold its cost against"
 BAD_VERDICTS = ("worse", "diverged", "chance")
+SHORT = {"diverged": "diverged", "chance": "at chance", "collapsed": "collapsed"}
+"""Verdicts that are a footnote's where all runs of a row have them."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,16 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
             digits = decimals([estimate.value or 0.0 for estimate in estimates])
         for line, row, estimate in zip(lines, rows, estimates, strict=True):
             cell, why = _measured(estimate, digits), None if brief else column.why(row)
-            is_quality = column.heading.name == "Quality"
+            is_quality, verdict = column.heading.name == "Quality", verdicts.get(row.key, row.verdict)
+            failed = is_quality and not brief and row.failed_runs == row.runs and verdict.kind in SHORT
+            if failed:
+                why = _why_failed(row, verdict)
             if why and (cell.text == NOT_AVAILABLE or is_quality):
                 cell = replace(cell, note=footnotes.setdefault(why, len(footnotes) + 1))
             if is_quality:
-                verdict = verdicts.get(row.key, row.verdict)
                 kind = "worse" if verdict.kind in BAD_VERDICTS else ""
-                cell = replace(cell, remark=verdict.sentence, kind=kind)
+                remark = SHORT[verdict.kind] if failed else verdict.sentence
+                cell = replace(cell, remark=remark, kind=kind)
             line.append(cell)
     batches = not brief and (not rows or any(row.global_batch or not row.source for row in rows))
     for line, row in zip(lines, rows, strict=True):
@@ -119,6 +126,9 @@ def _columns(findings: Findings) -> list[_Column]:
     def untimed(row: Row) -> str:
         return row.speed.reason or UNTIMED
 
+    def unpriced(row: Row) -> str:
+        return NO_REFERENCE if row.price else untimed(row)
+
     columns = [
         _Column(
             Heading("Time to train", f"{wall_unit}, {time_of}", f"time {wall_unit}"),
@@ -127,7 +137,7 @@ def _columns(findings: Findings) -> list[_Column]:
         ),
         _Column(
             Heading("Cost efficiency", "cost of the reference / cost", "cost eff."),
-            lambda row: row.price.efficiency if row.price else NOTHING, untimed, 2, brief=True,
+            lambda row: row.price.efficiency if row.price else NOTHING, unpriced, 2, brief=True,
         ),
         _Column(Heading("Quality", metric + lower, metric), lambda row: row.quality, _why_quality, digits,
                 brief=True),
@@ -220,3 +230,11 @@ def _why_quality(row: Row) -> str | None:
         return None
     failed = f"{row.failed_runs} of {row.runs} runs diverged, stand at chance or collapsed"
     return f"{failed}; the worst has {number(row.worst_quality, row.digits)}"
+
+
+def _why_failed(row: Row, verdict: Verdict) -> str:
+    """What is wrong with all runs of a row: in the same words for all rows at one chance."""
+    if verdict.kind != "chance" or row.constant_quality is None:
+        return verdict.sentence
+    chance = number(row.constant_quality, row.digits)
+    return f"learned nothing: no better than the {chance} of one answer for everything"

@@ -32,9 +32,10 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         cost, alt.Y("time:Q", title=f"Time to train ({unit})", scale=scale)
     )
     swept = {"variant": "Swept"} if len(named.variants) > 1 else {}
+    efficiency = {"efficiency": "Cost efficiency|~g"} if findings.advice.decision.reference else {}
     tips = tooltip(
         strategy="Strategy", **swept, workers="Workers", time=f"Time ({unit})|~g",
-        cost=f"{bill.capitalize()}-{billed}|~g", efficiency="Cost efficiency|~g", quality="Quality",
+        cost=f"{bill.capitalize()}-{billed}|~g", **efficiency, quality="Quality",
     )  # fmt: skip
     front = base.transform_filter("datum.front").mark_line(
         strokeDash=[5, 4], strokeWidth=1.5, color="#6E7781"
@@ -49,13 +50,16 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         .encode(text="label:N")
     )
     # By its order along the front, and not by that of the rows.
-    chart = alt.layer(front.encode(order="cost:Q"), ring, points, names).properties(
-        width=WIDTH, height=HEIGHT
-    )
+    has_front = sum(record["front"] for record in records) > 1
+    advised = any(record["advised"] for record in records)
+    layers = [*[front.encode(order="cost:Q")] * has_front, *[ring] * advised, points, names]
+    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
     caption = (
-        "One point a row, named by its workers where there is room; the dashed line is the Pareto front:"
-        " nothing on it is beaten in both time and cost by a row of sound quality."
-        + " The ring is what is advised." * any(record["advised"] for record in records)
+        "One point a row, named by its workers where there is room."
+        + " The dashed line is the Pareto front: nothing on it is beaten in both time and cost by a row of"
+        " sound quality."
+        * has_front
+        + " The ring is what is advised." * advised
         + " Faded rows are or seem worse." * any(record["opacity"] < 1 for record in records)
     )
     return [figure(NAME, "Time to train against cost", chart, caption)]
