@@ -44,3 +44,14 @@ def test_each_doubling_is_judged_and_what_was_run_once_is_not_certain(seconds, s
 def test_without_any_doubling_it_says_which_counts_to_run():
     (missing,) = _doublings(subject({1: 90.0, 3: 31.0}), 1.5).missing
     assert "workers = [1, 2, 4]" in missing.remedy
+
+
+def test_a_series_of_which_one_count_is_left_gives_way_to_one_that_can_be_doubled():
+    shared = "2 workers on the cores of 1"
+    runs = [
+        synthetic.run("native", 1, throughput=200.0), synthetic.run("native", 2, oversubscribed=shared),
+        *(synthetic.run("horovod", n, throughput=90.0 * n) for n in (1, 2)),
+    ]  # fmt: skip
+    found = analyse("study", runs)
+    assert [count for count, _ in doublings(panels.subject(found))] == [1]
+    assert panels.subject(found, RequestOptions(strategy="native")).row.strategy == "native"

@@ -1,5 +1,6 @@
 """What a proposal is about: the rows of one strategy, and the row whose resources are requested."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -149,6 +150,7 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
             received,
             "Name one of these, or run the study with what is missing.",
         )
+    named = _in_whole_series(findings, rows, named) if strategy is None else named
     choice = next((row for row in rows if row.key == findings.advice.decision.choice), None)
     if choice is not None and choice in named:
         row = choice
@@ -159,6 +161,14 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
         other for other in rows if (other.strategy, other.key.variant) == (row.strategy, row.key.variant)
     ]
     return ProposalSubject(findings, tuple(sorted(series, key=lambda row: row.workers)), row, options, work)
+
+
+def _in_whole_series(findings: Findings, rows: list[Row], named: list[Row]) -> list[Row]:
+    """Without rows of which a single count is left, as the others' times do not count, if some have more."""
+    counts = Counter(row.key.series for row in rows)
+    cut = {row.key.series for row in findings.rows if row.oversubscribed and counts[row.key.series] == 1}
+    whole = [row for row in named if row.key.series not in cut]
+    return whole if any(counts[row.key.series] > 1 for row in whole) else named
 
 
 def listed(names: Sequence[str]) -> str:
