@@ -121,6 +121,13 @@ def test_rows_that_cannot_be_samples_are_named(table, refused, row, told):
     assert told in refused(table(f"file,label\na1.png,cat\na2.png,dog\n{row}\n")).received
 
 
+@pytest.mark.parametrize(("encoding", "line"), [("latin-1", 3), ("utf-16", 1)])
+def test_a_table_that_is_not_utf8_is_refused(tree, refused, encoding, line):
+    root = tree("a1.png", "a2.png")
+    (root / "labels.csv").write_text("file,label\na1.png,cat\na2.png,ros\xe9\n", encoding=encoding)
+    assert f"{root / 'labels.csv'}, line {line}" in refused(root).received
+
+
 def test_two_files_of_one_name_are_refused_where_nothing_tells_them_apart(table, tree, refused):
     root = table()
     tree("other/a1.png")

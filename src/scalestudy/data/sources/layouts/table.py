@@ -1,5 +1,6 @@
 """Images with a table of their files and classes or masks: `labels.csv`, `train.csv`, `metadata.jsonl`."""
 
+import codecs
 import csv
 import json
 from pathlib import Path
@@ -95,11 +96,13 @@ def _read_table(table: Path) -> "pl.DataFrame":
     try:
         if table.suffix.lower() == ".parquet":
             frame = pl.read_parquet(table)
-        elif table.suffix.lower() == ".jsonl":
-            frame = pl.read_ndjson(table)
         else:
+            _refuse_other_texts(table)
+        if table.suffix.lower() == ".jsonl":
+            frame = pl.read_ndjson(table)
+        elif table.suffix.lower() != ".parquet":
             separator = _separator(_first_line(table))
-            frame = pl.read_csv(table, infer_schema=False, separator=separator, encoding="utf8-lossy")
+            frame = pl.read_csv(table, infer_schema=False, separator=separator)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError("a table that can be read", f"{table}: {reason}", "Correct the table.") from error
@@ -123,8 +126,22 @@ def _column_names(table: Path) -> list[str]:
         return []
 
 
+def _refuse_other_texts(table: Path) -> None:
+    """Refuse a text that is not UTF-8: its classes would have other names."""
+    with table.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                expected, action = "a table in UTF-8", "Save it as UTF-8."
+                raise UserError(expected, f"{table}, line {number}, which is not", action) from None
+
+
 def _first_line(table: Path) -> str:
-    with table.open(encoding="utf-8-sig", errors="replace") as stream:
+    """The names of columns, of a table in UTF-16 too: so that it is known as one, and refused when read."""
+    with table.open("rb") as stream:
+        wide = stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    with table.open(encoding="utf-16" if wide else "utf-8-sig", errors="replace") as stream:
         return stream.readline(_HEADER)
 
 
