@@ -52,7 +52,9 @@ TaskOption = Annotated[
 ]
 StrategyOption = Annotated[
     str,
-    typer.Option(help="How workers combine their gradients: native (a process each), horovod, virtual, …"),
+    typer.Option(
+        help="How workers combine their gradients: native (the framework's own), horovod, virtual, …"
+    ),
 ]
 WorkersOption = Annotated[int, typer.Option("--workers", "-n", min=1, help="Number of workers.", metavar="N")]
 DeviceOption = Annotated[
@@ -151,7 +153,7 @@ def newest_study(*, besides: Path | None = None) -> Path:
     ]
     if not known:
         raise UserError(
-            "a study in this folder, or the name of one",
+            "two studies or more" if besides else "a study in this folder, or the name of one",
             f"no {'other ' * (besides is not None)}studies/*/study.json here",
             "Name a study file or a results folder, or run a study first.",
         )
