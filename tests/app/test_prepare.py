@@ -83,6 +83,15 @@ def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
         list(dry_run(request_of(study)))
 
 
+def test_a_dry_run_refuses_a_batch_beyond_the_samples_that_are_prepared(study: Path) -> None:
+    request = request_of(study)
+    prepared(survey(request).points, "classes", request.base, request.study.place, Listener())
+    assert list(dry_run(request_of(study)))
+    study.write_text(study.read_text().replace("batch_size = 1", "batch_size = 4096"))
+    with pytest.raises(UserError, match="4096"):
+        list(dry_run(request_of(study)))
+
+
 def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
     request, ear = request_of(study), Ear()
     result = survey(request)

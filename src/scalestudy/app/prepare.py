@@ -148,8 +148,11 @@ def look_at_data(
             listener.note(f"{data.source}: {note}")
         if (done := find_prepared(data, task_kind=kind, base=base)) is not None:
             _note_storage(data, done, listener)
+            split = find_split(done, validation_of(data), data.seed)
             for point in points:
                 if point.data == data:
+                    if split is not None:
+                        _refuse_too_few(point, len(split.train), place)
                     refuse_unusable(point, done.kind, place, base, classes=done.classes)
             continue
         with suppress(UserError):  # what is damaged is refused where it is decoded
