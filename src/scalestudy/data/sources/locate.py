@@ -57,6 +57,7 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     path = expand(source, base)
     try:
         if not path.exists():
+            _refuse_windows(path)
             last = next(parent for parent in path.parents if parent.exists())
             raise UserError(
                 f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
@@ -70,6 +71,17 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
             f"{error.filename or path}: {error.strerror}",
             "See that it is there, changes no more and may be read, or name another source.",
         ) from error
+
+
+def _refuse_windows(path: Path) -> None:
+    r"""Say of `C:\data`, here or below a folder, what it is where Windows' discs are seen from Linux."""
+    if found := re.search(r"(?:^|/)(([A-Za-z]):[\\/].*)", str(path)):
+        here = f"/mnt/{found[2].lower()}{found[1][2:]}".replace("\\", "/")
+        raise UserError(
+            "a path of this machine as source",
+            f"{found[1]}, a path of Windows",
+            f"Write it as it is named here: {here} within WSL.",
+        )
 
 
 def folder_of(source: str, base: Path) -> Path | None:
