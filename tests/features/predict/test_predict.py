@@ -55,6 +55,15 @@ def test_patterns_that_the_shell_has_left_are_filled_in(tmp_path, images):
         planned(tmp_path, images / "*.tif")
 
 
+def test_files_of_which_none_is_an_image_are_refused(tmp_path, images):
+    (tmp_path / "my.py").write_text("pass")
+    with pytest.raises(UserError, match=r"my\.py"):
+        planned(tmp_path, tmp_path / "my.py")
+    assert len(planned(tmp_path, tmp_path / "my.py", images).items) == 4
+    unnamed = (images / "0.png").rename(tmp_path / "unnamed")
+    assert len(planned(tmp_path, unnamed).items) == 1
+
+
 @pytest.mark.parametrize("out", ["images", "images/predictions"])
 def test_nothing_is_written_among_the_images(tmp_path, images, out):
     with pytest.raises(UserError, match="outside the images"):

@@ -15,9 +15,10 @@ from PIL import Image
 from scalestudy.data.images import suffixes
 from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.form import Form
+from scalestudy.data.images.open import opened
 from scalestudy.data.images.resize import Way, covering, fitted, resize_image
 from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
-from scalestudy.data.sources.files import is_system
+from scalestudy.data.sources.files import is_system, several
 from scalestudy.data.types import Size
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.records import Record
@@ -67,6 +68,9 @@ def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
                 "a folder with PNG, JPEG or TIFF images", f"{path}, without any", "Name another one."
             )
         files |= {os.path.realpath(entry[0]): entry for entry in inside}
+    if not any(_is_image(file) for file, _, _ in files.values()):
+        names = several([str(file) for file, _, _ in files.values()])
+        raise UserError("PNG, JPEG or TIFF images", f"{names}, of another format", "Name others.")
     return _named(list(files.values())), left_out
 
 
@@ -78,6 +82,17 @@ def _globbed(argument: str) -> list[Path]:
     if not paths:
         raise UserError("a pattern that fits some images", f"{argument}, which fits none", "Correct it.")
     return [Path(path) for path in paths]
+
+
+def _is_image(file: Path) -> bool:
+    """By its name, or else by its first bytes."""
+    if file.suffix.lower() in suffixes.READ:
+        return True
+    try:
+        with opened(file):
+            return True
+    except UserError:
+        return False
 
 
 def _below(folder: Path) -> tuple[list[Path], list[Path]]:
