@@ -100,7 +100,8 @@ class Survey:
             try:
                 return self.ready(points, listener)
             except NotPreparedError as error:
-                listener.note(f"{error.received}. Before it is submitted: {error.action}")
+                action = error.action[:1].lower() + error.action[1:]
+                listener.note(f"{error.received}. Before it is submitted, {action}")
         look_at_data(points, self._kind, self.request.base, self.study.place, listener)
         return {point.name: point for point in points}
 
