@@ -17,6 +17,7 @@ def test_it_shows_this_environment_under_the_id_that_runs_record(call):
     assert code == 0
     assert out.splitlines()[0] == f"Environment {environment_id()}"
     assert str(Path(sys.prefix)) in out
+    assert not any(line.split()[:2] == ["build_ids", "tensorflow"] for line in out.splitlines())
 
 
 def test_json_holds_every_package(call):

@@ -17,6 +17,7 @@ SHOWN = (
 def print_environment(path: Path | None, *, record: bool, form: str) -> None:
     """Print what an environment (this one when None) was built from, under the id that records name it by."""
     from scalestudy.cli.console import err
+    from scalestudy.study.engines import engine_names, engine_traits
 
     prefix = Path(sys.prefix) if path is None else path.expanduser()
     built, unrecorded = _record(prefix, record=record)
@@ -29,6 +30,10 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
     print(f"Environment {built.id}")
     shown = built.model_dump(exclude={"schema_version", "id", "name"})
     shown["packages"] = {name: built.packages[name] for name in SHOWN if name in built.packages}
+    known = engine_names()
+    shown["build_ids"] = {
+        engine_traits(name).built if name in known else name: build for name, build in built.build_ids.items()
+    }
     for name, value in shown.items():
         if value:
             print(f"{name:<11} {_flat(value)}")

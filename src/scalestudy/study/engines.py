@@ -189,6 +189,11 @@ class EngineTraits:
         """Where the framework keeps pretrained weights that it has downloaded; "" where it has none."""
         return ""
 
+    @property
+    def built(self) -> str:
+        """The package that `build_id` is of."""
+        return self.name
+
     def build_id(self) -> str:
         """Tells builds of one version apart where they compute differently; "" where there are none."""
         return ""

@@ -189,6 +189,11 @@ class TensorFlowTraits(EngineTraits):
         """Keras's folder."""
         return variables.get("KERAS_HOME", os.path.expanduser("~/.keras"))
 
+    @property
+    def built(self) -> str:
+        """Horovod."""
+        return "horovod"
+
     def build_id(self) -> str:
         """Horovod's build, which its version does not tell apart: with Gloo, MPI or NCCL."""
         return horovod_build.wheel() or horovod_build.digest()
