@@ -30,6 +30,7 @@ def test_options_are_the_keys_of_a_study_file() -> None:
         (["--epohcs", "3"], "--epochs"),
         (["--workerz", "3"], "--workers"),
         (["--on", "slurm"], "known option"),
+        (["--image-size", "32,32"], "--image-size 32 32"),
         (["orphan"], "the argument orphan"),
     ],
 )

@@ -1,8 +1,10 @@
 """A study of one point from the options of `scalestudy train`."""
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
     settings: dict[str, dict[str, Any]] = {}
     for option, words in _grouped(arguments):
         section, key, off = _key(option)
+        _refuse_commas(option, f"{section}.{key}", words)
         text = "false" if off else " ".join(words) or "true"
         values = [_value(section, key, word) for word in words]
         settings.setdefault(section, {})[key] = values if len(words) > 1 else _value(section, key, text)
@@ -70,6 +73,17 @@ def _grouped(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
         else:
             raise UserError("options", f"the argument {argument}", "Write --name value.")
     return groups
+
+
+def _refuse_commas(option: str, name: str, words: Sequence[str]) -> None:
+    """Refuse `32,32` where a list of two numbers would do."""
+    if len(words) != 1 or not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})+", words[0]):
+        return
+    numbers = words[0].split(",")
+    with suppress(keys.WrongValue):
+        keys.checked(name, [int(number) for number in numbers])
+        right = f"{option} {' '.join(numbers)}"
+        raise UserError("numbers with a space between them", f"{option} {words[0]}", f"Write {right}.")
 
 
 def _key(option: str) -> tuple[str, str, bool]:
