@@ -21,6 +21,12 @@ def test_each_line_has_its_rank_before_it(call, folder: StudyFolder) -> None:
     assert text.splitlines() == [str(run.path / "logs"), "[0] one", "[0] two", "[2] [b]", "[10] ten"]
 
 
+def test_a_point_without_its_option_is_told_of_it(call, folder: StudyFolder) -> None:
+    code, _, errors = call("logs", folder.path, "native-w2-s0")
+    assert code == 2
+    assert "--point native-w2-s0" in errors
+
+
 def test_one_rank_or_the_job_alone(call, folder: StudyFolder) -> None:
     run_with_logs(folder, rank_0="zero\n", rank_1="one\n", job="srun says\n")
     assert call("logs", folder.path, "--rank", "1")[1].splitlines()[1:] == ["[1] one"]

@@ -57,7 +57,6 @@ for command in (
     run.run,
     submit.submit,
     status.status,
-    logs.logs,
     cancel.cancel,
     report.report,
     advise.advise,
@@ -67,6 +66,7 @@ for command in (
     check.check,
 ):
     app.command(command.__name__)(command)
+app.command("logs", context_settings={"allow_extra_args": True})(logs.logs)
 app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.command("launch", context_settings={"allow_interspersed_args": False})(launch.launch)
 app.add_typer(model.app, name="model")

@@ -19,6 +19,7 @@ BLOCK = 1 << 16
 
 
 def logs(
+    context: typer.Context,
     study: StudyArgument = None,
     point: PointOption = None,
     rank: Annotated[int | None, typer.Option(min=0, help="One rank; all when absent.", metavar="N")] = None,
@@ -40,6 +41,10 @@ def logs(
     from scalestudy.launch.status import study_status
     from scalestudy.util.errors import UserError
 
+    if context.args:
+        raise UserError(
+            "one study", " and ".join([str(study), *context.args]), f"Did you mean --point {context.args[0]}?"
+        )
     opened = open_study(study)
     folder = opened.path
     names = named_points([known.name for known in opened.points()], [point or "*"])
