@@ -40,13 +40,23 @@ def test_what_the_site_bills_can_be_said(folder, capsys):
     [
         ["--deadline", "2h", "--energy"],
         ["--efficiency", "1.5"],
+        ["--efficiency", "150%"],
+        ["--efficiency", "much"],
         ["--deadline", "soon"],
         ["--most", "0"],
         ["--network", "fast,2us"],
+        ["--network", "100Gbot,2us"],
     ],
 )
 def test_goals_that_mean_nothing_are_refused(folder, capsys, options):
     assert advise(capsys, folder, *options)[0] == 2
+
+
+def test_an_efficiency_may_be_a_percentage(folder, capsys):
+    answers = [
+        advise(capsys, folder, "--efficiency", share, "--format", "json")[1].out for share in ("0.8", "80 %")
+    ]
+    assert [json.loads(answer)["cost_efficiency_target"] for answer in answers] == [0.8, 0.8]
 
 
 def test_over_a_network_larger_runs_than_were_measured_are_predicted(folder, capsys):

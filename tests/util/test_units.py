@@ -38,6 +38,11 @@ def test_numbers_are_shown_in_what_reads_well(show):
     assert {value: show(value) for value in SHOWN[show]} == SHOWN[show]
 
 
+def test_an_unknown_unit_is_named():
+    with pytest.raises(ValueError, match="Gbot"):
+        units.bandwidth_of("100Gbot")
+
+
 @pytest.mark.parametrize("read", READ, ids=lambda function: function.__name__)
 def test_texts_are_read_in_their_units(read):
     assert {text: read(text) for text in READ[read]} == pytest.approx(READ[read])

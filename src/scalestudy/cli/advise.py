@@ -7,10 +7,23 @@ import typer
 from scalestudy.cli.options import AnswerOption, StudyArgument, open_study
 
 
+def _share(text: str | float) -> float:
+    number = str(text).strip()
+    try:
+        return float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no share as 0.7 or 70%") from None
+
+
 def advise(
     study: StudyArgument = None,
     efficiency: Annotated[
-        float, typer.Option(help="Least cost efficiency: cost of the reference over cost of the choice.")
+        float,
+        typer.Option(
+            help="Least cost efficiency: cost of the reference over cost of the choice; 0.7, or 70%.",
+            parser=_share,
+            metavar="SHARE",
+        ),
     ] = 0.7,
     deadline: Annotated[
         str | None,

@@ -61,7 +61,8 @@ def seconds_of(text: str) -> float:
 def _measured(text: str, known: dict[str, float], wanted: str) -> float:
     match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-zµ]+)(?:/s)?", text.strip())
     if match is None or match[2] not in known or float(match[1]) == 0:
-        raise ValueError(wanted)
+        unit = f"; {match[2]} is none of its units" if match and match[2] not in known else ""
+        raise ValueError(f"{wanted}{unit}")
     return float(match[1]) * known[match[2]]
 
 
