@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.engines.buckets import in_buckets, summed
+from scalestudy.engines.buckets import in_buckets, in_halves, summed
 
 SIZES = st.lists(st.integers(0, 100), max_size=20)
 
@@ -46,3 +46,10 @@ def test_sums_come_back_in_the_order_of_the_gradients(sizes, limit):
     buckets = in_buckets(sizes, limit)
     assert summed(gradients, buckets, all_reduce) == [10 * gradient for gradient in gradients]
     assert [tuple(part) for part in asked] == list(buckets)
+
+
+def test_halves_have_equal_work_and_the_last_layers_come_first():
+    assert in_halves([1, 1, 1, 1]) == ((2, 3), (0, 1))
+    assert in_halves([6, 1, 1]) == ((0, 1, 2),)  # no half is left to hide the first
+    assert in_halves([1, 1, 6]) == ((2,), (0, 1))
+    assert in_halves([]) == ()

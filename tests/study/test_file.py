@@ -128,7 +128,7 @@ def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
         ('task = "unet"\n[data]\nlabel_pattern = "("', 3, ["a regular expression (missing )"]),
         ('task = "unet"\n[data]\ncolours = {cell = "red"}', 3, ["a table of colours", '{"cell": "red"}']),
         ('task = "unet"\n[data]\nsource = {cell = "red"}', 3, ["for data.source"]),
-        ('task = "unet"\n[launch]\nbucket_size = "32 MB"', 3, ['"all" or a size as "32 MiB"', '"32 MB"']),
+        ('task = "unet"\n[launch]\nbucket_size = "32 MB"', 3, ['a size as "32 MiB"', '"32 MB"']),
         ('task = "uent"', 1, ['Did you mean "unet"?']),
         ('\ntask = "missing.py"', 2, ["missing.py, which does not exist"]),
         ('task = { a = "unet" }', 1, ["the path of a Python file"]),

@@ -31,6 +31,27 @@ def in_buckets(sizes: Sequence[int], limit: int | None) -> Buckets:
     return tuple(tuple(reversed(bucket)) for bucket in buckets)
 
 
+def in_halves(work: Sequence[int]) -> Buckets:
+    """Put gradients into two buckets, those of the last layers first, each with half of the work.
+
+    For collectives of which only the first is under way while back-propagation goes on: the first bucket
+    holds what it can, and the second is what the remaining half of the work has to hide the first with.
+
+    Args:
+        work: Of back-propagation through the layer of each gradient, in the order of the model's variables,
+            in whatever unit.
+
+    Returns:
+        One bucket where the last layer alone has half of the work, and nothing is before it.
+    """
+    done, first = 0, len(work)
+    while first and 2 * done < sum(work):
+        first -= 1
+        done += work[first]
+    halves = tuple(range(first, len(work))), tuple(range(first))
+    return tuple(half for half in halves if half)
+
+
 def summed(
     gradients: Sequence[Any], buckets: Buckets, all_reduce: Callable[[list[Any]], Sequence[Any]]
 ) -> list[Any]:

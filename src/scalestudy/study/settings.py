@@ -69,7 +69,7 @@ Value = Annotated[float, Field(allow_inf_nan=False)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
 _SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
 _NAME = Field(pattern="^[A-Za-z][A-Za-z0-9_.@-]{0,99}$", json_schema_extra={"wanted": "the name of a metric"})
-BucketSize = Literal["all"] | Annotated[str, _SIZE]
+BucketSize = Literal["auto", "all"] | Annotated[str, _SIZE]
 
 
 def _as_tuple(given: object) -> object:
@@ -295,9 +295,10 @@ class LaunchSettings(StrictModel):
     communication: Literal["auto", "ring", "nccl"] = "auto"
     """Collectives of "multiworker": gRPC rings or NCCL. "auto" is NCCL on GPUs, and TensorFlow's choice
     of rings on CPUs."""
-    bucket_size: BucketSize = "32 MiB"
+    bucket_size: BucketSize = "auto"
     """Gradients are summed over workers in buckets of this size at least, the last layers' first, so that
-    sums begin before back-propagation ends. "all" puts them into one."""
+    sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; under
+    TensorFlow's own strategies on GPUs it is two, each with half of the work of back-propagation."""
     progress_timeout: Seconds = 600.0
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""
@@ -305,7 +306,9 @@ class LaunchSettings(StrictModel):
     @property
     def bucket_bytes(self) -> int | None:
         """Bytes at which a bucket of gradients is full; None where all are one."""
-        return None if self.bucket_size == "all" else bytes_of(self.bucket_size)
+        if self.bucket_size == "all":
+            return None
+        return bytes_of("32 MiB" if self.bucket_size == "auto" else self.bucket_size)
 
 
 class ResolvedLaunch(LaunchSettings):

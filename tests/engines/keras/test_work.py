@@ -4,7 +4,7 @@ import keras
 import pytest
 
 from scalestudy.engines.keras.layers import flops_of, multiply_adds
-from scalestudy.engines.tensorflow.trainer import buckets_of
+from scalestudy.engines.tensorflow.trainer import buckets_of, cut
 
 pytestmark = pytest.mark.engine
 
@@ -36,7 +36,7 @@ def test_kernels_count_at_each_place_and_biases_and_normalisation_do_not():
 
 def test_buckets_have_the_bytes_and_the_work_of_their_gradients_the_last_layers_first():
     model = small()
-    buckets = buckets_of(model, model.trainable_variables, 4096)
+    buckets = buckets_of(model, model.trainable_variables, cut(model, model.trainable_variables, 4096))
     first, second = buckets
     assert (first.bytes, first.work) == (4 * (1280 + 10), 1280)
     assert (second.bytes, second.work) == (4 * (36 + 4 + 8 + 32 + 2), 576 + 512)
@@ -61,7 +61,10 @@ def test_a_model_that_does_not_tell_its_shapes_has_no_work():
     model(keras.ops.zeros((1, 3)))
     assert multiply_adds(model, model.trainable_variables) is None
     assert flops_of(model, model.trainable_variables) == (None, ("Dense",))
-    assert [each.work for each in buckets_of(model, model.trainable_variables, None)] == [None]
+    assert [
+        each.work
+        for each in buckets_of(model, model.trainable_variables, cut(model, model.trainable_variables, None))
+    ] == [None]
 
 
 def flops(*made, shape, frozen=()):

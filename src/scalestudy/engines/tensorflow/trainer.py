@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Bucket, Flops, Values, Variable
-from scalestudy.engines.buckets import in_buckets
+from scalestudy.engines.buckets import Buckets, in_buckets, in_halves
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.layers import flops_of, kept, multiply_adds
@@ -57,7 +57,7 @@ class TensorFlowTrainer:
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
         self._group, self._replicas = tensors(joined)
-        train, limit = point.train, point.launch.bucket_bytes
+        train = point.train
         if train.xla and prepared.has_sequences:
             raise UserError(
                 "xla = false for sequences of different length, which XLA would compile for each length",
@@ -97,17 +97,24 @@ class TensorFlowTrainer:
         self.senses: Mapping[str, Sense] = task.senses
         self.parameters: int = task.model.count_params()
         self.share()
-        self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, limit)
+        halves = (
+            point.launch.bucket_size == "auto"
+            and self._replicas.overlaps_once
+            and self._group.communication == "nccl"
+        )
+        limit = point.launch.bucket_bytes
+        cuts = [cut(task.model, phase.variables, limit, halves=halves) for phase in self._phases]
+        self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, cuts[-1])
         columns = prepared.columns if prepared.has_sequences else None
         of_training = with_mixed_loss(task, train.augment, masks=prepared.kind == "masks")
         self._train = [
             make_train_call(
                 of_training, self._replicas, phase.optimizer, scale=prepared.scale,
                 xla=train.xla, synchronised=train.sync_batch_norm and bool(self.local),
-                loss_scale=self.loss_scale, buckets=in_buckets(_bytes(phase.variables), limit),
+                loss_scale=self.loss_scale, buckets=buckets,
                 columns=columns, frozen=phase.frozen,
             )
-            for phase in self._phases
+            for phase, buckets in zip(self._phases, cuts, strict=True)
         ]  # fmt: skip
         self._evaluation = Evaluation(task, self._replicas, scale=prepared.scale, columns=columns)
 
@@ -215,12 +222,20 @@ class TensorFlowTrainer:
         return self._plain
 
 
-def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], limit: int | None) -> list[Bucket]:
-    """The buckets that the gradients of these variables go in, full at `limit` bytes."""
+def cut(
+    model: keras.Model, variables: Sequence[keras.Variable], limit: int | None, *, halves: bool = False
+) -> Buckets:
+    """The gradients of these variables in buckets full at `limit` bytes, or in two of equal work."""
+    sizes = _bytes(variables)
+    return in_halves(multiply_adds(model, variables) or sizes) if halves else in_buckets(sizes, limit)
+
+
+def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], buckets: Buckets) -> list[Bucket]:
+    """What there is to know of the buckets that the gradients of these variables go in."""
     sizes, work = _bytes(variables), multiply_adds(model, variables)
     return [
         Bucket(sum(sizes[i] for i in bucket), None if work is None else sum(work[i] for i in bucket))
-        for bucket in in_buckets(sizes, limit)
+        for bucket in buckets
     ]
 
 

@@ -46,6 +46,8 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
 class MirroredReplicas(CompiledReplicas):
     """Replicas that MirroredStrategy holds, one per device; see `Replicas`."""
 
+    overlaps_once = True
+
     def __init__(self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int) -> None:
         slices = [(worker, worker + 1) for worker in range(workers)]
         super().__init__(group, workers, slices=slices, size=workers)

@@ -68,6 +68,7 @@ class CollectiveReplicas(CompiledReplicas):
     """One device a process. Its variables are its own: TensorFlow's scope would only slow their updates."""
 
     group: CollectiveGroup
+    overlaps_once = True
 
     def __init__(self, group: CollectiveGroup) -> None:
         super().__init__(group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size)

@@ -38,6 +38,9 @@ class CompiledReplicas(Replicas):
     """
 
     group: TensorGroup
+    overlaps_once = False
+    """Whether on GPUs only the first bucket's sum is under way while back-propagation goes on: TensorFlow's
+    collectives wait for all that was begun before them."""
 
     def scope(self) -> AbstractContextManager[Any]:
         """Where the model and the optimizer are made."""
