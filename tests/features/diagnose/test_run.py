@@ -111,7 +111,7 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, m
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2
     assert suggestions(found) == []
-    assert max(listener.progress) == listener.total == 21
+    assert max(listener.amounts) == listener.total == 21
     assert diagnoses(folder.path) == [found]
     (section,) = [section for section in sections(read_study(folder)) if section.name == "diagnosis"]
     assert "changed since" not in section.blocks[0].text
