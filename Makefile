@@ -24,12 +24,12 @@ quickstart: setup
 	fi; \
 	.venv/bin/scalestudy run $$study
 
-# Five processes share out the tests: while some wait for Slurm, the others compute (tests/support/lanes.py).
+# Four processes share out the tests: while some wait for Slurm, the others compute (tests/support/lanes.py).
 # They start hundreds of others, each of which would compile the sources anew where no bytecode is kept.
 pytest = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest
 
 test: setup test-tools lint types
-	@$(pytest) -n 5
+	@$(pytest) -n 4
 
 test-fast: setup
 	@$(pytest) -n 2 -m "not engine and not slurm and not browser and not package and not slow"
