@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 SYSTEM = Path("/sys/devices/system")
+BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
+"""Names of such instructions, of x86 and Arm."""
 
 
 def granted() -> list[int]:
@@ -45,14 +47,25 @@ def only_on(cpus: Iterable[int]) -> Iterator[None]:
 
 def cpu_model() -> str:
     """The processor, as the kernel names it."""
+    return _cpu_line("model name") or platform.processor()
+
+
+def computes_bfloat16() -> bool:
+    """Whether this processor has instructions for bfloat16; without them, float32 is faster."""
+    return not BFLOAT16.isdisjoint(_cpu_line("flags", "Features").split())
+
+
+def _cpu_line(*names: str) -> str:
+    """The value of the first line of one of these names in the kernel's description of the processor."""
     try:
         with open("/proc/cpuinfo") as lines:
             for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
+                name, _, value = line.partition(":")
+                if name.strip() in names:
+                    return value.strip()
     except OSError:
         pass
-    return platform.processor()
+    return ""
 
 
 def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) -> list[list[int]]:

@@ -101,6 +101,25 @@ def test_training_itself_keeps_the_fused_kernel():
     assert "FusedBatchNormGradV3" in in_a_step(ours, x, training=True)[1]
 
 
+@pytest.mark.parametrize("gpu", [None, "GPU:0"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_of_half_precision_the_fused_kernel_computes_in_float32_on_cpus_and_as_it_is_on_gpus(
+    monkeypatch, dtype, gpu
+):
+    import tensorflow as tf
+
+    from scalestudy.engines.tensorflow import layers
+
+    _, ours = pair((6, 5, 7, 3))
+    monkeypatch.setattr(layers, "gpu", lambda device: gpu)
+    graph = tf.function(lambda x: ours.call(x, training=True)).get_concrete_function(
+        tf.TensorSpec((6, 5, 7, 3), dtype)
+    )
+    (fused,) = [op for op in graph.graph.get_operations() if op.type == "FusedBatchNormV3"]
+    assert fused.inputs[0].dtype == (dtype if gpu else tf.float32)
+    assert graph.structured_outputs.dtype == dtype
+
+
 class Custom(keras.layers.Layer):
     def __init__(self):
         super().__init__()

@@ -13,9 +13,9 @@ import pytest
 from fake_nvml import cards
 from scalestudy.cluster.gpu_assignment import device_of
 from scalestudy.engines.tensorflow import horovod_build
-from scalestudy.hardware import devices, no_gpus
+from scalestudy.hardware import cores, devices, no_gpus
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus
-from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
+from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software, slow_precisions
 from scalestudy.launch.local.run import STOPPED_BY, interrupted_run
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.status import study_status
@@ -74,6 +74,24 @@ def test_on_cpus_none_is_needed(nvml):
 
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
+
+
+@pytest.mark.parametrize(
+    ("able", "slow"), [(True, {"mixed_float16"}), (False, {"mixed_bfloat16", "mixed_float16"})]
+)
+def test_on_cpus_precisions_without_instructions_are_named_as_slow(monkeypatch, able, slow):
+    monkeypatch.setattr(cores, "computes_bfloat16", lambda: able)
+    precisions = '"train.precision" = ["float32", "mixed_bfloat16", "mixed_float16"]\n'
+    notes = [note.text for note in slow_precisions(points('device = "cpu"\n', precisions))]
+    assert {text.split()[0] for text in notes} == slow
+
+
+def test_on_gpus_no_precision_is_slow(nvml, monkeypatch):
+    nvml(*cards(1))
+    monkeypatch.setattr(cores, "computes_bfloat16", lambda: False)
+    assert not list(slow_precisions(points("", '"train.precision" = ["mixed_float16"]\n')))
+
+
 SLEEPS = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
 
 

@@ -56,6 +56,15 @@ def refuse_missing_software(points: Sequence[Point]) -> None:
             raise missing
 
 
+def slow_precisions(points: Sequence[Point]) -> Iterator[Note]:
+    """What is to be said of precisions in which this machine's CPUs are slower than in float32."""
+    on_cpus = [point for point in points if point.launch.device == "cpu" or not devices.gpus()]
+    precisions = {point.train.precision for point in on_cpus}
+    slow = {"mixed_float16"} if cores.computes_bfloat16() else {"mixed_float16", "mixed_bfloat16"}
+    for precision in sorted(precisions & slow):
+        yield Note(f"{precision} is slower than float32 on this processor: take float32, or a GPU.")
+
+
 TELL_EVERY = 5.0
 """Seconds after which a run is looked at again though it has not said more: it may have fallen silent."""
 
@@ -95,6 +104,7 @@ class LocalLauncher:
         Raises:
             KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
         """
+        yield from slow_precisions(points)
         with run.terminable():
             for point in points:
                 # Closed whatever happens: then the workers end, and the run says that it was interrupted.
@@ -110,6 +120,7 @@ class LocalLauncher:
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
         """A line for every point."""
+        yield from slow_precisions(list(points.values()))
         for status in overview.points:
             point = status.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""
