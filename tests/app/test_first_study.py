@@ -13,7 +13,7 @@ from scalestudy.study.parse import parse_study
 
 @pytest.fixture(autouse=True)
 def with_horovod(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_installed_strategies", lambda: ["horovod"])
+    monkeypatch.setattr(module, "_installed_strategies", lambda engine: ["horovod"])
 
 
 def read(task: str | None = None, **machine: int) -> Study:

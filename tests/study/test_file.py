@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study import engines, strategies
-from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
-from scalestudy.study.parse import load_study, parse_study
-from scalestudy.study.template import study_template, study_toml
+from scalestudy.study.parse import load_study
 from scalestudy.util.errors import UserError
 
 
@@ -221,44 +218,6 @@ def test_a_pipe_and_a_huge_file_are_refused_at_once(tmp_path: Path) -> None:
     os.truncate(tmp_path / "b.toml", 2**40)
     with pytest.raises(UserError, match="bytes are more than"):
         load_study(tmp_path / "b.toml")
-
-
-FILE = Path("study.toml")
-
-
-def test_it_is_tensorflow_unless_said_otherwise_and_every_point_names_it():
-    study = parse_study('task = "cnn"\n', FILE)
-    assert study.engine == "tensorflow" and study.sweep.strategy == ("native",)
-    assert {point.engine for point in expand(study, gpus=0, cores=4)} == {"tensorflow"}
-    assert {point.traits.engine for point in expand(study, gpus=0, cores=4)} == {"tensorflow"}
-
-
-def test_it_is_read_as_it_is_written_and_stands_in_the_template():
-    study = parse_study('task = "cnn"\nengine = "tensorflow"\n', FILE)
-    assert parse_study(study_toml(study), FILE).engine == "tensorflow"
-    assert '\n# engine = "tensorflow"\n' in study_template()
-
-
-@pytest.mark.parametrize("value", ['"tensorflaw"', "1", "[]"])
-def test_another_is_refused_with_its_line(value):
-    with pytest.raises(UserError) as caught:
-        parse_study(f'task = "cnn"\nengine = {value}\n', FILE)
-    assert "line 2" in str(caught.value) and '"tensorflow"' in caught.value.expected
-
-
-def test_strategies_of_several_engines_can_be_swept_together(monkeypatch):
-    ddp = strategies.Traits("ddp", "a test's", "other", processes="per-worker", spans_nodes=True)
-    for registry, name, row in (
-        (strategies.REGISTRY, "ddp", ddp), (engines.REGISTRY, "other", engines.EngineTraits()),
-    ):  # fmt: skip
-        monkeypatch.setitem(registry._built_in, name, "")
-        monkeypatch.setitem(registry._loaded, name, row)
-    text = 'task = "cnn"\n[sweep]\nstrategy = ["native", "ddp"]\nworkers = 1\nseed = 0\n'
-    points = expand(parse_study(text, FILE), gpus=0, cores=4)
-    assert {point.strategy: point.engine for point in points} == {"native": "tensorflow", "ddp": "other"}
-    assert parse_study(text.replace('"native", ', ""), FILE).engine == "other"
-    with pytest.raises(UserError, match="or remove engine"):
-        parse_study(f'engine = "tensorflow"\n{text}', FILE)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.study.strategies import swept_names, traits
+from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
+from scalestudy.study.strategies import of_engine
 from scalestudy.study.template import study_template
 
 MOST_WORKERS = 8
@@ -32,13 +32,17 @@ def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
     """A study of the GPUs that may be used, or else the cores; `task` None chooses the U-Net."""
     units_here = gpus or cores
     workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= units_here]
-    strategies = [engine_traits(DEFAULT).default_strategy]
+    engine = next(
+        (name for name in engine_names() if engine_traits(name).missing_software() is None), DEFAULT
+    )
+    strategies = [engine_traits(engine).default_strategy]
     if len(workers) > 1:
-        strategies += _installed_strategies()
+        strategies += _installed_strategies(engine)
     seeds = [0, 1] if len(strategies) > 1 else [0, 1, 2]
     values: dict[str, Any] = {
         "sweep.strategy": strategies, "sweep.workers": workers, "sweep.seed": seeds,
     }  # fmt: skip
+    values |= {"engine": engine} if engine != DEFAULT else {}
     if task is None:
         values |= SMALL_SET | {"train.batch_size": 8 * workers[-1]}
     points = len(strategies) * len(workers) * len(seeds)
@@ -47,8 +51,8 @@ def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
     return FirstStudy(study_template(task or "unet", values), f"{points} points on {what}; {takes}")
 
 
-def _installed_strategies() -> list[str]:
-    """Strategies of the engine whose own library is installed, beside its default."""
-    engine = engine_traits(DEFAULT)
-    rows = [row for row in map(traits, swept_names()) if row.engine == DEFAULT and row.library]
+def _installed_strategies(name: str) -> list[str]:
+    """Strategies of an engine whose own library is installed, beside its default."""
+    engine = engine_traits(name)
+    rows = [row for row in of_engine(name) if row.library]
     return [row.name for row in rows if engine.missing_software([row.library or ""]) is None]

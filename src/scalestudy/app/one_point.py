@@ -49,7 +49,8 @@ def one_point_study(
 ) -> Study:
     """A study whose sweep is one point; paths are seen from the working folder.
 
-    `sweep` has one `strategy`, `workers` and `seed`; a `source` of None is the task's own.
+    `sweep` has one `strategy`, `workers` and `seed`, and an `engine` unless it is the strategy's; a `source`
+    of None is the task's own.
 
     Raises:
         UserError: If a value is not what its key takes.
@@ -57,9 +58,10 @@ def one_point_study(
     if source is not None:
         absolute = source if named_source(source) else os.path.abspath(os.path.expanduser(source))
         settings = settings | {"data": settings.get("data", {}) | {"source": absolute}}
-    name = f"{Path(task).stem.strip('._') or 'task'}-{sweep['strategy']}-w{sweep['workers']}"
+    name = Path(task).stem.strip("._") or "task"
     table = {"task": task, "sweep": sweep, **settings}
-    return study_of(_literal(table), Path(f"{name}.toml"))
+    study = study_of(_literal(table), Path(f"{name}.toml"))
+    return study.model_copy(update={"name": f"{name}-{study.sweep.strategy[0]}-w{sweep['workers']}"})
 
 
 def _grouped(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -94,7 +96,7 @@ def _key(option: str) -> tuple[str, str, bool]:
         if name is not None and name not in HIDDEN:
             section, key = name.split(".")
             return section, key, spelled != word
-    options = ("task", "data", "strategy", "workers", "seed", "out", "report", "keys")
+    options = ("task", "data", "engine", "strategy", "workers", "seed", "out", "report", "keys")
     known = [key for model in keys.SECTIONS.values() for key in model.model_fields]
     close = keys.suggestion(word, [*options, *known])
     action = (

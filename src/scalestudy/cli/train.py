@@ -22,6 +22,9 @@ def train(
             help="A folder, an .npz file, indents, indents:COUNT or digits; the task's own when absent."
         ),
     ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="What computes: tensorflow, …; the strategy's engine when absent.")
+    ] = None,
     strategy: StrategyOption = DEFAULT,
     workers: WorkersOption = 1,
     seed: Annotated[int, typer.Option(help="Seed of weights, order and dropout.")] = 0,
@@ -53,6 +56,7 @@ def train(
         return
     settings = option_values(context.args)
     sweep = {"strategy": strategy, "workers": workers, "seed": seed}
+    sweep |= {"engine": engine} if engine else {}
     study = one_point_study(task, data, sweep, settings)
     target = folder or Path("studies") / study.name
     command = shlex.join(["scalestudy", *sys.argv[1:]])

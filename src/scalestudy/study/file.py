@@ -50,8 +50,8 @@ class SweepSettings(StrictModel):
     """
 
     strategy: tuple[Strategy, ...] = (DEFAULT,)
-    """How workers combine their gradients: "native" (TensorFlow's own: single, mirrored or multiworker,
-    as the workers ask for), "single", "mirrored", "multiworker", "horovod", "virtual"."""
+    """How workers combine their gradients. "native" is the engine's own way: in TensorFlow "single",
+    "mirrored" or "multiworker", as the workers ask for."""
     workers: tuple[Workers, ...] = (1, 2)
     """Numbers of workers."""
     seed: tuple[Seed, ...] = (0, 1, 2)
@@ -71,9 +71,9 @@ class Study(StrictModel):
     """Names the results folder, studies/NAME; the file's own name when absent."""
     task: str
     """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
-    engine: EngineName = DEFAULT_ENGINE
-    """What computes: "tensorflow". Each strategy belongs to one engine; strategies of several can be swept
-    together where this is not given."""
+    engine: tuple[EngineName, ...] = (DEFAULT_ENGINE,)
+    """What computes; a list compares engines. "native", "single" and "virtual" are then strategies of each;
+    when absent, each strategy is computed by the engine that it belongs to."""
     quality_margin: Annotated[
         QualityMargin | None, BeforeValidator(_margin), PlainSerializer(lambda margin: margin and margin.key)
     ] = Field(default=None, examples=[0.01, "2 %"])

@@ -9,12 +9,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from scalestudy.study.engines import DEFAULT as DEFAULT_ENGINE
 from scalestudy.study.formula import WrongFormula, WrongValue, suggestion
 from scalestudy.study.settings import (
     DataSettings,
+    EngineName,
     LaunchSettings,
     Seed,
-    Strategy,
+    StrategyWord,
     StrictModel,
     TrainSettings,
     Workers,
@@ -27,7 +29,8 @@ __all__ = ["WrongValue", "suggestion"]
 class SweptValue(StrictModel):
     """One value of each list that [sweep] has of its own."""
 
-    strategy: Strategy = DEFAULT
+    engine: EngineName = DEFAULT_ENGINE
+    strategy: StrategyWord = DEFAULT
     workers: Workers = 1
     seed: Seed = 0
 

@@ -12,7 +12,7 @@ from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
 from scalestudy.study.file import FEWER, MOST_POINTS, Study, read_text, toml_table
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.quality_margin import QualityMargin
-from scalestudy.study.strategies import swept_names, traits
+from scalestudy.study.strategies import Traits, named, of_engine, swept_names, traits
 from scalestudy.util.errors import UserError
 
 _INIT = "`scalestudy init` shows every key with its default."
@@ -66,18 +66,13 @@ class _Parser:
             if key in sections[section]:
                 expected = f"{key} under [{section}] or under [sweep]"
                 self._wrong(expected, "it under both", f"sweep.{key}", "Keep one of the two.", literal=True)
-        engine = self._engine(table) if "engine" in table or "strategy" not in sweep else None
-        sweep.setdefault("strategy", [engine_traits(engine or DEFAULT).default_strategy])
-        for strategy in sweep["strategy"]:
-            if engine is not None and traits(strategy).engine != engine:
-                ours = ", ".join(name for name in swept_names() if traits(name).engine == engine)
-                action = f'Take one of these, write engine = "{traits(strategy).engine}", or remove engine.'
-                self._wrong(f"strategies of the engine {engine}: {ours}", strategy, "sweep.strategy", action)
+        strategies = self._strategies(sweep.get("strategy"), self._engines(table, sweep.pop("engine", None)))
         top = {
             "name": self._name(table), "task": self._task(table),
-            "engine": engine or traits(sweep["strategy"][0]).engine,
+            "engine": list(dict.fromkeys(traits(name).engine for name in strategies)),
             "quality_margin": self._margin(table),
         }  # fmt: skip
+        sweep["strategy"] = strategies
         return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place)
 
     def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
@@ -116,7 +111,7 @@ class _Parser:
         label = name.removeprefix("sweep.")
         if not values:
             action = "Give it values, or remove the key."
-            self._wrong(f"at least one value for {label} in [sweep]", [], at, action)
+            self._wrong(f"at least one value for {label}", [], at, action)
         if len(values) > MOST_POINTS:
             received = f"{len(values)} values of {label}"
             self._wrong(f"at most {MOST_POINTS} points in a study", received, at, FEWER, literal=True)
@@ -179,12 +174,37 @@ class _Parser:
             self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
         return str(file)
 
-    def _engine(self, table: dict[str, Any]) -> str:
-        engine = self._expanded(table.get("engine", DEFAULT), "engine", "engine")
-        if engine not in engine_names():
-            expected = " or ".join(f'"{name}"' for name in engine_names())
-            self._wrong(f"{expected} for engine", engine, "engine", f'Write engine = "{DEFAULT}".')
-        return str(engine)
+    def _engines(self, table: dict[str, Any], swept: list[str] | None) -> list[str]:
+        """The engines that the file names, at its top or in [sweep]; none where it leaves them to strategies."""
+        if "engine" not in table:
+            return swept or []
+        if swept:
+            expected = "engine at the top of the file or under [sweep]"
+            self._wrong(expected, "it at both", "sweep.engine", "Keep one of the two.", literal=True)
+        return self._list("sweep.engine", table["engine"], "engine")
+
+    def _strategies(self, words: list[str] | None, engines: list[str]) -> list[str]:
+        """The strategies that words mean: those of one engine after another, each once."""
+        words = words or [engine_traits(engine).default_strategy for engine in engines or [DEFAULT]]
+        if not engines:
+            for word in set(words) - set(swept_names()):
+                known = [engine for engine in engine_names() if named(word, [engine])]
+                action = f'Write engine = "{known[0]}".'
+                self._wrong("an engine beside a strategy that engines share", word, "sweep.strategy", action)
+            return words
+        meant = [named(word, engines) for word in words]
+        choices = "; ".join(f"{engine} has {', '.join(map(_names, of_engine(engine)))}" for engine in engines)
+        for word, strategies in zip(words, meant, strict=True):
+            if not strategies:
+                others = [engine for engine in engine_names() if named(word, [engine])]
+                action = f'Take one of these, write engine = "{others[0]}", or remove engine.'
+                self._wrong(f"a strategy of the engine ({choices})", word, "sweep.strategy", action)
+        for engine in engines:
+            if not any(engine in strategies for strategies in meant):
+                action = f'Add one of these, or take "{engine}" out of engine.'
+                self._wrong(f"a strategy of each engine ({choices})", words, "sweep.strategy", action)
+        found = [strategies.get(engine) for engine in engines for strategies in meant]
+        return list(dict.fromkeys(filter(None, found)))
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
         key = "quality_margin"
@@ -226,6 +246,11 @@ def _is_value(name: str, given: Any) -> bool:
     except keys.WrongValue:
         return False
     return True
+
+
+def _names(row: Traits) -> str:
+    """What a strategy may be called where its engine is named."""
+    return row.name if row.common_name in ("", row.name) else f'{row.name} (or "{row.common_name}")'
 
 
 def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:

@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 from scalestudy.study import augmentation, launchers
 from scalestudy.study.engines import engine_names
 from scalestudy.study.objectives import checked_loss, checked_metrics
-from scalestudy.study.strategies import swept_names, working_names
+from scalestudy.study.strategies import swept_names, swept_words, working_names
 from scalestudy.util.units import bytes_of
 
 
@@ -48,7 +48,9 @@ class OneOf:
 EngineName = Annotated[str, OneOf(engine_names)]
 """What computes: the framework."""
 Strategy = Annotated[str, OneOf(swept_names)]
-"""A strategy as a study file sweeps it."""
+"""A strategy as a point has it."""
+StrategyWord = Annotated[str, OneOf(swept_words)]
+"""A strategy as a study file names it: "single" is each engine's own."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work: "native" is none, but stands for one of several."""
 Order = Literal["blocks", "rows"]

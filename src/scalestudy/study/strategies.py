@@ -3,6 +3,7 @@
 Another package adds a strategy to an engine by an entry point in the group "scalestudy.strategies".
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,6 +54,7 @@ class Traits:
         aliases: What it is called in names of others' files, in small letters.
         colour: Of its figures, "#RRGGBB".
         shape: Of its marks, as Vega-Lite names it.
+        common_name: What else a study that names the engine may call it: engines share these.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Traits:
     aliases: tuple[str, ...] = ()
     colour: str | None = None
     shape: str | None = None
+    common_name: str = ""
 
     @property
     def one_process(self) -> bool:
@@ -123,6 +126,28 @@ def traits(name: str) -> Traits:
 def swept_names() -> list[str]:
     """Names that a study file may sweep, in the order in which they are shown."""
     return REGISTRY.names()
+
+
+def swept_words() -> list[str]:
+    """What a study file may call them: names, then common names that are nobody's name."""
+    common = (traits(name).common_name for name in REGISTRY.names())
+    return list(filter(None, dict.fromkeys((*REGISTRY.names(), *common))))
+
+
+def of_engine(engine: str) -> list[Traits]:
+    """The strategies of an engine, whoever brought them, in the order in which they are shown."""
+    return [row for row in map(traits, REGISTRY.names()) if row.engine == engine]
+
+
+def named(word: str, engines: Iterable[str]) -> dict[str, str]:
+    """What a word of a study file means under each of these engines that knows it: strategies by engine."""
+    found = {}
+    for engine in engines:
+        rows = of_engine(engine)
+        names = {row.common_name: row.name for row in reversed(rows)} | {row.name: row.name for row in rows}
+        if word in names:
+            found[engine] = names[word]
+    return found
 
 
 def working_names() -> list[str]:

@@ -9,10 +9,11 @@ import tomli_w
 
 from scalestudy.study.catalog import PREFIX, TASKS, task_defaults
 from scalestudy.study.file import Study, SweepSettings
-from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
+from scalestudy.study.keys import SECTIONS, SweptValue
 from scalestudy.study.settings import StrictModel
 
 WIDTH = 100
+SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
 
 
 def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyType({})) -> str:
@@ -32,8 +33,10 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
         toml_line("task", task),
         *_comment(_one_line(Study.model_fields["name"].description)),
         '# name = "study"',
-        *_comment(_one_line(engine.description)),
-        f"# {toml_line('engine', engine.get_default())}",
+        *_comment(_one_line(engine.description) + _choices(SweptValue, "engine")),
+        toml_line("engine", values["engine"])
+        if "engine" in values
+        else f"# {toml_line('engine', engine.get_default()[0])}",
         *_comment(f"{_one_line(margin.description)} Not set; for example:"),
         f"# {toml_line('quality_margin', (margin.examples or [None])[0])}",
         "",
@@ -57,9 +60,9 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
 def _sweep(values: Mapping[str, Any]) -> Iterator[str]:
     yield from _comment(_one_line(SweepSettings.__doc__))
     yield "[sweep]"
-    for key in SWEEP_KEYS:
+    for key in SWEPT:
         field = SweepSettings.model_fields[key]
-        yield from _comment(_one_line(field.description))
+        yield from _comment(_one_line(field.description) + _choices(SweptValue, key))
         yield toml_line(key, values.get(f"sweep.{key}", field.get_default()))
 
 
@@ -101,7 +104,7 @@ def study_toml(study: Study) -> str:
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
-    swept = {key: sweep[key] for key in SWEEP_KEYS} | dict(study.sweep.other)
+    swept = {key: sweep[key] for key in SWEPT} | dict(study.sweep.other)
     lines += [toml_line(key, _escaped(values)) for key, values in swept.items()]
     for section in SECTIONS:
         given = getattr(study, section).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
