@@ -103,3 +103,16 @@ def test_runs_that_were_taken_row_by_row_leave_drift_open():
     blocks, rows = (advise(taken(order)).open_questions for order in ("blocks", "rows"))
     assert len(rows) == len(blocks) + 1
     assert "--order blocks" in rows[-1]
+
+
+def test_a_choice_that_is_held_against_another_engine_says_so():
+    def of(engine, runs):
+        return [replace(run, result=run.result.model_copy(update={"engine": engine})) for run in runs]
+
+    faster = {workers: 1.3 * rate for workers, rate in NATIVE.items() if workers > 1}
+    alike = advise(of("tensorflow", [*series("native", NATIVE), *series("horovod", faster)]))
+    unlike = advise([*of("tensorflow", series("native", NATIVE)), *of("theirs", series("horovod", faster))])
+    assert alike.choice.key == unlike.choice.key != alike.decision.reference
+    between = [sentence for sentence in unlike.sentences if "TensorFlow" in sentence]
+    assert len(between) == 1 and "theirs" in between[0]
+    assert not any("TensorFlow" in sentence for sentence in alike.sentences)

@@ -45,6 +45,14 @@ def test_paths_with_a_dollar_come_from_the_shell_as_they_are(tmp_path: Path) -> 
     assert one_point_study("cnn", "indents:40", sweep, {}).data.source == "indents:40"
 
 
+def test_an_engine_is_named_beside_its_strategy() -> None:
+    sweep = {"engine": "tensorflow", "strategy": "native", "workers": 2, "seed": 0}
+    study = one_point_study("cnn", "indents:40", sweep, {})
+    assert (study.name, study.engine, study.sweep.strategy) == ("cnn-native-w2", ("tensorflow",), ("native",))
+    with pytest.raises(UserError, match="engine"):
+        one_point_study("cnn", "indents:40", sweep | {"engine": "tensorflaw"}, {})
+
+
 def test_one_run_needs_no_study_file(call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(study.parent)
     arguments = ["--task", "cnn", "--strategy", "horovod", "--workers", "2", "--epochs", "3", "--seed", "5"]

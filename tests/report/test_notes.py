@@ -136,3 +136,15 @@ def test_float32_on_gpus_with_tf32_is_noted_since_it_flatters_efficiency(precisi
     run = on_gpus(synthetic.run("horovod"), [device])
     run = replace(run, result=run.result.model_copy(update={"precision": precision}))
     assert any("TensorFloat-32" in note for note in notes(analyse("made", [run]))) == noted
+
+
+def test_rows_of_several_engines_say_what_is_compared_between_them():
+    def told(*engines):
+        runs = [
+            replace(run, result=run.result.model_copy(update={"engine": engine}))
+            for engine, run in zip(engines, synthetic.seeded((1,), seeds=1), strict=True)
+        ]
+        return [note for note in notes(analyse("made", runs)) if "TensorFlow, theirs" in note]
+
+    assert len(told("tensorflow", "theirs")) == 1
+    assert told("tensorflow", "tensorflow") == []

@@ -1,7 +1,8 @@
 """The decision in a few sentences, each of which follows from the numbers, and what the study leaves open."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from scalestudy.analysis.decision import Decision, PassedOver, Price, is_undecided
 from scalestudy.analysis.measures import gathered
@@ -10,6 +11,7 @@ from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.analysis.time_to_target import ToTarget
+from scalestudy.study.engines import label_of
 from scalestudy.study.state import State
 from scalestudy.study.strategies import is_timed
 from scalestudy.util import units
@@ -53,6 +55,7 @@ def advise(
     rate_rule: str = "",
     limits: Sequence[str] = (),
     by_rows: bool = False,
+    engines: Mapping[Key, str] = MappingProxyType({}),
 ) -> Advice:
     """Put a decision into words.
 
@@ -64,6 +67,7 @@ def advise(
         rate_rule: By what rule the learning rate grew with the batch, where it was not tuned; else "".
         limits: What the scaling model of the choice says of larger counts.
         by_rows: Whether runs were taken row by row, so that drift of the machine differs between rows.
+        engines: Of each row, as far as they are known.
     """
     questions = tuple(_open_questions(rows, planned, decision, by_rows))
     choice = next((row for row in rows if row.key == decision.choice), None)
@@ -73,6 +77,7 @@ def advise(
     verdict = decision.verdicts[choice.key]
     rivals = [key.label for key in decision.rivals]
     sentences = [
+        _between_engines(choice.key, decision.reference, engines),
         _quality(choice, verdict),
         _target(to_target, choice),
         *_steps(decision),
@@ -140,6 +145,17 @@ def _cost(decision: Decision) -> str:
         f"{took}, where {reference.label} takes {units.duration(first.duration)} and costs {_billed(first)}:"
         f" {_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost,"
         f" a {efficiency}."
+    )
+
+
+def _between_engines(choice: Key, reference: Key | None, engines: Mapping[Key, str]) -> str:
+    """That the choice and what its cost is compared with are of different engines."""
+    ours, theirs = (engines.get(key) if key else None for key in (choice, reference))
+    if not reference or not ours or not theirs or ours == theirs:
+        return ""
+    return (
+        f"This compares engines: {choice.label} is computed by {label_of(ours)}, {reference.label} by"
+        f" {label_of(theirs)}."
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scalestudy.analysis.advice import Advice, advise
 from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill, decide
-from scalestudy.analysis.measures import Measures, measure
+from scalestudy.analysis.measures import Measures, engines_of, measure
 from scalestudy.analysis.runs import Key, Planned, Run, grouped
 from scalestudy.analysis.scaling.model import Model, models_of
 from scalestudy.analysis.scaling.words import model_sentences
@@ -89,6 +89,7 @@ def analyse(
         rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
         limits=model_sentences(limits) if limits else (),
         by_rows=any(run.result.order == "rows" for run in runs),
+        engines=engines_of(groups),
     )
     return Findings(
         name=name,

@@ -219,6 +219,12 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
     return bases
 
 
+def engines_of(groups: Groups) -> dict[Key, str]:
+    """Engine of each row whose runs know it."""
+    engines = {key: runs[0].result.engine for key, runs in groups.items()}
+    return {key: engine for key, engine in engines.items() if engine}
+
+
 def oversubscription(runs: Sequence[Run]) -> str | None:
     """Why the timing of these runs says nothing about speed-up, or None."""
     return next((run.result.oversubscribed for run in runs if run.result.oversubscribed), None)

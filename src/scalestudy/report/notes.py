@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.measures import engines_of
 from scalestudy.analysis.peaks import may_have_tf32
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.report.format import number
+from scalestudy.study.engines import label_of
 from scalestudy.study.point import REPEATS
 from scalestudy.study.strategies import is_timed
 
@@ -21,12 +23,12 @@ _TIME = (
 _SPEED_UP = (
     "Speed-up S(n) is T(1)/T(n) for the same work, computed twice: from steady throughput and from total"
     " training time. Efficiency is S(n)/n. The baseline is the one-worker point of the same strategy,"
-    " else of single or native. Where there is none, both are relative to the fewest workers n0 of the"
-    " strategy: T(n0)/T(n) and n0 T(n0)/(n T(n))."
+    " else of plain training by the same engine. Where there is none, both are relative to the fewest"
+    " workers n0 of the strategy: T(n0)/T(n) and n0 T(n0)/(n T(n))."
 )
 _RATIO = (
     "Speed-up S(n) is T(1)/T(n), and efficiency S(n)/n. The baseline is the one-worker row of the same"
-    " strategy, else of single or native."
+    " strategy, else of plain training."
 )
 _INTERVALS = (
     "Intervals hold with 95 % over seeds (Hoefler and Belli, SC15). Runs of one seed are a block: they were"
@@ -71,6 +73,7 @@ def notes(findings: Findings) -> list[str]:
         *([_SPEED_UP] if len({row.workers for row in findings.rows}) > 1 else []),
         _COST,
         *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
+        *_several_engines(findings),
         quality,
         *([_FOLDS] if any(run.result.swept.keys() & REPEATS for run in findings.runs) else []),
         *_taken(findings),
@@ -78,6 +81,17 @@ def notes(findings: Findings) -> list[str]:
         *_chance(findings),
         *_excluded(findings),
     ]
+
+
+def _several_engines(findings: Findings) -> Iterator[str]:
+    """What is compared within an engine, and what between them."""
+    engines = [label_of(name) for name in dict.fromkeys(engines_of(findings.measures.groups).values())]
+    if len(engines) > 1:
+        yield (
+            f"Several engines computed ({', '.join(engines)}). Speed-up, efficiency and quality are held"
+            " against one worker of the row's own engine. Time to train, cost and cost efficiency compare"
+            " engines: a difference there is one of all their software, not of strategies alone."
+        )
 
 
 def _quality(findings: Findings, measured_here: bool) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.measures import engines_of
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
@@ -50,13 +51,13 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     footnotes: dict[str, int] = {}
     # Who has NCCL wants to see who uses it; elsewhere there is little choice.
     named = any(row.communication == "nccl" for row in rows)
-    engines = {row.key: findings.measures.groups[row.key][0].result.engine for row in rows}
-    several = len(set(filter(None, engines.values()))) > 1
+    engines = engines_of(findings.measures.groups)
+    several = len(set(engines.values())) > 1
     lines: list[list[str | Cell]] = []
     for row in rows:
         by = [row.implementation] if row.implementation != row.strategy and not brief else []
         by += [row.communication] if named and row.communication else []
-        by += [engine] if several and (engine := engines[row.key]) else []
+        by += [engines[row.key]] if several and row.key in engines else []
         strategy = Cell(row.strategy, f"{row.strategy} ({', '.join(by)})" if by else "", ", ".join(by))
         lines.append([strategy, _whole(row.workers), *(str(row.key.swept.get(name, "")) for name in names)])
     for column in columns:

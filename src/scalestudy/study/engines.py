@@ -251,6 +251,11 @@ def engine_names() -> list[str]:
     return REGISTRY.names()
 
 
+def label_of(name: str) -> str:
+    """An engine's for people; the name itself of one that is not installed here."""
+    return engine_traits(name).label if name in REGISTRY else name
+
+
 def collective(name: str) -> Collective:
     """The collective of this name, of whatever engine; raises KeyError."""
     return {collective.name: collective for collective in all_collectives()}[name]

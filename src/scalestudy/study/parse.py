@@ -175,7 +175,7 @@ class _Parser:
         return str(file)
 
     def _engines(self, table: dict[str, Any], swept: list[str] | None) -> list[str]:
-        """The engines that the file names, at its top or in [sweep]; none where it leaves them to strategies."""
+        """The engines that the file names, at its top or in [sweep]; none where strategies tell."""
         if "engine" not in table:
             return swept or []
         if swept:
