@@ -141,6 +141,47 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     assert result.bucket_bytes == [weights] and result.bucket_work == [result.parameters]
 
 
+class Pending:
+    """A call's losses, still under way."""
+
+    def __init__(self, losses, asked: list[int], call: int) -> None:
+        self._losses, self._asked, self._call = losses, asked, call
+
+    def __float__(self) -> float:
+        self._asked.append(self._call)
+        return float(self._losses)
+
+
+def test_no_step_is_waited_for_to_look_for_a_request_to_stop(data, tmp_path, monkeypatch):
+    class Asynchronous(Linear):
+        def trainer(self, *given):
+            trainer = super().trainer(*given)
+            train = trainer.train
+
+            def begun(call):
+                nonlocal calls
+                calls += 1
+                return Pending(train(call), asked, calls)
+
+            trainer.train = begun
+            return trainer
+
+    class Stop(type(tmp_path)):
+        def exists(self):
+            looks.append((calls, len(asked)))
+            return calls >= 8  # the first two compile
+
+    calls, asked, looks = 0, list[int](), list[tuple[int, int]]()
+    monkeypatch.setattr("scalestudy.training.resume.LOOK_EVERY", 0.0)
+    monkeypatch.setattr(RunFolder, "stop", Stop(tmp_path / "stop"))
+    folder = folder_of(tmp_path, point_of(data))
+    run(folder, folder.point(), ALONE, PhaseClock(), device="cpu", engine=Asynchronous())
+    # Two calls compile. 42 samples by 8, two steps a call but of one size: four calls an epoch, and its end.
+    assert looks[1:] == [(3, 2), (4, 2), (5, 2), (6, 2), (6, 6), (7, 6), (8, 6)]
+    assert asked == [*range(1, 9)]  # the last two to be kept with the checkpoint
+    assert folder.result() is None and folder.checkpoint.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("phase", "function"), [("callbacks", "<lambda>"), ("input", "stalled")])
 def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_path, phase, function):

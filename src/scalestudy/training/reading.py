@@ -13,6 +13,7 @@ from scalestudy.data.loading.order import Indices
 from scalestudy.data.loading.reader import Reader, reader_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Replicas
+from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.study.augmentation import parsed
 from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
@@ -23,10 +24,14 @@ STEPS_PER_CALL = 8
 
 
 def loaders(
-    point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage, training: Indices
-) -> tuple[Loader, Loader]:
-    """What reads for training, and what reads for evaluation: never both at once, so they share memory."""
-    buffers = [Buffers() for _ in replicas.slices]
+    point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage, training: Indices,
+    locking: PageLocking | None = None,
+) -> tuple[Loader, Loader]:  # fmt: skip
+    """What reads for training, and what reads for evaluation: never both at once, so they share memory.
+
+    On GPUs `locking` registers that memory.
+    """
+    buffers = [Buffers(locking) for _ in replicas.slices]
     reader = reader_of(prepared)
     operations = parsed(point.train.augment)
     changed: Reader = reader

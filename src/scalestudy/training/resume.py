@@ -121,15 +121,19 @@ class Keeper:
         return position
 
     def after_call(self) -> None:
-        """Between two calls of an epoch, on every rank.
+        """Between two calls of an epoch, on every rank. Devices are waited for only if all are to do something.
 
         Raises:
             StoppedError: If all are to leave.
         """
         assert self._agreement
-        if self._agreement.due():
+        if not self._agreement.due():
+            return
+        self._clock.heart.enter("exchange")
+        decision = self._agreement.within_epoch()
+        if decision.keep:
             with self._session.pause():
-                self._act(self._agreement.within_epoch)
+                self._act(decision)
 
     def after_epoch(self) -> None:
         """After an epoch's record was written, on every rank.
@@ -138,28 +142,27 @@ class Keeper:
             StoppedError: If all are to leave. Once training is over it is too late for that.
         """
         assert self._agreement
-        self._act(self._agreement.after_epoch)
+        with self._clock.phase("exchange"):
+            decision = self._agreement.after_epoch()
+        self._act(decision)
 
     def remove(self) -> None:
         """Remove the checkpoint of a run that is done."""
         checkpoint.remove(self._folder.checkpoint)
 
-    def _act(self, decide: Callable[[], Agreed]) -> None:
-        with self._clock.phase("exchange"):
-            decision = decide()
-        if decision.keep:
-            with self._clock.phase("checkpoint"):
-                position, values = self._session.checkpoint()
-                if self._group.rank == 0:
-                    self._folder.refuse_other_job()
-                    checkpoint.write(self._folder.checkpoint, position, values, self._fingerprint)
-            if decision.stop and not self._session.over:
-                # A ring's last sum may still read from a rank that has its own answer.
-                self._await(position.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
-                print(
-                    f"scalestudy: stopped on request in epoch {position.epoch + 1} after step {position.step}"
-                )
-                raise StoppedError
+    def _act(self, decision: Agreed) -> None:
+        if not decision.keep:
+            return
+        with self._clock.phase("checkpoint"):
+            position, values = self._session.checkpoint()
+            if self._group.rank == 0:
+                self._folder.refuse_other_job()
+                checkpoint.write(self._folder.checkpoint, position, values, self._fingerprint)
+        if decision.stop and not self._session.over:
+            # A ring's last sum may still read from a rank that has its own answer.
+            self._await(position.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
+            print(f"scalestudy: stopped on request in epoch {position.epoch + 1} after step {position.step}")
+            raise StoppedError
 
     def _agreed(self) -> Position | None:
         position = self.found() if self._group.rank == 0 else None

@@ -12,6 +12,7 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
 from scalestudy.hardware.cores import granted
+from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.usage import Usage
@@ -138,7 +139,8 @@ def run(
     )
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
-    session = Session(point, engine, joined, prepared, split, clock, utilisation)
+    locking = PageLocking() if device == "gpu" else None
+    session = Session(point, engine, joined, prepared, split, clock, utilisation, locking)
     keeper = Keeper(folder, session, clock)
     reporter = None
     if group.rank == 0:

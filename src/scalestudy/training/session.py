@@ -17,6 +17,7 @@ from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer
 from scalestudy.engines.group import Group, Joined
+from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 from scalestudy.measure.utilisation import Utilisation
@@ -189,6 +190,8 @@ LONGEST_HOST = 255
 class Session:
     """One rank's part of a run: what it trains, and the loop over its epochs; `utilisation` is on meanwhile.
 
+    On GPUs `locking` registers the memory of batches.
+
     Attributes:
         began: Unix time at which the run's first process of this rank began.
         hosts: Names of the nodes that the run has run on.
@@ -203,6 +206,7 @@ class Session:
         split: Split,
         clock: PhaseClock,
         utilisation: Utilisation | None = None,
+        locking: PageLocking | None = None,
     ) -> None:
         self.point, self.group, self.split = point, joined.group, split
         self._clock, self._utilisation = clock, utilisation
@@ -215,7 +219,7 @@ class Session:
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
             self._loader, self._evaluation_loader = loaders(
-                point, prepared, joined.replicas, self.steps, self.trainer.stage, split.train
+                point, prepared, joined.replicas, self.steps, self.trainer.stage, split.train, locking
             )
         self.evaluated: Callable[[EpochRecord], None] = lambda record: None
         """Told of every epoch that was evaluated, on every rank, while weights are those of its values."""

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from scalestudy.hardware.page_locked import PAGE, PageLocking
+
 ALIGNMENT = 64
 """Bytes. What lies at a multiple of it TensorFlow takes as it is."""
 
@@ -26,10 +28,14 @@ class Buffers:
 
     Attributes:
         made: Blocks made so far.
+
+    Args:
+        locking: Registers each block for copies to GPUs; None where there are none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, locking: PageLocking | None = None) -> None:
         self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # objects may end within a put
+        self._locking = locking
         self.made = 0
 
     def take(self, *forms: Form) -> list[Array]:
@@ -57,7 +63,11 @@ class Buffers:
                 break
             if block.nbytes >= size:
                 return block
+            del block  # before a larger one is made
         self.made += 1
+        if self._locking is not None:
+            whole_pages = -(-size // PAGE) * PAGE
+            return self._locking.register(np.empty(whole_pages + PAGE, np.uint8))
         memory = np.empty(size + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
         return memory[start : start + size]

@@ -28,6 +28,7 @@ from scalestudy.features.diagnose.records import (
     BlockTimes,
 )
 from scalestudy.hardware import cores
+from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.hang_detection import Heartbeat
@@ -78,7 +79,8 @@ def run(
     threads, devices = len(cores.granted()), engine.devices(device)
     traits = engine_traits(point.engine)
     folder.write_rank(rank_record(placement, traits, threads=threads, devices=devices, build={}))
-    bench = _Bench(ablation, point, joined, engine, clock)
+    locking = PageLocking() if device == "gpu" else None
+    bench = _Bench(ablation, point, joined, engine, clock, locking)
     blocks = []
     for number, name in enumerate(ablation.blocks, start=1):
         blocks.append(bench.measure(name, folder.path))
@@ -148,13 +150,14 @@ class _Bench:
     """What this process measures blocks with; arguments as of `run`."""
 
     def __init__(
-        self, ablation: Ablation, point: Point, joined: Joined, engine: Engine, clock: PhaseClock
-    ) -> None:
+        self, ablation: Ablation, point: Point, joined: Joined, engine: Engine, clock: PhaseClock,
+        locking: PageLocking | None,
+    ) -> None:  # fmt: skip
         # As for most of its epochs: its layers learn, or are frozen, from the first step.
         frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
         self._ablation, self._point = ablation, point.model_copy(update={"train": train})
-        self._joined, self._engine, self._clock = joined, engine, clock
+        self._joined, self._engine, self._clock, self._locking = joined, engine, clock, locking
         files = point.needed_files()
         self._prepared, self._split = Prepared.open(files.prepared), Split.load(files.split)
         self._trainers: dict[tuple[bool, int], Trainer] = {}
@@ -225,7 +228,9 @@ class _Bench:
             point = point.model_copy(update={"workers": workers})
             replicas = Replicas(self._joined.group, workers, slices=[(worker, worker + 1)], size=1)
         steps = -(-len(self._split.train) // point.global_batch)
-        loader, _ = loaders(point, self._prepared, replicas, steps, self._stage, self._split.train)
+        loader, _ = loaders(
+            point, self._prepared, replicas, steps, self._stage, self._split.train, self._locking
+        )
         return loader, point.global_batch
 
     def _stage(self, part: Slice, device: int) -> Slice:
