@@ -139,7 +139,7 @@ def test_the_runtime_is_the_one_that_is_loaded(library):
 
 def test_without_a_runtime_there_is_one_line(tmp_path, monkeypatch, capsys):
     maps = tmp_path / "maps"
-    maps.write_text("7f0000000000-7f0000001000 r-xp 00000000 fd:00 7  /usr/lib/libcudnn.so.9\n7ffc000-7ffd000\n")
+    maps.write_text("7f00-7f01 r-xp 00 fd:00 7  /usr/lib/libcudnn.so.9\n7ffc-7ffd r-xp 00 00:00 0\n")
     monkeypatch.setattr(page_locked, "MAPS", maps)
     locking = PageLocking()
     assert len(taken(Buffers(locking))) == len(taken(Buffers(locking))) == 10_000

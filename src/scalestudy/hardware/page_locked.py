@@ -1,8 +1,8 @@
 """Memory that is registered with CUDA: a GPU copies from it by itself, while it computes.
 
-From memory that the driver does not know, it first copies to its own, and holds up whoever else talks to the GPU
-(https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html, cudaHostRegister). What an engine is of
-matters not: the memory is registered for all GPUs of the process, whoever of it copies.
+From other memory the driver copies to its own first, and may hold up all that the process asks of the GPU
+meanwhile (https://docs.nvidia.com/cuda/cuda-runtime-api/api-sync-behavior.html). It is registered for all
+GPUs of the process, whichever engine copies.
 """
 
 import ctypes
@@ -55,7 +55,8 @@ class PageLocking:
                     raise OSError(f"error {error} of cudaHostRegister for {block.nbytes} bytes")
             except OSError as failure:
                 self._given_up = True
-                print(f"scalestudy: batches are copied to GPUs from pageable memory: {failure}", file=sys.stderr)
+                why = f"scalestudy: batches are copied to GPUs from pageable memory: {failure}"
+                print(why, file=sys.stderr, flush=True)
                 return block
         # Called before NumPy frees the memory. With the process, the driver ends all of it.
         weakref.finalize(memory, self._library.cudaHostUnregister, block.ctypes.data).atexit = False

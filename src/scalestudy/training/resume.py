@@ -121,7 +121,7 @@ class Keeper:
         return position
 
     def after_call(self) -> None:
-        """Between two calls of an epoch, on every rank. Devices are waited for only if all are to do something.
+        """Between two calls of an epoch, on every rank. Only for a checkpoint are devices waited for.
 
         Raises:
             StoppedError: If all are to leave.

@@ -28,3 +28,21 @@ def test_on_gpus_nccl_is_asked_for_unless_the_study_says_otherwise(
     implementation = given["communication_options"].implementation
     assert implementation == framework.distribute.experimental.CommunicationImplementation[told.upper()]
     assert group.communication == told
+
+
+def test_what_ranks_tell_each_other_waits_for_no_gpu(framework):
+    from scalestudy.engines.tensorflow.strategies import multiworker
+
+    group = multiworker.CollectiveGroup(None, Placement(0, 2, 0, 2, 0, ("localhost",) * 2, "test"), "nccl")
+    sums = [
+        framework.function(lambda value, number=number: group._ring(value, number)).get_concrete_function(
+            framework.TensorSpec([2], framework.float64)
+        )
+        for number in range(2)
+    ]
+    nodes = [
+        next(node for node in graph.graph.get_operations() if node.type == "CollectiveReduceV2")
+        for graph in sums
+    ]
+    assert all(node.device.endswith("CPU:0") for node in nodes)
+    assert {node.get_attr("communication_hint") for node in nodes} == {b"ring"}
