@@ -1,15 +1,17 @@
 """On GPUs, how fast: our loop against plain Keras and against a bare loop of each strategy, in one table.
 
-`.venv/bin/python benchmarks/gpu.py [--rounds 3] [--model unet] [--precision tf32]`
+`.venv/bin/python benchmarks/gpu.py [--rounds 3] [--engine torch] [--model unet] [--precision tf32]`
 on a node with its GPUs; `--device cpu --small` does the same on two cores, to see that it works. Every round
 runs all programs once, one after another, so that what disturbs a round disturbs them all; ratios are taken
 within a round. Each program is a process of its own (or the workers of a real run): on one device, and on all
 of the node. All may sum in any order (`deterministic = false`). The table is Markdown, to be pasted.
+With PyTorch's engine, "ours" trains the Keras model, and "ours, module" the same network as an `nn.Module`.
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,9 @@ from scalestudy.study.settings import DataSettings
 from scalestudy.study.store import StudyFolder
 
 HERE = Path(__file__).parent
-STRATEGIES = ("single", "mirrored", "multiworker", "horovod")
+STRATEGIES = {"tensorflow": ("single", "mirrored", "multiworker", "horovod"), "torch": ("ddp",)}
+WITH_FIT = ("single", "mirrored")
+"""Keras 3's fit fails under the multi-worker strategy, and knows no Horovod."""
 STUDY = """
 task = "{task}"
 [data]
@@ -45,6 +49,7 @@ deterministic = false
 [launch]
 device = "{device}"
 [sweep]
+engine = "{engine}"
 strategy = [{strategies}]
 workers = [{workers}]
 seed = [0]
@@ -72,122 +77,161 @@ SMALL = {
     "unet": Model("unet", (32, 32), 40, 4),
     "resnet50": Model(str(HERE / "resnet50.py"), (32, 32), 40, 4),
 }
+MODULES = {"cnn": "torch_cnn", "unet": "torch_unet"}
+"""The same networks as modules of PyTorch's."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """A model's data, and its runs by (strategy, workers)."""
+class Program:
+    """Something that is timed.
 
-    model: Model
-    prepared: Prepared
-    split: Split
-    arrays: Path
+    Attributes:
+        model: Name of the model, with the precision.
+        way: "Keras fit", "bare loop", "ours" or "ours, module".
+        point: Our run, or the one of which `errand` is the other side.
+        store: Of our run.
+        errand: Of a program that is not ours.
+    """
+
+    model: str
+    way: str
+    point: Point
     store: StudyFolder
-    points: dict[tuple[str, int], Point]
+    errand: dict[str, Any] | None = None
+
+    def rate(self) -> tuple[float, dict[str, float]]:
+        """Samples per second, and of ours the seconds of each phase."""
+        point = self.point
+        if self.errand is None:
+            return ours(self.store, point)
+        return other(f"{self.way}, {point.implementation} {point.workers}", self.errand, point), {}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--model", choices=list(MODELS), action="append")
-    parser.add_argument("--strategy", choices=STRATEGIES, action="append")
-    parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--engine", choices=list(STRATEGIES), default="tensorflow")
     parser.add_argument("--precision", default="float32")
+    parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
     most = devices.gpus() if options.device == "gpu" else len(cores.granted())
     if most == 0:
         sys.exit("expected GPUs; received none. Run it on a node with GPUs, or with --device cpu --small.")
+    models = SMALL if options.small else MODELS
+    if options.engine == "torch":
+        models = {name: model for name, model in models.items() if name in MODULES}
+    compare(models, [options.engine], [options.precision], sorted({1, most}), options)
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """What both programs are told."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--model", choices=list(MODELS), action="append")
+    parser.add_argument("--strategy", action="append")
+    return parser
+
+
+def compare(
+    models: Mapping[str, Model], engines: Sequence[str], precisions: Sequence[str], workers: Sequence[int],
+    options: argparse.Namespace,
+) -> None:  # fmt: skip
+    """Run all programs `options.rounds` times, interleaved, and print their table."""
     print("\n".join(machine(options.device)), "\n", flush=True)
+    rows: dict[tuple[str, str, str, int], Row] = {}
     with tempfile.TemporaryDirectory() as folder:
-        rows = []
-        for name in options.model or MODELS:
-            made = make(name, options, Path(folder), sorted({1, most}))
-            rows += measured(name, made, options)
+        every = [
+            program
+            for name, model in models.items()
+            if name in (options.model or models)
+            for program in programs(name, model, engines, precisions, workers, options, Path(folder))
+        ]
+        for number in range(options.rounds):
+            for program in every:
+                rate, phases = program.rate()
+                strategy, count = program.point.implementation, program.point.workers
+                named = {"model": program.model, "way": program.way, "strategy": strategy, "workers": count}
+                row = rows.setdefault((program.model, program.way, strategy, count), named | {"rates": []})
+                row["phases"] = phases
+                row["rates"].append(rate)
+                what = f"{program.model}, {program.way}, {strategy} {count}"
+                print(f"round {number + 1}, {what}: {rate:.1f}/s", flush=True)
     rounds = f"{options.rounds} round{'s' * (options.rounds != 1)}"
-    heading = f"{options.precision}, {rounds}{', small' if options.small else ''}"
-    print("\n".join(table(rows, options.device, heading)))
+    print("\n".join(table(rows.values(), options.device, rounds)))
 
 
-def make(name: str, options: argparse.Namespace, folder: Path, workers: list[int]) -> Made:
-    """Data of that shape (what they show does not change the speed), and a study over all strategies."""
-    model = (SMALL if options.small else MODELS)[name]
-    file = folder / f"{name}-images.npz"
+def programs(
+    name: str, model: Model, engines: Sequence[str], precisions: Sequence[str], workers: Sequence[int],
+    options: argparse.Namespace, folder: Path,
+) -> Iterator[Program]:  # fmt: skip
+    """All that is timed of one model."""
+    source, prepared, split = data_of(name, model, folder)
+    arrays = folder / f"{name}.npz"
+    np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])
+    for precision in precisions:
+        for engine in engines:
+            tasks = {"ours": model.task} | ({"ours, module": MODULES[name]} if engine == "torch" else {})
+            for way, task in tasks.items():
+                strategies = [one for one in STRATEGIES[engine] if one != "horovod" or horovod_built()]
+                text = STUDY.format(
+                    task=task, source=source, epochs=model.epochs, batch=model.batch, engine=engine,
+                    precision=precision, device=options.device, workers=", ".join(map(str, workers)),
+                    strategies=", ".join(
+                        f'"{one}"' for one in strategies if one in (options.strategy or strategies)
+                    ),
+                )  # fmt: skip
+                file = folder / f"{Path(task).stem}-{engine}-{precision}.toml"
+                file.write_text(text)
+                study = load_study(file)
+                gpus = devices.gpus() if options.device == "gpu" else 0
+                points = [
+                    point.with_files(str(prepared.path), str(split.path))
+                    for point in expand(study, gpus=gpus, cores=len(cores.granted()))
+                    if point.workers > 1 or point.implementation in ("single", "ddp")
+                ]
+                store = StudyFolder.create_or_open(file.with_suffix(""), study, points, text)
+                for point in points:
+                    named, strategy = f"{name}, {precision}", point.implementation
+                    if way == "ours":
+                        others = {"bare loop": "loop"} | (
+                            {"Keras fit": "fit"} if strategy in WITH_FIT else {}
+                        )
+                        for other_way, errand in others.items():
+                            yield Program(
+                                named,
+                                other_way,
+                                point,
+                                store,
+                                errand_of(errand, point, model, prepared, arrays),
+                            )
+                    yield Program(named, way, point, store)
+
+
+def data_of(name: str, model: Model, folder: Path) -> tuple[str, Prepared, Split]:
+    """Data of that shape (what they show does not change the speed), by the name of their source."""
     if name == "unet":
-        prepared = prepare(
-            DataSettings(source=f"indents:{model.images}", image_size=model.size, cache=str(folder))
-        )
+        source = f"indents:{model.images}"
+        prepared = prepare(DataSettings(source=source, image_size=model.size, cache=str(folder)))
     else:
+        source = str(folder / f"{name}-images.npz")
         rng = np.random.default_rng(0)
         depth = (3,) if name == "resnet50" else ()
         x = rng.integers(0, 256, (model.images, *model.size, *depth), np.uint8)
-        np.savez(file, x_train=x, y_train=np.arange(model.images) % 10)
-        prepared = prepare(DataSettings(source=str(file), cache=str(folder)))
-    split = stored_split(prepared, None, 0)
-    arrays, text = folder / f"{name}.npz", folder / f"{name}.toml"
-    np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])
-    built = [each for each in STRATEGIES if each != "horovod" or horovod_built()]
-    strategies = [each for each in options.strategy or built if each in built]
-    text.write_text(
-        STUDY.format(
-            task=model.task,
-            source=f"indents:{model.images}" if name == "unet" else file,
-            epochs=model.epochs,
-            batch=model.batch,
-            precision=options.precision,
-            device=options.device,
-            strategies=", ".join(f'"{each}"' for each in strategies),
-            workers=", ".join(map(str, workers)),
-        )
-    )
-    study = load_study(text)
-    gpus = devices.gpus() if options.device == "gpu" else 0
-    points = [
-        point
-        for point in expand(study, gpus=gpus, cores=len(cores.granted()))
-        if point.implementation == "single" or point.workers > 1
-    ]
-    store = StudyFolder.create_or_open(folder / f"{name}-study", study, points, text.read_text())
-    ready = {
-        (point.implementation, point.workers): point.with_files(str(prepared.path), str(split.path))
-        for point in points
-    }
-    return Made(model, prepared, split, arrays, store, ready)
+        np.savez(source, x_train=x, y_train=np.arange(model.images) % 10)
+        prepared = prepare(DataSettings(source=source, cache=str(folder)))
+    return source, prepared, stored_split(prepared, None, 0)
 
 
-def measured(name: str, made: Made, options: argparse.Namespace) -> list[Row]:
-    """A row for every program: what it is, its rates by round, and where our time went."""
-    rows: dict[tuple[str, str, int], Row] = {}
-    for number in range(options.rounds):
-        for (strategy, workers), point in made.points.items():
-            kept: Row = {}
-            for way in ("Keras fit", "bare loop", "ours"):
-                if way == "Keras fit" and strategy not in ("single", "mirrored"):
-                    continue  # Keras 3's fit fails under the multi-worker strategy, and knows no Horovod
-                if way == "ours":
-                    rate, kept = ours(made.store, point)
-                else:
-                    errand = errand_of(way, made, strategy, workers, options)
-                    rate = other(f"{way}, {strategy} {workers}", errand, point)
-                row = rows.setdefault((strategy, way, workers), {"rates": []})
-                row |= {"model": name, "way": way, "strategy": strategy, "workers": workers, "phases": kept}
-                row["rates"].append(rate)
-                print(f"round {number + 1}, {name}, {way}, {strategy} {workers}: {rate:.1f}/s", flush=True)
-    return list(rows.values())
-
-
-def errand_of(
-    way: str, made: Made, strategy: str, workers: int, options: argparse.Namespace
-) -> dict[str, Any]:
-    """What `bare.py` is to do: as many steps as our run takes."""
-    steps = max(5, made.model.epochs * len(made.split.train) // made.points[strategy, workers].global_batch)
+def errand_of(way: str, point: Point, model: Model, prepared: Prepared, arrays: Path) -> dict[str, Any]:
+    """What `bare.py` or `bare_torch.py` is to do: as many steps as our run takes."""
+    steps = max(5, model.epochs * int(np.load(arrays)["inputs"].shape[0]) // point.global_batch)
     return {
-        "way": "fit" if way == "Keras fit" else "loop", "strategy": strategy, "task": made.model.task,
-        "arrays": str(made.arrays), "kind": made.prepared.kind, "classes": made.prepared.classes,
-        "batch": made.model.batch, "steps": steps, "epochs": made.model.epochs, "workers": workers,
-        "precision": options.precision, "device": options.device,
+        "way": way, "engine": point.engine, "strategy": point.implementation, "task": model.task,
+        "arrays": str(arrays), "kind": prepared.kind, "classes": prepared.classes,
+        "batch": model.batch, "steps": steps, "epochs": model.epochs, "workers": point.workers,
+        "precision": point.train.precision, "device": point.launch.device,
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 def other(what: str, errand: dict[str, Any], point: Point) -> float:
-    """Samples per second of `bare.py`, on as many cores and devices as the workers of our point have."""
+    """Samples per second of a bare program, on as many cores and devices as the workers of our point have."""
     size, each = point.processes, point.launch.cpus_per_worker
     share = each * point.traits.workers_at_once(point.workers)
     granted, secret = cores.granted(), new_secret()
@@ -31,7 +31,8 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
                 "MASTER_ADDR": "localhost", "MASTER_PORT": port, SECRET: secret,
             }  # fmt: skip
             variables = inherited | {key: str(value) for key, value in place.items()}
-            command = [sys.executable, str(HERE / "bare.py"), json.dumps(errand)]
+            program = HERE / ("bare_torch.py" if errand["engine"] == "torch" else "bare.py")
+            command = [sys.executable, str(program), json.dumps(errand)]
             log = Path(logs, f"{rank}.log")
             with open(log, "w") as file, cores.only_on(granted[rank * share : (rank + 1) * share]):
                 processes.append(

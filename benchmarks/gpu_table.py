@@ -18,7 +18,7 @@ def machine(device: str) -> list[str]:
     names = [f"{gpu.name} ({'.'.join(map(str, gpu.capability or ('?',)))})" for gpu in found]
     counts = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
     versions = packages()
-    wanted = ("scalestudy", "tensorflow", "tensorflow-cpu", "keras", "horovod")
+    wanted = ("scalestudy", "tensorflow", "tensorflow-cpu", "torch", "keras", "horovod")
     software = ", ".join(f"{name} {versions[name]}" for name in wanted if name in versions)
     return [
         f"GPUs: {', '.join(counts) or 'none'}; driver {driver_version() or 'none'}; computed on: {device}",
@@ -34,7 +34,7 @@ def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
     def over(row: Row, way: str) -> str:
         keras = way == "Keras fit" and row["workers"] > 1
         those = rates.get((row["model"], way, "mirrored" if keras else row["strategy"], row["workers"]))
-        if row["way"] != "ours" or those is None:
+        if not row["way"].startswith("ours") or those is None:
             return ""
         return f"{statistics.median(ratio(row['rates'], those)):.2f}"
 
