@@ -8,6 +8,8 @@ import pytest
 
 from scalestudy.features.check.host import judge_folder
 from scalestudy.features.check.report import REPORT_FILE, TOPICS, Plan, Report, write_plan
+from scalestudy.study import strategies
+from scalestudy.study.engines import engine_names
 
 STUDY = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\n'
 SLOW = ("versions", "builds", "collectives")
@@ -138,3 +140,14 @@ def test_wrong_input_is_refused_before_anything_starts(check, study, tmp_path, a
     (tmp_path / "full" / "file").touch()
     done = check(*arguments)
     assert done.returncode == 2 and named in done.stderr, done.stderr
+
+
+def test_all_strategies_of_all_engines_are_listed_with_what_is_missing_here(check):
+    lines = {line["strategy"]: line for line in json.loads(check("--strategies", "--format", "json").stdout)}
+    assert list(lines) == strategies.REGISTRY.names()
+    assert {line["engine"] for line in lines.values()} == set(engine_names())
+    assert (lines["horovod"]["nodes"], lines["mirrored"]["nodes"]) == (True, False)
+    assert lines["tpu"]["missing"] and lines["tpu"]["action"]
+    assert not lines["virtual"]["summed_by"] and not lines["virtual"]["missing"]
+    table = check("--strategies").stdout
+    assert all(re.search(rf"(?m)^{name} ", table) for name in lines)

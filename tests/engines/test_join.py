@@ -12,6 +12,7 @@ from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.study.strategies import Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
+COMPUTED_HERE = [n for n in working_names() if traits(n).one_process and not traits(n).library]
 ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
 
 
@@ -34,7 +35,7 @@ def test_the_row_of_a_strategy_is_enough_to_join_it(monkeypatch):
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("name", [n for n in working_names() if traits(n).one_process])
+@pytest.mark.parametrize("name", COMPUTED_HERE)
 def test_the_workers_of_one_process_are_all_computed_there(framework, name):
     workers = 1 if traits(name).most_workers == 1 else 2
     group, replicas = joining.join(name, ALONE, workers=workers, device="cpu")
@@ -50,8 +51,15 @@ def test_the_workers_of_one_process_are_all_computed_there(framework, name):
 
 @pytest.mark.engine
 def test_more_mirrored_workers_than_devices_are_refused(framework):
-    with pytest.raises(UserError, match=r"3 CPU devices for 3 mirrored workers\. Received 2"):
-        joining.join("mirrored", ALONE, workers=3, device="cpu")
+    for name in ("mirrored", "central-storage"):
+        with pytest.raises(UserError, match=r"3 CPU devices .*\. Received 2\."):
+            joining.join(name, ALONE, workers=3, device="cpu")
+
+
+@pytest.mark.engine
+def test_a_worker_without_a_tpu_says_so(framework):
+    with pytest.raises(UserError, match="a TPU on this host"):
+        joining.join("tpu", ALONE, workers=2, device="cpu")
 
 
 def test_one_process_alone_is_its_own_group():

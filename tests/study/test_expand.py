@@ -170,6 +170,11 @@ def test_xla_alone_or_without_communication_is_fine() -> None:
     assert points('[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = ["single", "virtual"]')
 
 
+def test_xla_is_refused_where_weights_lie_elsewhere() -> None:
+    message = refusal('[train]\nxla = true\n[sweep]\nstrategy = "central-storage"')
+    assert "xla = false under central-storage" in message and "line" in message
+
+
 def test_square_root_scaling_of_adam_ends_below_ten_reference_batches() -> None:
     text = '[train]\nlearning_rate_scaling = "sqrt"\noptimizer = "{}"\n[sweep]\nworkers = [1, {}]'
     assert "10 reference batches at 10 workers" in refusal(text.format("adam", 10))

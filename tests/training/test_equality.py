@@ -31,7 +31,7 @@ TASKS = {
 }
 TIMELINE = "timeline.json"
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
-REAL = [("mirrored", 4), ("multiworker", 2), ("horovod", 2)]
+REAL = [("mirrored", 4), ("central-storage", 3), ("multiworker", 2), ("horovod", 2)]
 VIRTUAL = [("virtual", 2), ("virtual", 14)]
 COMPUTED = [("cnn", "float64"), ("cnn", "float32"), ("unet", "float64")]
 """Tasks and precisions of real workers."""
@@ -157,7 +157,8 @@ def results(data, tmp_path_factory) -> Path:
             ],
             [*cases("mirrored", 4), *changed("mirrored", 4)],
             [one for kind in VIRTUAL for one in cases(*kind)]
-            + [*changed("virtual", 4), *own("virtual", 2, "float64", "float32"), *brought("virtual", 4)],
+            + [*changed("virtual", 4), *own("virtual", 2, "float64", "float32"), *brought("virtual", 4)]
+            + [*cases("central-storage", 3), *own("central-storage", 2, "float64")],
         ]  # fmt: skip
         first, second, third = (start(group, 1, port, out) for group in alone)
         finish(first + second + third)
@@ -244,8 +245,9 @@ def test_samples_are_changed_alike_for_every_strategy(results, task, implementat
     assert max(np.abs(a - b).max() for a, b in zip(plain, other, strict=True)) > 1e-4
 
 
-def test_virtual_workers_with_their_own_statistics_equal_mirrored_ones(results):
-    names = (f"unet-{kind}2-float64-own" for kind in ("mirrored", "virtual"))
+@pytest.mark.parametrize("kind", ["mirrored", "central-storage"])
+def test_virtual_workers_with_their_own_statistics_equal_real_ones(results, kind):
+    names = (f"unet-{kind}2-float64-own" for kind in (kind, "virtual"))
     assert_equal(results, *names, TOLERANCE["float64"])
 
 

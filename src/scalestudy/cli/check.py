@@ -1,5 +1,6 @@
 """`scalestudy check`: whether a study can run here, before it waits in a queue."""
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -56,6 +57,10 @@ def check(
     record: Annotated[
         bool, typer.Option("--record", help="Look anew and keep it (with --environment).")
     ] = False,
+    strategies: Annotated[
+        bool,
+        typer.Option("--strategies", help="List the strategies of all engines, and which can be used here."),
+    ] = False,
     form: FormOption = None,
 ) -> None:
     """Check software, machine, network and collectives; each line says pass, warn or fail, and what to do.
@@ -70,6 +75,8 @@ def check(
     if form not in (None, "table", "json"):
         raise UserError("a format out of table, json", repr(form), "Choose one of these with --format.")
     kind: Literal["table", "json"] = "json" if form == "json" else "table"
+    if strategies:
+        return _print_strategies(kind)
     if environment:
         from scalestudy.cli.env import print_environment
 
@@ -131,6 +138,31 @@ def _lines(report: "Report") -> "Table":
             seen.append(f"\n→ {line.action}", style=STYLES[line.status])
         table.add_row(Text(line.status, style=STYLES[line.status]), line.topic, Text(line.where), seen)
     return table
+
+
+def _print_strategies(form: Literal["table", "json"]) -> None:
+    from scalestudy.features.check.strategies import strategy_lines
+
+    lines = strategy_lines()
+    if form == "json":
+        sys.stdout.write(json.dumps([line.model_dump() for line in lines], indent=1) + "\n")
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from scalestudy.cli.console import out
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("Strategy", "Engine", "Steps", "Nodes", "Gradients by", "Here"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("Strategy", "Engine"))
+    for line in lines:
+        steps = ("synchronous" if line.synchronous else "asynchronous") + ", untimed" * (not line.timed)
+        here = Text(line.missing or "usable")
+        if line.missing:
+            here.append(f"\n→ {line.action}", style=STYLES["warn"])
+        nodes = "many" if line.nodes else "one"
+        table.add_row(line.strategy, line.engine, steps, nodes, line.summed_by or "–", here)
+    out().print(table)
 
 
 def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> None:

@@ -142,6 +142,13 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
             'Use "linear", fewer workers, or a larger reference_batch.',
             ("train.learning_rate_scaling", "sweep.workers"),
         )
+    if train.xla and not point.traits.xla:
+        yield (
+            f"xla = false under {point.implementation}, whose weights are not where XLA would compute",
+            f"xla = true for point {point.name}",
+            "Leave it out, or take another strategy.",
+            ("train.xla", "sweep.strategy"),
+        )
     if train.xla and train.sync_batch_norm and not point.traits.one_device:
         yield (
             f"train.xla without train.sync_batch_norm under {point.implementation}, since synchronised batch "

@@ -51,7 +51,7 @@ class SweepSettings(StrictModel):
 
     strategy: tuple[Strategy, ...] = (DEFAULT,)
     """How workers combine their gradients. "native" is the engine's own way: in TensorFlow "single",
-    "mirrored" or "multiworker", as the workers ask for."""
+    "mirrored" or "multiworker", as the workers ask for. `scalestudy check --strategies` lists all."""
     workers: tuple[Workers, ...] = (1, 2)
     """Numbers of workers."""
     seed: tuple[Seed, ...] = (0, 1, 2)

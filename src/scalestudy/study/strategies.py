@@ -40,6 +40,10 @@ class Traits:
         devices: Devices that one process computes on: "one", or one "per-worker" of those it holds.
         spans_nodes: Whether its workers may be on several nodes.
         timed: Whether its times say something about speed-up. Not where one device computes all workers.
+        synchronous: Whether all workers take a step together. Where they do not, more workers compute other
+            updates, not the same ones sooner: there is no speed-up.
+        summed_by: What moves gradients between workers, for people; "" where nothing does.
+        xla: Whether XLA can compile what a worker computes.
         loop: "module:function" that computes a process's part of a run, as `training.run.run` does: another
             one where there is no step that all workers take together.
         roles: Roles of its processes that are no workers; they have the last ranks.
@@ -64,6 +68,9 @@ class Traits:
     devices: Literal["one", "per-worker"] = "one"
     spans_nodes: bool = False
     timed: bool = True
+    synchronous: bool = True
+    summed_by: str = ""
+    xla: bool = True
     loop: str = "scalestudy.training.run:run"
     roles: tuple[Role, ...] = ()
     rendezvous: Rendezvous | None = None

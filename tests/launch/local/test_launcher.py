@@ -396,6 +396,11 @@ def test_without_horovod_everything_else_passes(monkeypatch):
     refuse_missing_software([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
 
 
+def test_a_point_for_a_tpu_is_refused_where_there_is_none():
+    with pytest.raises(UserError, match="a TPU, which the tpu strategy needs"):
+        refuse_missing_software([point("single"), point("tpu")])
+
+
 def test_without_tensorflow_every_run_is_refused(monkeypatch):
     alone = point("single")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

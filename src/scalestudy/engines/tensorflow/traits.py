@@ -44,6 +44,8 @@ def tf_config(process: Process) -> str:
 
 NAME = "tensorflow"
 STRATEGIES = "scalestudy.engines.tensorflow.strategies"
+LIBTPU = "libtpu"
+"""The driver of TPUs, a package that cloud images bring."""
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
 """TensorFlow's gRPC server listens at all interfaces and has no setting for that, nor for who may connect."""
 BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
@@ -56,23 +58,35 @@ SINGLE = Traits(
 )  # fmt: skip
 NATIVE = Traits(
     "native", "TensorFlow's own: single, mirrored or multiworker, as the workers ask for", NAME,
-    plain=True, spans_nodes=True, stands_for=("single", "mirrored", "multiworker"), colour="#0072B2",
-    shape="circle",
+    plain=True, spans_nodes=True, stands_for=("single", "mirrored", "multiworker"),
+    summed_by="TensorFlow: rings or NCCL", colour="#0072B2", shape="circle",
 )  # fmt: skip
 MIRRORED = Traits(
     "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process", NAME,
     devices="per-worker", join=f"{STRATEGIES}.mirrored:join", aliases=("mirroredstrategy",),
-    colour="#009E73", shape="square",
+    summed_by="TensorFlow: rings in memory, or NCCL", colour="#009E73", shape="square",
+)  # fmt: skip
+CENTRAL_STORAGE = Traits(
+    "central-storage", "TensorFlow's CentralStorageStrategy: the devices of one node, variables on its CPU",
+    NAME, devices="per-worker", join=f"{STRATEGIES}.central_storage:join", xla=False,
+    aliases=("centralstorage", "centralstoragestrategy"), summed_by="TensorFlow: copies to the CPU",
+    colour="#9900FF", shape="triangle-left",
+)  # fmt: skip
+TPU = Traits(
+    "tpu", "TensorFlow's TPUStrategy: the cores of a TPU host, in one process", NAME,
+    devices="per-worker", library=LIBTPU, join=f"{STRATEGIES}.tpu:join", aliases=("tpustrategy",),
+    summed_by="TensorFlow: the TPU's own links", colour="#AACC77", shape="arrow",
 )  # fmt: skip
 MULTIWORKER = Traits(
     "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker", NAME,
     processes="per-worker", spans_nodes=True, rendezvous=BY_TF_CONFIG, join=f"{STRATEGIES}.multiworker:join",
-    aliases=("mwms", "multiworkermirrored"), colour="#CC79A7", shape="triangle-up",
+    aliases=("mwms", "multiworkermirrored"), summed_by="TensorFlow: rings by gRPC, or NCCL", colour="#CC79A7", shape="triangle-up",
 )  # fmt: skip
 HOROVOD = Traits(
     "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI", NAME,
     processes="per-worker", spans_nodes=True, rendezvous=BY_HOROVOD, library="horovod",
-    join=f"{STRATEGIES}.horovod:join", aliases=("hvd",), colour="#D55E00", shape="triangle-down",
+    join=f"{STRATEGIES}.horovod:join", aliases=("hvd",), summed_by="Horovod: Gloo, NCCL or MPI",
+    colour="#D55E00", shape="triangle-down",
 )  # fmt: skip
 VIRTUAL = Traits(
     "virtual", "any number of workers, computed one after another on one device", NAME, timed=False,
@@ -89,7 +103,7 @@ class TensorFlowTraits(EngineTraits):
     name = NAME
     label = "TensorFlow"
     implementation = "scalestudy.engines.tensorflow.engine:ENGINE"
-    strategies = (SINGLE, NATIVE, MIRRORED, MULTIWORKER, HOROVOD, VIRTUAL)
+    strategies = (SINGLE, NATIVE, MIRRORED, CENTRAL_STORAGE, MULTIWORKER, TPU, HOROVOD, VIRTUAL)
     default_strategy = NATIVE.name
     across = MULTIWORKER.name
     model_suffix = ".keras"
@@ -182,6 +196,13 @@ class TensorFlowTraits(EngineTraits):
                 else "an environment without it",
                 "Build it with `make horovod` in the project's folder (a C++ compiler and cmake are needed), "
                 'or leave "horovod" out of the sweep.',
+            )
+        if LIBTPU in libraries and importlib.util.find_spec(LIBTPU) is None:
+            return UserError(
+                "a TPU, which the tpu strategy needs",
+                "a machine without libtpu, the driver of TPUs",
+                "Run it on a TPU host with its TensorFlow, or take another strategy: "
+                "`scalestudy check --strategies` lists them.",
             )
         return None
 

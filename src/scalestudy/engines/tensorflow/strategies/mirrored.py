@@ -31,16 +31,25 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
     Raises:
         UserError: If there are fewer devices than workers.
     """
+    strategy = tf.distribute.MirroredStrategy(devices_of(workers, device))
+    group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
+    return Joined(group, MirroredReplicas(strategy, group, workers))
+
+
+def devices_of(workers: int, device: str) -> list[str]:
+    """Names of a "cpu" or "gpu" device of this process for each of its workers.
+
+    Raises:
+        UserError: If there are fewer devices than workers.
+    """
     devices = tf.config.list_logical_devices(device.upper())
     if len(devices) < workers:
         raise UserError(
-            f"{workers} {device.upper()} devices for {workers} mirrored workers",
+            f"{workers} {device.upper()} devices for {workers} workers of one process",
             f"{len(devices)}",
             "Use fewer workers, or strategy multiworker or horovod over several nodes.",
         )
-    strategy = tf.distribute.MirroredStrategy([device.name for device in devices[:workers]])
-    group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
-    return Joined(group, MirroredReplicas(strategy, group, workers))
+    return [device.name for device in devices[:workers]]
 
 
 class MirroredReplicas(CompiledReplicas):
@@ -81,7 +90,7 @@ class MirroredReplicas(CompiledReplicas):
             return gradients, losses, loss_scale.overflow(gradients)
 
         gradients, losses, overflow = self._strategy.run(judged)
-        loss_scale.guard(self.parts(overflow)[0], lambda: self._strategy.run(update, args=(gradients,)))
+        loss_scale.guard(self._local(overflow)[0], lambda: self._strategy.run(update, args=(gradients,)))
         return self._sum(losses)
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
@@ -101,7 +110,7 @@ class MirroredReplicas(CompiledReplicas):
         return tf.distribute.get_replica_context().all_reduce(SUM, tensor)
 
     def parts(self, variable: Any) -> list[Any]:
-        return list(self._strategy.experimental_local_results(variable))
+        return self._local(variable)
 
     def average(self, variables: Sequence[Any]) -> None:
         """Let every replica assign the mean over replicas; compiled for each list of variables."""
@@ -123,6 +132,9 @@ class MirroredReplicas(CompiledReplicas):
         replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
         return int(replica)
 
+    def _local(self, value: Any) -> list[Any]:
+        return list(self._strategy.experimental_local_results(value))
+
     def _sum(self, value: Any) -> Any:
-        local = self.parts(value)
+        local = self._local(value)
         return local[0] if len(local) == 1 else tf.add_n(local)
