@@ -80,7 +80,8 @@ TPU = Traits(
 MULTIWORKER = Traits(
     "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker", NAME,
     processes="per-worker", spans_nodes=True, rendezvous=BY_TF_CONFIG, join=f"{STRATEGIES}.multiworker:join",
-    aliases=("mwms", "multiworkermirrored"), summed_by="TensorFlow: rings by gRPC, or NCCL", colour="#CC79A7", shape="triangle-up",
+    aliases=("mwms", "multiworkermirrored"), summed_by="TensorFlow: rings by gRPC, or NCCL",
+    colour="#CC79A7", shape="triangle-up",
 )  # fmt: skip
 HOROVOD = Traits(
     "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI", NAME,
