@@ -35,8 +35,8 @@ class CentralReplicas(MirroredReplicas):
     def scope(self) -> Iterator[None]:
         """Where the model is made.
 
-        What workers keep for themselves elsewhere is here the mean of what they assign: the same, for averages
-        that move by a share of their own.
+        What workers keep for themselves elsewhere is here the mean of what they assign: the same, for
+        averages that move by a share of their own.
         """
         with self._strategy.scope(), tf.variable_creator_scope(_shared):
             yield
