@@ -1,7 +1,8 @@
 # make quickstart   set everything up, run a small study, print its table and name its report
 # make test         set everything up, run all tests
 # make test-fast    only tests of half a second at most: no training, no Slurm, no browser, no package, no time limits
-# make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out)
+# make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out,
+# make                TORCH=1 for PyTorch beside TensorFlow on CPUs)
 .PHONY: setup horovod quickstart test test-fast lint types test-tools benchmarks help
 .DEFAULT_GOAL := help
 
@@ -27,6 +28,9 @@ quickstart: setup
 # Four processes share out the tests: while some wait for Slurm, the others compute (tests/support/lanes.py).
 # They start hundreds of others, each of which would compile the sources anew where no bytecode is kept.
 pytest = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest
+
+# The tests know PyTorch, too, where both engines can be in one environment.
+test test-fast: export TORCH ?= auto
 
 test: setup test-tools lint types
 	@$(pytest) -n 4

@@ -2,6 +2,8 @@
 # Set up .venv: a virtual environment with pinned dependencies, this package and, where possible, Horovod.
 #   setup.sh          on Debian as root, missing tools are installed from the distribution
 #   DEVICE=cpu|gpu|gpu-volta   which TensorFlow, and for V100 which cuDNN; by default what fits the machine
+#   DEVICE=torch-cpu|torch-gpu PyTorch without TensorFlow
+#   TORCH=1           PyTorch beside TensorFlow, on CPUs alone (TORCH=auto: where that is possible)
 #   PYTHON=python3.12 which Python
 #   VENV=FOLDER       another folder than .venv (environments/venv.sh builds one for a cluster)
 #   HOROVOD=0         leave Horovod out
@@ -12,8 +14,20 @@ say() { echo "setup: $*" >&2; }
 
 device=${DEVICE:-$(environments/device.sh)}
 lock=requirements/$device.txt
-if ! [ -e "$lock" ]; then
-  say "expected DEVICE=cpu|gpu|gpu-volta; received DEVICE=$device. Correct it."
+if ! [[ $device =~ ^(cpu|gpu|gpu-volta|torch-cpu|torch-gpu)$ ]]; then
+  say "expected DEVICE=cpu|gpu|gpu-volta|torch-cpu|torch-gpu; received DEVICE=$device. Correct it."
+  exit 1
+fi
+# CUDA 13's packages, PyTorch's, have files of CUDA 12's, TensorFlow's.
+case $device in gpu*) alone=torch ;; torch-gpu) alone=tensorflow ;; *) alone= ;; esac
+installed() { compgen -G "$venv/lib/python*/site-packages/$1/__init__.py" >/dev/null; }
+torch=${TORCH:-0}
+if [ "$torch" = auto ] && [ "${device#gpu}" != "$device" ]; then
+  say "PyTorch is left out: on GPUs it needs an environment of its own (DEVICE=torch-gpu VENV=FOLDER)"
+  torch=0
+fi
+if { [ "$torch" != 0 ] && [ "$alone" = torch ]; } || { [ -n "$alone" ] && installed "$alone"; }; then
+  say "expected TensorFlow and PyTorch in an environment each on GPUs, since packages of CUDA 12 and 13 share files; received DEVICE=$device for $venv beside the other. Set up two: DEVICE=gpu VENV=~/venvs/tensorflow, and DEVICE=torch-gpu VENV=~/venvs/torch. [launch] environments in a study file names them."
   exit 1
 fi
 if [ "${device%%-*}" = gpu ] && [ "$(uname -m)" != x86_64 ]; then
@@ -66,6 +80,18 @@ if ! [ -e "$stamp" ]; then
   touch "$stamp"
   rm -f "$venv/scalestudy-environment.json"
 fi
+# PyTorch by its version, not by a hash: its builds for CPUs and for CUDA, of which an index has the one or the
+# other, share the version. A build with CUDA brings CUDA's packages (gigabytes), and computes on CPUs too.
+version=$(sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements/torch-gpu.txt)
+stamp=$venv/.torch-$(cat requirements/torch-cpu.txt <(echo "$version") pyproject.toml | sha256sum | cut -c1-16)
+if { [ "$torch" != 0 ] || [ "$device" = torch-cpu ]; } && [ "$device" != torch-gpu ] && ! [ -e "$stamp" ]; then
+  say "installing $version into $venv (PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL: where builds for CPUs are, if not on your index)"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/torch-cpu.txt
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$version"
+  rm -f "$venv"/.torch-*
+  touch "$stamp"
+  rm -f "$venv/scalestudy-environment.json"
+fi
 # The version is the commit's, so the package is installed again where that has changed.
 commit=$(git describe --tags --always 2>/dev/null || echo none)
 if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
@@ -73,6 +99,7 @@ if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
   echo "$commit" >"$venv/.commit"
 fi
 
+case $device in torch-*) HOROVOD=0 ;; esac
 if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'from scalestudy.engines.tensorflow.horovod_build import library_file; raise SystemExit(not library_file())'; then
   missing=()
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")

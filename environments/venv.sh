@@ -11,6 +11,7 @@
 # the network, or proxies that reach it: on sites without, run it on the login node with DEVICE=gpu (or gpu-volta).
 # CUDA, NCCL and the compiler of Horovod's GPU code come with the packages: no CUDA module is needed.
 #   DEVICE=cpu|gpu|gpu-volta   which TensorFlow, and for V100 which cuDNN; by default what fits this node
+#   DEVICE=torch-cpu|torch-gpu PyTorch instead: on GPUs the two need an environment each
 #   HOROVOD=nccl|gloo|0   how Horovod combines gradients, or none; by default nccl on GPUs, gloo on CPUs
 #   MPI=1                 Horovod with MPI as well (an MPI with mpicxx)
 #   MODULES="GCC/12 Python/3.11 CMake"      modules to load, in this order, all others unloaded first
@@ -89,11 +90,13 @@ fi
 target=${1:-${site_folder:-}}
 target=$(realpath -sm "${target:-$project/.venv}")
 device=${DEVICE:-$("$project/environments/device.sh")}
-horovod=${HOROVOD:-$([ "$device" = cpu ] && echo gloo || echo nccl)}
+case $device in torch-*) horovod=0 ;; cpu) horovod=gloo ;; *) horovod=nccl ;; esac
+horovod=${HOROVOD:-$horovod}
 case $device:$horovod in
+  torch-cpu:0 | torch-gpu:0) ;;
   cpu:gloo | cpu:0 | gpu:nccl | gpu:gloo | gpu:0 | gpu-volta:nccl | gpu-volta:gloo | gpu-volta:0) ;;
   *)
-    say "expected DEVICE=cpu|gpu|gpu-volta and HOROVOD=nccl|gloo|0 (nccl with GPUs); received DEVICE=$device HOROVOD=$horovod. Correct them."
+    say "expected DEVICE=cpu|gpu|gpu-volta and HOROVOD=nccl|gloo|0 (nccl with GPUs), or DEVICE=torch-cpu|torch-gpu and no HOROVOD; received DEVICE=$device HOROVOD=$horovod. Correct them."
     exit 1
     ;;
 esac

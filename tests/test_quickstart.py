@@ -1,5 +1,6 @@
 """The first study that anyone runs compares the same updates at every worker count, on made data."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -48,6 +49,24 @@ def test_without_horovod_make_leaves_out_its_points_and_nothing_else(tmp_path, b
     assert ("Horovod is not built" in done.stderr) is not built
 
 
+def test_only_the_tests_ask_for_pytorch(tmp_path):
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    for name in ("setup.sh", "test-tools.sh"):
+        script(tmp_path / "environments" / name, f'echo "{name} ${{TORCH:-none}}"')
+    for name in ("ruff", "mypy", "python"):
+        script(tmp_path / ".venv" / "bin" / name, "")
+    asked = {
+        target: subprocess.run(
+            ["make", "-s", target], cwd=tmp_path, capture_output=True, text=True, check=True,
+            env={name: value for name, value in os.environ.items() if name != "TORCH"},
+        ).stdout.splitlines()[0]
+        for target in ("setup", "test", "test-fast")
+    }  # fmt: skip
+    assert asked == {"setup": "setup.sh none", "test": "setup.sh auto", "test-fast": "setup.sh auto"}
+
+
 def script(path: Path, line: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{line}\n")
     path.chmod(0o755)

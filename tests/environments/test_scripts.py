@@ -94,6 +94,46 @@ def test_nccl_on_cpus_is_refused_before_anything_is_made(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize(
+    ("there", "variables"),
+    [
+        ("", {"DEVICE": "gpu", "TORCH": "1"}),
+        ("torch", {"DEVICE": "gpu"}),
+        ("tensorflow", {"DEVICE": "torch-gpu"}),
+    ],
+)
+def test_two_versions_of_cuda_are_refused_in_one_environment(tmp_path, there, variables):
+    if there:
+        package = tmp_path / "lib" / "python3.11" / "site-packages" / there
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+    done = run("setup.sh", VENV=str(tmp_path), **variables)
+    assert done.returncode == 1
+    assert "DEVICE=torch-gpu VENV=" in done.stderr
+    assert not (tmp_path / "bin").exists()
+
+
+def test_an_unknown_device_is_refused(tmp_path):
+    done = run("setup.sh", VENV=str(tmp_path / "new"), DEVICE="login")
+    assert done.returncode == 1 and "torch-gpu" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def pins(lock: str) -> dict[str, str]:
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    return dict(re.findall(r"^([\w.-]+)==(\S+)", text, flags=re.MULTILINE))
+
+
+def test_pytorch_goes_beside_tensorflow_on_cpus_by_one_version():
+    both, torch, gpu = pins("cpu"), pins("torch-cpu"), pins("torch-gpu")
+    assert {name: both[name] for name in torch if name in both} == {
+        name: version for name, version in torch.items() if name in both
+    }
+    assert "torch" not in torch  # by its version, not by a hash
+    assert torch.items() <= gpu.items()
+    assert any(name.endswith("-cu13") for name in gpu) and not any(name.endswith("-cu12") for name in gpu)
+
+
 def test_what_horovod_cannot_be_built_without_is_named_before_anything_is_made(tmp_path):
     done = run("venv.sh", str(tmp_path / "new"), DEVICE="gpu", HOROVOD_CUDA_HOME=str(tmp_path))
     assert done.returncode == 1
