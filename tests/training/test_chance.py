@@ -42,7 +42,7 @@ def sets(tmp_path_factory):
 def quality(sets, framework, placement, tmp_path):
     """Of the best constant answer over a whole set: quality(set, layers, metric)."""
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.evaluation import Evaluation
+    from scalestudy.engines.tensorflow.evaluation import CompiledEvaluation
     from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
 
@@ -51,7 +51,7 @@ def quality(sets, framework, placement, tmp_path):
         data = sets[name]
         task = load_task(str(tmp_path / "t.py"), DataInfo(data.kind, data.input_shape, data.classes))
         alone = join("single", placement, workers=1, device="cpu")
-        evaluation = Evaluation(task, alone.replicas, scale=1.0)
+        evaluation = CompiledEvaluation(task, alone.replicas, scale=1.0)
         trainer = SimpleNamespace(constant=evaluation.constant, sense=task.sense)
         return constant_quality(trainer, data, np.arange(data.count))
 

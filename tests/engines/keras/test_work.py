@@ -4,7 +4,7 @@ import keras
 import pytest
 
 from scalestudy.engines.keras.layers import flops_of, multiply_adds
-from scalestudy.engines.tensorflow.trainer import buckets_of, cut
+from scalestudy.engines.keras.phases import buckets_of, cut
 
 pytestmark = pytest.mark.engine
 

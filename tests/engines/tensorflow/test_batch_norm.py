@@ -11,12 +11,12 @@ def pair(shape):
     """Keras's layer, built, and ours."""
     import itertools
 
-    from scalestudy.engines.tensorflow.layers import adapt_layer
+    from scalestudy.engines.tensorflow.layers import make_ours
 
     theirs, ours = (keras.layers.BatchNormalization(momentum=0.9) for _ in range(2))
     for layer in (theirs, ours):
         layer.build(shape)
-    adapt_layer(ours, 0, itertools.count())
+    make_ours(ours, 0, itertools.count())
     return theirs, ours
 
 
@@ -130,8 +130,9 @@ class Custom(keras.layers.Layer):
 
 
 def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_in():
+    from scalestudy.engines.keras.adapt import adapt
     from scalestudy.engines.keras.private import all_layers
-    from scalestudy.engines.tensorflow.layers import BatchNorm, Dropout, adapt
+    from scalestudy.engines.tensorflow.layers import BatchNorm, Dropout, make_ours
 
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
     inputs = keras.Input((4,))
@@ -141,7 +142,7 @@ def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_
     model.set_weights(values)
     x = np.arange(8, dtype="float32").reshape(2, 4)
     before = np.asarray(model(x, training=False))
-    adapt(model, seed=0, sync_batch_norm=True)
+    adapt(model, make_ours, seed=0, sync_batch_norm=True)
     kinds = [type(layer) for layer in all_layers(model)]
     assert kinds.count(BatchNorm) == 2 and kinds.count(Dropout) == 1
     assert keras.layers.BatchNormalization not in kinds
@@ -150,8 +151,9 @@ def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_
 
 
 def test_synchronising_over_another_axis_is_refused_by_name():
-    from scalestudy.engines.tensorflow.layers import adapt
+    from scalestudy.engines.keras.adapt import adapt
+    from scalestudy.engines.tensorflow.layers import make_ours
 
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
     with pytest.raises(UserError, match="another in the layer rows"):
-        adapt(model, seed=0, sync_batch_norm=True)
+        adapt(model, make_ours, seed=0, sync_batch_norm=True)

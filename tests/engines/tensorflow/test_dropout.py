@@ -9,11 +9,11 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 def layer_of(rate, seed=0, index=0, spatial=False, gaussian=False):
     import keras
 
-    from scalestudy.engines.tensorflow.layers import adapt_layer
+    from scalestudy.engines.tensorflow.layers import make_ours
 
     kind = keras.layers.SpatialDropout2D if spatial else keras.layers.Dropout
     layer = keras.layers.GaussianNoise(rate) if gaussian else kind(rate)
-    adapt_layer(layer, seed, iter([index]))
+    make_ours(layer, seed, iter([index]))
     return layer
 
 

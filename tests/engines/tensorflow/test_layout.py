@@ -43,7 +43,8 @@ def gradient(framework, rows, precision):
     """The graph of the U-Net's gradient for batches of so many rows; None for any number."""
     import keras
 
-    from scalestudy.engines.tensorflow.layers import adapt
+    from scalestudy.engines.keras.adapt import adapt
+    from scalestudy.engines.tensorflow.layers import make_ours
     from scalestudy.engines.tensorflow.setup import begin
     from scalestudy.tasks.unet import unet
 
@@ -51,7 +52,7 @@ def gradient(framework, rows, precision):
     begin(0, precision)
     try:
         model = unet((32, 32, 1), 2)
-        adapt(model, seed=0, sync_batch_norm=False)
+        adapt(model, make_ours, seed=0, sync_batch_norm=False)
     finally:
         begin(0, "float32")
     variables = [variable.value for variable in model.trainable_variables]

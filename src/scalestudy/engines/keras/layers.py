@@ -1,4 +1,4 @@
-"""Questions about the layers of a model, and freezing some of them."""
+"""Questions about the layers of a model, their precision, and freezing some of them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +8,13 @@ import keras
 
 from scalestudy.engines.base import Flops
 from scalestudy.engines.keras.private import all_layers, layers_within
+
+
+def begin(seed: int, precision: str) -> None:
+    """Seeds and precision of what Keras builds from now on. TensorFloat-32 is float32 to it."""
+    keras.utils.set_random_seed(seed)
+    keras.config.set_floatx("float64" if precision == "float64" else "float32")
+    keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
 
 
 @contextmanager

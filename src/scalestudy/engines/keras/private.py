@@ -8,7 +8,6 @@ import keras
 import numpy as np
 from keras import ops
 from keras.src.backend import get_keras_mask
-from keras.src.backend.tensorflow import trainer as tensorflow_trainer
 from keras.src.losses.loss import apply_mask, squeeze_or_expand_to_same_rank
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
@@ -193,6 +192,17 @@ def replaced(attributes: Mapping[keras.layers.Layer, Mapping[str, Any]]) -> Iter
             vars(layer).update({name: before[layer][name] for name in values if name in before[layer]})
 
 
+def keep_layout() -> None:
+    """Let Keras's convolutions and pooling on PyTorch take inputs of channels last as they lie.
+
+    Keras copies each into channels first, and for convolutions back again. PyTorch computes in either layout,
+    and says the same of a view of permuted axes: in memory that is its `channels_last`.
+    """
+    from keras.src.backend.torch import nn  # which imports PyTorch
+
+    nn._transpose_spatial_inputs = lambda inputs: inputs.movedim(-1, 1)
+
+
 def seed_state(layer: keras.layers.Layer) -> Any:
     """The variable from which a layer draws; each draw adds 1 to its second number."""
     return layer.seed_generator.state
@@ -206,6 +216,8 @@ def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:
 @contextmanager
 def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
     """Within, `fit` and `evaluate` go over what `iterator(**arguments)` gives instead of Keras's own."""
+    from keras.src.backend.tensorflow import trainer as tensorflow_trainer  # which imports TensorFlow
+
     before = tensorflow_trainer.TFEpochIterator
     tensorflow_trainer.TFEpochIterator = iterator
     try:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.arithmetic import OVERRIDE, refuse_other_arithmetic
 from scalestudy.engines.base import Engine, StepTrial
 from scalestudy.engines.group import Joined, join
 from scalestudy.engines.keras.model_files import export_model, load_model
@@ -17,14 +18,7 @@ from scalestudy.engines.keras.private import forbid_downloads
 from scalestudy.engines.tensorflow.fit.session import FitSession
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
-from scalestudy.engines.tensorflow.setup import (
-    OVERRIDE,
-    begin,
-    capability_of_gpus,
-    op_determinism,
-    refuse_other_arithmetic,
-    set_up,
-)
+from scalestudy.engines.tensorflow.setup import begin, capability_of_gpus, op_determinism, set_up
 from scalestudy.engines.tensorflow.strategies.replicas import without_exchange
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed

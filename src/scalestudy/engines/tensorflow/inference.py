@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from scalestudy.data.images.form import as_stored
 from scalestudy.engines.base import Judged
+from scalestudy.engines.keras.evaluation import quality_of_each
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.engines.tensorflow.staging import scaled_inputs
 from scalestudy.study.model_record import ModelRecord
@@ -47,14 +48,8 @@ class TensorFlowInference:
     def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
         outputs, true = self._outputs(inputs, scale), tf.constant(targets)
         losses = np.asarray(tf.cast(self._task.loss(true, outputs), tf.float64))
-        metric = next(iter(self._task.metrics.values()))
-        start = [tf.constant(variable.numpy()) for variable in metric.variables]
-        values = []
-        for row in range(len(targets)):
-            state = metric.stateless_update_state(start, true[row : row + 1], outputs[row : row + 1])
-            value = np.asarray(metric.stateless_result(state), np.float64)
-            values.append(float(value) if value.ndim == 0 else np.nan)
-        return Judged(np.asarray(tf.cast(outputs, tf.float32)), losses, np.array(values))
+        qualities = quality_of_each(self._task, true, outputs)
+        return Judged(np.asarray(tf.cast(outputs, tf.float32)), losses, qualities)
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
         if self._stored is not None:

@@ -1,7 +1,5 @@
 """Layers that mean the same under every strategy: batch normalisation, dropout and Gaussian noise."""
 
-import hashlib
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,14 +9,11 @@ import tensorflow as tf
 from keras import layers
 
 from scalestudy.engines.context import Working, current
-from scalestudy.engines.keras.layers import in_order
+from scalestudy.engines.keras.adapt import GROUP, SPATIAL, RowNoise
 from scalestudy.engines.keras.private import exchange_variables
 from scalestudy.engines.tensorflow.staging import gpu
-from scalestudy.util.errors import UserError
 
-SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
 PHILOX = 1
-GROUP = 4  # float32 values that one Philox counter gives
 
 
 class BatchNorm(keras.layers.BatchNormalization):
@@ -33,6 +28,8 @@ class BatchNorm(keras.layers.BatchNormalization):
     Each worker adds its own part, so that *the mean over workers* is exact; it is taken before
     evaluation and saving.
     """
+
+    keeps_statistics = True
 
     def keep_statistics(self) -> None:
         """Have every replica keep the moving statistics for itself."""
@@ -120,45 +117,28 @@ class BatchNorm(keras.layers.BatchNormalization):
             variable.value.assign(variable.value * keep + tf.cast(value, dtype) * add)
 
 
-class RowNoise:
-    """Noise that is the same for the same global batch on any number of workers.
-
-    It is a counter-based stream (Philox; Salmon et al., SC11): a worker starts at the counter of its slice's
-    first sample and draws its own rows only.
-    """
-
-    def draw_by(self, seed: int, index: int, *, spatial: bool = False) -> None:
-        """Draw by this seed of the run, as this layer of its model; `spatial` draws once for a channel."""
-        self.seed, self.index, self.spatial = seed, index, spatial
-        digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
-        self._key = int.from_bytes(digest[:8], "little")
+class _Drawing(RowNoise):
+    """Draws by TensorFlow."""
 
     def drawn(self, inputs: Any, worker: Working, draw: Callable[..., Any]) -> Any:
         """What `draw`, one of TensorFlow's stateless operations, draws for `inputs` [B, ...]; float32."""
-        start, step, again = worker.slice.start, worker.slice.step, 0
-        if worker.calls is not None:  # a layer that is called several times in a step draws anew each time
-            again = worker.calls[self.index]
-            worker.calls[self.index] += 1
+        start, step = worker.slice.start, worker.slice.step
         lengths = zip(tf.unstack(tf.shape(inputs)), inputs.shape, strict=True)
-        sample = [length if known is None else known for length, known in lengths][1:]
-        if self.spatial:
-            sample = [1] * (len(sample) - 1) + sample[-1:]
-        values = math.prod(sample)
-        groups = -(-values // GROUP)
-        rows = tf.shape(inputs)[0]
+        rows, *known = (length if fixed is None else fixed for length, fixed in lengths)
+        key, groups, sample = self.next_draw(known, worker)
         noise = draw(
             shape=tf.stack([rows, groups * GROUP]),
-            key=tf.constant([(self._key + again) % 2**64], tf.uint64),
+            key=tf.constant([key], tf.uint64),
             counter=tf.stack(
                 [tf.cast(start * tf.cast(groups, start.dtype), tf.uint64), tf.cast(step, tf.uint64)]
             ),
             alg=PHILOX,
             dtype=tf.float32,
         )
-        return tf.reshape(noise[:, :values], [rows, *sample])
+        return tf.reshape(noise[:, : math.prod(sample)], [rows, *sample])
 
 
-class Dropout(RowNoise, layers.Dropout):
+class Dropout(_Drawing, layers.Dropout):
     """Keras's dropout, by `RowNoise`."""
 
     def call(self, inputs: Any, training: bool = False) -> Any:
@@ -171,7 +151,7 @@ class Dropout(RowNoise, layers.Dropout):
         return inputs * (tf.cast(kept, inputs.dtype) * scale)
 
 
-class GaussianNoise(RowNoise, layers.GaussianNoise):
+class GaussianNoise(_Drawing, layers.GaussianNoise):
     """Keras's Gaussian noise, by `RowNoise`."""
 
     def call(self, inputs: Any, training: bool = False) -> Any:
@@ -183,28 +163,8 @@ class GaussianNoise(RowNoise, layers.GaussianNoise):
         return inputs + tf.cast(noise * self.stddev, inputs.dtype)
 
 
-def adapt(model: keras.Model, *, seed: int, sync_batch_norm: bool) -> None:
-    """Make ours of a model's batch normalisation, dropout and Gaussian noise, where they are.
-
-    Raises:
-        UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
-    """
-    numbers = itertools.count()
-    for layer in in_order(model):
-        if isinstance(layer, BatchNorm | RowNoise):
-            continue  # it is in the model twice
-        if adaptable(layer):
-            adapt_layer(layer, seed, numbers)
-        elif sync_batch_norm and isinstance(layer, layers.BatchNormalization):
-            raise UserError(
-                "batch normalisation over the last axis, without renormalisation, for sync_batch_norm",
-                f"another in the layer {layer.name}",
-                "Put channels last, or set sync_batch_norm = false.",
-            )
-
-
-def adapt_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
-    """Make ours of one of Keras's layers, which is built; one that draws takes the next number."""
+def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
+    """See `MakeOurs`."""
     if isinstance(layer, layers.BatchNormalization):
         layer.__class__ = BatchNorm
         layer.keep_statistics()
@@ -212,14 +172,3 @@ def adapt_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) ->
         spatial = isinstance(layer, SPATIAL)
         layer.__class__ = GaussianNoise if isinstance(layer, layers.GaussianNoise) else Dropout
         layer.draw_by(seed, next(numbers), spatial=spatial)
-
-
-def adaptable(layer: keras.layers.Layer) -> bool:
-    """Whether a layer is one of Keras's whose meaning would depend on the workers, and can be ours."""
-    if isinstance(layer, layers.BatchNormalization):
-        return not layer.renorm and layer.axis in (-1, layer.input_spec.ndim - 1)
-    if isinstance(layer, SPATIAL):
-        return getattr(layer, "data_format", "channels_last") == "channels_last"
-    if isinstance(layer, layers.GaussianNoise):
-        return True
-    return isinstance(layer, layers.Dropout) and layer.noise_shape is None

@@ -32,8 +32,11 @@ class LossScale:
     """
 
     def __init__(self) -> None:
-        self.value = tf.Variable(START, trainable=False, dtype=tf.float32)
-        self.good = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.variables = [
+            keras.Variable(START, trainable=False, dtype="float32"),
+            keras.Variable(0, trainable=False, dtype="int64"),
+        ]
+        self.value, self.good = (variable.value for variable in self.variables)
 
     def overflow(self, gradients: Gradients) -> Any:
         """Whether any of summed gradients is not finite."""

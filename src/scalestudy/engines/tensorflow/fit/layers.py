@@ -12,8 +12,9 @@ import tensorflow as tf
 from keras import layers
 
 from scalestudy.engines.context import current
+from scalestudy.engines.keras.adapt import GROUP, SPATIAL
 from scalestudy.engines.keras.private import all_layers, own_moments, replaced, seed_state
-from scalestudy.engines.tensorflow.layers import GROUP, PHILOX, SPATIAL
+from scalestudy.engines.tensorflow.layers import PHILOX
 from scalestudy.util.errors import UserError
 
 

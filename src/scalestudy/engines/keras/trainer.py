@@ -1,0 +1,162 @@
+"""What trainers of Keras models share, whatever backend of Keras's computes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.loading.slices import Call
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.base import Bucket, Flops, Variable
+from scalestudy.engines.group import Group
+from scalestudy.engines.keras.adapt import MakeOurs, adapt
+from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
+from scalestudy.engines.keras.evaluation import Evaluation
+from scalestudy.engines.keras.layers import flops_of
+from scalestudy.engines.keras.model_files import load_model, other_model
+from scalestudy.engines.keras.phases import buckets_of, cut, phases_of
+from scalestudy.engines.keras.private import all_layers, settable_rate
+from scalestudy.study.metrics import Sense
+from scalestudy.study.point import Point
+from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.tasks.load import load_task
+from scalestudy.tasks.losses import with_mixed_loss
+from scalestudy.tasks.saving import prove_savable
+
+
+class KerasTrainer:
+    """Model and optimizers of one process; see `Trainer`.
+
+    Attributes:
+        task: Its model's layers know their worker.
+        local: Variables that every worker keeps for itself.
+
+    Args:
+        point: What is run.
+        prepared: The data set.
+        rates: Learning rate of each step of the run, shape [steps].
+        group: The processes.
+        make_ours: Makes one of the engine's layers of a layer whose meaning would depend on the workers.
+        prepare: Is given each optimizer before it is built.
+        scope: In which model and optimizers are made.
+        extra: Makes further variables that training changes, in that scope.
+        halves: Whether gradients go in two buckets of equal work.
+    """
+
+    _evaluation: Evaluation
+
+    def __init__(
+        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], group: Group, *,
+        make_ours: MakeOurs, prepare: Callable[[Any], None] = lambda _: None,
+        scope: AbstractContextManager[Any] | None = None,
+        extra: Callable[[], Sequence[keras.Variable]] = tuple,
+        halves: bool = False,
+    ) -> None:  # fmt: skip
+        self._group, train = group, point.train
+        self._load = partial(load_task, point.task, DataInfo.of(prepared, point.class_weights), train)
+        self._named = point.task, prepared.input_shape
+        self._plain: Task | None = None
+        with scope or nullcontext():
+            self.task = task = self._load()
+            refuse_moving_averages(task.callbacks)
+            adapt(task.model, make_ours, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            others = list(extra())
+            self._phases = phases_of(task, rates, point, prepare=prepare)
+        self._phase = 0
+        task.model.optimizer = self.optimizer
+        optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
+        self._all = [*task.model.variables, *task.weights, *optimizers, *others]
+        self.local = [
+            variable
+            for layer in all_layers(task.model)
+            if getattr(layer, "keeps_statistics", False)
+            for variable in (layer.moving_mean, layer.moving_variance)
+        ]
+        local = {id(variable) for variable in self.local}
+        self._common = [variable for variable in self._all if id(variable) not in local]
+        self.variables: Sequence[Variable] = [
+            Variable(variable.dtype, tuple(variable.shape), id(variable) in local) for variable in self._all
+        ]
+        self.metrics: Sequence[str] = list(task.metrics)
+        self.sense = task.sense
+        self.senses: Mapping[str, Sense] = task.senses
+        self.parameters: int = task.model.count_params()
+        limit = point.launch.bucket_bytes
+        self._cuts = [cut(task.model, phase.variables, limit, halves=halves) for phase in self._phases]
+        self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, self._cuts[-1])
+        self._of_training = with_mixed_loss(task, train.augment, masks=prepared.kind == "masks")
+
+    @property
+    def phases(self) -> list[int]:
+        return [phase.first for phase in self._phases]
+
+    @property
+    def optimizer(self) -> keras.Optimizer:
+        """That of the present phase."""
+        return self._phases[self._phase].optimizer
+
+    @property
+    def has_callbacks(self) -> bool:
+        return bool(self.task.callbacks)
+
+    @property
+    def rate(self) -> float | None:
+        settable = settable_rate(self.optimizer)
+        return None if settable is None else float(keras.ops.convert_to_numpy(settable.value))
+
+    def enter(self, step: int) -> None:
+        self._phase = max(index for index, phase in enumerate(self._phases) if phase.first <= step)
+        self.task.model.optimizer = self.optimizer
+
+    def set_rate(self, rate: float) -> None:
+        self.optimizer.learning_rate = rate
+
+    def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
+        return self._evaluation.sums(call)
+
+    def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
+        return self._evaluation.results(sums)
+
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        return self._evaluation.matrices(sums)
+
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        return self._evaluation.constant(targets, answer)
+
+    def weights(self) -> list[list[NDArray[Any]]]:
+        """The weights of the model, then of the loss, for each copy of it in this process."""
+        weights = (*self.task.model.weights, *self.task.weights)
+        return [[np.asarray(keras.ops.convert_to_numpy(weight.value)) for weight in weights]]
+
+    def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
+        return KerasCallbacks(self.task, epochs=epochs, steps=steps)
+
+    def flops(self) -> Flops:
+        if self.task.training_losses is not None:  # which calls the model as often as it likes
+            return Flops(None, ("training_losses",))
+        return flops_of(self.task.model, self._phases[self._phase].variables)
+
+    def prove_savable(self, path: str) -> None:
+        plain = self._as_plain()
+        prove_savable(plain.model, path, plain.definitions)
+
+    def save(self, path: str) -> None:
+        self._as_plain().model.save(path)
+
+    def restore(self, path: str) -> None:
+        saved = load_model(path, self._named[0]).get_weights()
+        if [value.shape for value in saved] != [tuple(weight.shape) for weight in self.task.model.weights]:
+            raise other_model(path, *self._named)
+        self.task.model.set_weights(saved)
+
+    def _as_plain(self) -> Task:
+        """The task as it is written, with the present weights."""
+        self._plain = self._plain or self._load()
+        weights = (*self._plain.model.weights, *self._plain.weights)
+        for variable, value in zip(weights, self.weights()[0], strict=True):
+            variable.assign(value)
+        return self._plain
