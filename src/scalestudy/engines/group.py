@@ -50,6 +50,14 @@ class Group:
         (length,) = self.share(np.array([len(mine)], np.int64))
         return pickle.loads(self.share(mine if self.rank == 0 else np.zeros(int(length), np.uint8)).tobytes())
 
+    def mean(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The mean of each array over the processes, in its own type; in one sum."""
+        flat = np.concatenate([value.ravel().astype(np.float64) for value in values])
+        parts = np.split(self.host_sum(flat) / self.size, np.cumsum([value.size for value in values])[:-1])
+        return [
+            part.reshape(value.shape).astype(value.dtype) for part, value in zip(parts, values, strict=True)
+        ]
+
     def gather(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The rows of every rank's arrays (shapes [n, ...]), bit for bit, on every rank.
 

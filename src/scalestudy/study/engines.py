@@ -145,6 +145,7 @@ class EngineTraits:
             GPUs, and says how things were built (see `engines.tensorflow.strategies.collectives`); "" where
             there are none.
         unused: Packages that it only looks for: hidden while it is imported.
+        compiles: Whether it can have XLA compile a step (`train.xla`).
     """
 
     name: str
@@ -161,6 +162,7 @@ class EngineTraits:
     variables: tuple[str, ...] = ()
     trial_module: str = ""
     unused: tuple[str, ...] = ()
+    compiles: bool = False
 
     def environment(
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
@@ -236,7 +238,11 @@ def installed_versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 REGISTRY: Registry[EngineTraits] = Registry(
-    "scalestudy.engines", {"tensorflow": "scalestudy.engines.tensorflow.traits:ENGINE"}
+    "scalestudy.engines",
+    {
+        "tensorflow": "scalestudy.engines.tensorflow.traits:ENGINE",
+        "torch": "scalestudy.engines.torch.traits:ENGINE",
+    },
 )
 DEFAULT = "tensorflow"
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
@@ -144,7 +145,7 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
         )
     if train.xla and not point.traits.xla:
         yield (
-            f"xla = false under {point.implementation}, whose weights are not where XLA would compute",
+            f"xla = false under {point.implementation}, whose steps XLA does not compile",
             f"xla = true for point {point.name}",
             "Leave it out, or take another strategy.",
             ("train.xla", "sweep.strategy"),

@@ -14,6 +14,7 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import file_utils
 
+from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError
 
 
@@ -190,6 +191,26 @@ def replaced(attributes: Mapping[keras.layers.Layer, Mapping[str, Any]]) -> Iter
             for name in values:
                 vars(layer).pop(name, None)
             vars(layer).update({name: before[layer][name] for name in values if name in before[layer]})
+
+
+def losses_by_logits() -> None:
+    """Let Keras's cross-entropies on PyTorch go by the logits behind a softmax or sigmoid.
+
+    So they do on TensorFlow; on PyTorch they clip the probabilities, whose gradient then vanishes.
+    """
+    from keras.src.backend.torch import nn  # which imports PyTorch
+
+    def by_logits(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def entropies(target: Any, output: Any, from_logits: bool = False, **more: Any) -> Any:
+            logits = getattr(output, LOGITS, None)
+            if logits is None:
+                return plain(target, output, from_logits=from_logits, **more)
+            return plain(target, logits, from_logits=True, **more)
+
+        return entropies
+
+    for name in ("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy"):
+        setattr(nn, name, by_logits(getattr(nn, name)))
 
 
 def keep_layout() -> None:

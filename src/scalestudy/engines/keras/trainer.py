@@ -160,3 +160,8 @@ class KerasTrainer:
         for variable, value in zip(weights, self.weights()[0], strict=True):
             variable.assign(value)
         return self._plain
+
+
+def typed(value: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """A value as read from a file, which knows no bfloat16, in its variable's type."""
+    return value.view(np.dtype(dtype)) if value.dtype.kind == "V" else value

@@ -12,7 +12,7 @@ from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import Values
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import take_summed
-from scalestudy.engines.keras.trainer import KerasTrainer
+from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.tensorflow.evaluation import CompiledEvaluation
 from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.layers import make_ours
@@ -91,10 +91,10 @@ class TensorFlowTrainer(KerasTrainer):
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
-            variable.value.assign(_typed(value, variable.value))
+            variable.value.assign(typed(value, variable.dtype))
         for variable, rows in zip(self.local, values.own, strict=True):
             for part, row in zip(self._replicas.parts(variable.value), rows, strict=True):
-                part.assign(_typed(row, part))
+                part.assign(typed(row, variable.dtype))
 
     def average(self) -> None:
         self._replicas.average([variable.value for variable in self.local])
@@ -111,8 +111,3 @@ class TensorFlowTrainer(KerasTrainer):
     def inference(self) -> TensorFlowInference:
         plain = self._as_plain()
         return TensorFlowInference(plain.model, lambda: plain, traced=False)
-
-
-def _typed(value: NDArray[Any], variable: Any) -> NDArray[Any]:
-    """A value as read from a file, which knows no bfloat16, in its variable's type."""
-    return value.view(variable.dtype.as_numpy_dtype) if value.dtype.kind == "V" else value

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
@@ -99,12 +98,9 @@ class CompiledReplicas(Replicas):
         """Set variables that each worker keeps for itself to their mean over all workers, everywhere."""
         if self.group.size == 1 or not variables:
             return
-        values = [variable.numpy() for variable in variables]
-        flat = np.concatenate([value.ravel().astype(np.float64) for value in values])
-        mean = self.group.host_sum(flat) / self.group.size
-        parts = np.split(mean, np.cumsum([value.size for value in values])[:-1])
-        for variable, value, part in zip(variables, values, parts, strict=True):
-            variable.assign(part.reshape(value.shape).astype(value.dtype))
+        means = self.group.mean([variable.numpy() for variable in variables])
+        for variable, value in zip(variables, means, strict=True):
+            variable.assign(value)
 
 
 class VirtualReplicas(CompiledReplicas):

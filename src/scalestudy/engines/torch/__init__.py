@@ -1,0 +1,1 @@
+"""PyTorch: Keras models on Keras's torch backend, computed by one process for each worker."""

@@ -1,0 +1,128 @@
+"""PyTorch, as an engine: how a worker's process is set up, and what it is made of."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.arithmetic import OVERRIDE, refuse_other_arithmetic
+from scalestudy.engines.base import Engine, StepTrial
+from scalestudy.engines.group import Joined
+from scalestudy.engines.keras.layers import begin
+from scalestudy.engines.keras.model_files import export_model, load_model
+from scalestudy.engines.keras.private import forbid_downloads, keep_layout, losses_by_logits
+from scalestudy.engines.torch.group import without_exchange
+from scalestudy.engines.torch.inference import TorchInference, open_inference
+from scalestudy.engines.torch.trainer import TorchTrainer
+from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
+from scalestudy.study.model_record import ModelRecord
+from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
+
+
+class Torch:
+    """The engine of PyTorch; see `Engine`."""
+
+    def set_up(self, point: Point, *, threads: int, device: str) -> None:
+        """Threads, determinism, seeds and precision. A worker then downloads nothing."""
+        precision = point.train.precision
+        capability = torch.cuda.get_device_capability() if device == "gpu" and self.devices(device) else None
+        refuse_other_arithmetic(precision, device, capability, os.environ.get(OVERRIDE))
+        self._device = "cuda:0" if device == "gpu" else "cpu"
+        set_up(threads=threads, deterministic=point.train.deterministic, tf32=precision == "tf32")
+        begin(point.seed, precision)
+        keep_layout()
+        losses_by_logits()
+        forbid_downloads()
+
+    def devices(self, device: str) -> list[str]:
+        if device == "cpu":
+            return ["cpu"]
+        return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+
+    def why_missing(self) -> Reason:
+        """By how PyTorch was built, or by the driver."""
+        return why_not_listed(Build(f"PyTorch {torch.__version__}", torch.version.cuda), None)
+
+    def build_record(self) -> dict[str, Any]:
+        cudnn = torch.backends.cudnn.version()
+        return {"torch": {"cuda_version": torch.version.cuda, "cudnn_version": cudnn}}
+
+    def allocated(self, device: str) -> list[int | None]:
+        """By PyTorch's allocator of each GPU."""
+        if device == "cpu":
+            return []
+        return [torch.cuda.max_memory_allocated(index) for index in range(torch.cuda.device_count())]
+
+    def trainer(
+        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
+    ) -> TorchTrainer:
+        return TorchTrainer(point, prepared, rates, joined, self._device)
+
+    def without_exchange(self, joined: Joined) -> Joined:
+        return without_exchange(joined)
+
+    def inference(self, path: str, record: ModelRecord) -> TorchInference:
+        return open_inference(path, record)
+
+    def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
+        export_model(load_model(path, record.task), record, out, form)
+
+    def try_step(
+        self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
+        change: Callable[[list[Any]], None],
+    ) -> StepTrial:  # fmt: skip
+        values = [variable.value for variable in variables]
+        objective, losses = compute()
+        gradients = torch.autograd.grad(objective, values, allow_unused=True, retain_graph=True)
+        known = {id(value) for value in values}
+        strays = [value for value in _leaves(objective) if id(value) not in known]
+        change([
+            torch.zeros_like(value) if gradient is None else gradient
+            for gradient, value in zip(gradients, values, strict=True)
+        ])  # fmt: skip
+        return StepTrial(
+            losses.detach().cpu().float().numpy(),
+            [gradient is not None for gradient in gradients],
+            f"a parameter of shape {list(strays[0].shape)}" if strays else None,
+        )
+
+    def script_session(
+        self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
+    ) -> Any:
+        raise UserError(
+            "a script whose framework can be measured",
+            "one of PyTorch's",
+            "Start it without scalestudy.workers().",
+        )
+
+
+def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
+    """Threads of one operation, determinism, and whether GPUs may multiply in TensorFloat-32."""
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(deterministic)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # costs time; nothing of it is read
+    torch.backends.cudnn.benchmark = not deterministic
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+
+
+def _leaves(tensor: Any) -> list[Any]:
+    """Parameters that a tensor was computed from."""
+    nodes, seen, leaves = [tensor.grad_fn], set[Any](), []
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        nodes += [following for following, _ in node.next_functions]
+    return leaves
+
+
+ENGINE: Engine = Torch()

@@ -1,0 +1,91 @@
+"""Gradients in flat tensors, one a bucket, summed over workers while back-propagation goes on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from scalestudy.engines.buckets import Buckets
+
+
+class Gradients:
+    """The gradients of some parameters, which back-propagation adds into flat tensors.
+
+    A bucket is summed as soon as its last gradient is there and all buckets before it are under way, so that
+    every rank starts them in one order, in every step alike: sums repeat bit for bit, and after a resume too.
+    (PyTorch's DDP orders its buckets anew after its first step; Li et al. 2020, arXiv:2006.15704.)
+
+    Attributes:
+        values: Gradients in the order of the parameters: views of `flat`.
+        flat: All gradients of a bucket, for each bucket.
+
+    Args:
+        parameters: In the order of the model's variables.
+        buckets: Indices of the parameters of each, in the order of the exchange.
+        start_sum: Begins to sum a tensor over all processes, and gives what can be waited for; None where
+            nothing is summed.
+    """
+
+    def __init__(
+        self, parameters: Sequence[Any], buckets: Buckets, start_sum: Callable[[Any], Any] | None
+    ) -> None:
+        self._parameters, self._start_sum = list(parameters), start_sum
+        self.flat: list[Any] = []
+        self.values: list[Any] = [None] * len(self._parameters)
+        self._bucket = {index: number for number, bucket in enumerate(buckets) for index in bucket}
+        self._sizes = [len(bucket) for bucket in buckets]
+        for bucket in buckets:
+            members = [self._parameters[index] for index in bucket]
+            sizes = [member.numel() for member in members]
+            self.flat.append(torch.zeros(sum(sizes), dtype=members[0].dtype, device=members[0].device))
+            for index, part in zip(bucket, self.flat[-1].split(sizes), strict=True):
+                self.values[index] = part.view_as(self._parameters[index])
+        self._missing: list[int] = []
+        self._started: list[Any] = []
+        self._last = False
+        for index, parameter in enumerate(self._parameters):
+            parameter.register_post_accumulate_grad_hook(self._hook(index))
+
+    def begin(self) -> None:
+        """Set all to zero, before the first back-propagation of a step."""
+        torch._foreach_zero_(self.flat)
+        for parameter, value in zip(self._parameters, self.values, strict=True):
+            parameter.grad = value
+        self._missing, self._started = list(self._sizes), []
+
+    def backward(self, objective: Any, *, last: bool) -> None:
+        """Add the gradients of `objective`; in the last pass of a step, sum each bucket that is full."""
+        self._last = last and self._start_sum is not None
+        objective.backward()
+        self._last = False
+
+    def finish(self) -> list[Any]:
+        """Start what is left, and wait for the sums; gives `values`."""
+        for parameter in self._parameters:
+            parameter.grad = None
+        if self._start_sum is not None:
+            while len(self._started) < len(self.flat):
+                self._start()
+            for work in self._started:
+                work.wait()
+        return self.values
+
+    def finite(self) -> Any:
+        """Whether all summed gradients are finite numbers: a tensor, for which nothing waits."""
+        return torch.stack([torch.isfinite(flat).all() for flat in self.flat]).all()
+
+    def _hook(self, index: int) -> Callable[[Any], None]:
+        bucket = self._bucket[index]
+
+        def arrived(parameter: Any) -> None:
+            if not self._last:
+                return
+            self._missing[bucket] -= 1
+            while len(self._started) < len(self.flat) and not self._missing[len(self._started)]:
+                self._start()
+
+        return arrived
+
+    def _start(self) -> None:
+        assert self._start_sum is not None
+        self._started.append(self._start_sum(self.flat[len(self._started)]))

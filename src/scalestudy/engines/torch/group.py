@@ -1,0 +1,139 @@
+"""Processes that sum by torch.distributed: Gloo in the hosts' memory, NCCL between GPUs; strategies."""
+
+import copy
+import os
+import socket
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import Group, Joined, Replicas
+from scalestudy.engines.rendezvous import interface_of, meeting_address, start_within
+from scalestudy.util.errors import RunError
+
+
+class TorchGroup(Group):
+    """Processes of one process group; the default is one process alone."""
+
+    def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        if self.size == 1:
+            return values
+        total = torch.from_numpy(values.copy())
+        dist.all_reduce(total)
+        return total.numpy()
+
+    def close(self) -> None:
+        """Leave the process group, once all are here: a rank that leaves first would end the others' sums."""
+        if self.size > 1:
+            dist.barrier()
+            dist.destroy_process_group()
+
+
+class TorchReplicas(Replicas):
+    """One device, and how its workers combine; see `Replicas`.
+
+    Attributes:
+        exchanges: Whether gradients are summed over processes.
+    """
+
+    group: TorchGroup
+
+    def __init__(self, group: TorchGroup, workers: int, *, slices: list[tuple[int, int]]) -> None:
+        super().__init__(group, workers, slices=slices, size=group.size)
+        self.exchanges = group.size > 1
+
+    def start_sum(self, tensor: Any) -> Any:
+        """Begin to sum a tensor over processes in its place, alike on every rank; `wait()` for it."""
+        return dist.all_reduce(tensor, async_op=True)
+
+    def sync_sum(self, tensor: Any) -> Any:
+        """Sum of a tensor over all workers, from within one; differentiable."""
+        if self.size == 1:
+            return tensor
+        return _Sum.apply(tensor) if self.exchanges else tensor * self.workers
+
+
+class _Sum(torch.autograd.Function):
+    """A sum over all workers: what one of them adds counts for all, so that gradients are summed too."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Any) -> Any:
+        total = tensor.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Any) -> Any:
+        total = upstream.contiguous().clone()
+        dist.all_reduce(total)
+        return total
+
+
+def join_ddp(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """The strategy "ddp": one worker in each process.
+
+    Raises:
+        RunError: If the processes do not find each other.
+    """
+    by = None if placement.size == 1 else "nccl" if device == "gpu" else "gloo"
+    group = TorchGroup(placement.rank, placement.size, communication=by)
+    if placement.size > 1:
+        _meet(placement, device)
+    own = (placement.rank, placement.rank + 1)
+    return Joined(group, TorchReplicas(group, placement.size, slices=[own]))
+
+
+def join_single(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """The strategy "torch-single": one worker in one process."""
+    return join_virtual(placement, workers=1, device=device, communication=communication)
+
+
+def join_virtual(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """The strategy "torch-virtual": all workers in one process, computed one after another."""
+    group = TorchGroup()
+    return Joined(group, TorchReplicas(group, workers, slices=[(0, workers)]))
+
+
+def without_exchange(joined: Joined) -> Joined:
+    """The same workers, who sum no gradients; see `Engine.without_exchange`."""
+    replicas = copy.copy(joined.replicas)
+    assert isinstance(replicas, TorchReplicas)
+    replicas.exchanges = False
+    return Joined(joined.group, replicas)
+
+
+def _meet(placement: Placement, device: str) -> None:
+    """Make the process group; rank 0 keeps its store, which listens at one interface."""
+    assert placement.port is not None
+    address, interface = meeting_address(placement), interface_of(placement)
+    if interface:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+    first, within = placement.rank == 0, timedelta(seconds=start_within())
+    try:
+        store = dist.TCPStore(
+            address, placement.port, placement.size, is_master=first, timeout=within,
+            master_listen_fd=_listening(address, placement.port) if first else None,
+        )  # fmt: skip
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if device == "gpu" else "gloo",
+            store=store, rank=placement.rank, world_size=placement.size, timeout=within,
+        )  # fmt: skip
+    except (OSError, RuntimeError) as error:
+        raise RunError(
+            f"{placement.size} processes to meet at {address}:{placement.port}",
+            f"{type(error).__name__}: {str(error).splitlines()[0]}",
+            "Look into rank 0's log; a firewall between the nodes looks the same.",
+        ) from error
+
+
+def _listening(address: str, port: int) -> int:
+    """A socket that listens at one interface; PyTorch itself would listen at all."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind((address, port))
+    listening.listen(4096)
+    return listening.detach()

@@ -1,0 +1,29 @@
+"""A trained model in a process of its own, computed by PyTorch."""
+
+from collections.abc import Callable
+from functools import partial
+
+import keras
+import torch
+
+from scalestudy.engines.keras.inference import KerasInference
+from scalestudy.engines.keras.model_files import load_model
+from scalestudy.study.model_record import ModelRecord
+from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.tasks.load import load_task
+
+
+class TorchInference(KerasInference):
+    """See `Inference`."""
+
+    def __init__(
+        self, model: keras.Model, task: Callable[[], Task], *, stored: ModelRecord | None = None
+    ) -> None:
+        super().__init__(torch.no_grad()(partial(model, training=False)), task, stored=stored)
+
+
+def open_inference(path: str, record: ModelRecord) -> TorchInference:
+    """Load a `.keras` file."""
+    stored = record if record.inputs == "stored" else None
+    task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
+    return TorchInference(load_model(path, record.task), task, stored=stored)

@@ -1,0 +1,134 @@
+"""Layers that mean the same under every strategy: batch normalisation, dropout and Gaussian noise."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import torch
+from keras import layers
+
+from scalestudy.engines.context import Working, current
+from scalestudy.engines.keras.adapt import GROUP, SPATIAL, RowNoise
+from scalestudy.engines.torch.random import normal, uniform
+
+WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+"""Types in which statistics are taken; others in their own."""
+
+
+class TorchBatchNorm(layers.BatchNormalization):
+    """Keras's batch normalisation (last axis), with statistics per worker or over the global batch.
+
+    Per worker, it normalises with the statistics of the worker's own slice. Synchronised, it sums counts,
+    means and squares over all workers, weighted by the samples in each slice, so uneven slices are exact.
+    The moving statistics, of the biased variance as Keras keeps it, move by the mean of the workers'
+    statistics, weighted by their samples: each worker adds its own part, so that the mean over workers, which
+    is taken before evaluation and saving, is exact.
+    """
+
+    keeps_statistics = True
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Normalise `inputs` (shape [B, ..., C])."""
+        if mask is not None:
+            raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
+        worker = current()
+        dtype = WIDE.get(inputs.dtype, inputs.dtype)
+        x = inputs.movedim(-1, 1)  # a view, which PyTorch knows as its channels_last
+        gamma = self.gamma.value.to(dtype) if self.scale else x.new_ones(x.shape[1], dtype=dtype)
+        beta = self.beta.value.to(dtype) if self.center else x.new_zeros(x.shape[1], dtype=dtype)
+        learns = training and self.trainable
+        if learns and worker is not None and worker.sync_sum is not None:
+            wide = x.to(dtype)
+            mean, variance = self._synchronised(wide, worker)
+            self._move(mean, variance, worker, shared=True)
+            slope = gamma * torch.rsqrt(variance + self.epsilon)
+            shape = [1, -1] + [1] * (x.ndim - 2)
+            out = wide * slope.view(shape) + (beta - mean * slope).view(shape)
+        elif learns:
+            out, mean, variance = self._of_slice(x, gamma, beta)
+            self._move(mean, variance, worker)
+        else:
+            known = self.moving_mean.value.to(dtype), self.moving_variance.value.to(dtype)
+            out = torch.batch_norm(x, gamma, beta, *known, False, 0.0, self.epsilon, True)
+        return out.movedim(1, -1).to(inputs.dtype)
+
+    def _of_slice(self, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
+        """`x` normalised by its own mean and biased variance, and those."""
+        count = x.numel() // x.shape[1]
+        mean, variance = torch.zeros_like(gamma), torch.zeros_like(gamma)
+        # By a momentum of one, moving statistics are those of the slice. The variance is the unbiased one,
+        # of one value none.
+        out = torch.batch_norm(x, gamma, beta, mean, variance, True, 1.0, self.epsilon, True)
+        return out, mean, variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance)
+
+    def _synchronised(self, x: Any, worker: Working) -> tuple[Any, Any]:
+        """Mean and biased variance over the global batch, by one sum over the workers.
+
+        Squares are taken about the moving mean, alike on all workers: about zero, float32 would lose the
+        variance of channels whose mean is large.
+        """
+        assert worker.sync_sum is not None
+        about = self.moving_mean.value.detach().to(x.dtype)
+        real = float(worker.slice.count > 0)
+        pixels = worker.slice.count * math.prod(x.shape[2:])
+        centred = x - about.view([1, -1] + [1] * (x.ndim - 2))
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        counted = torch.full([1], float(pixels), dtype=x.dtype, device=x.device)
+        packed = torch.cat([real * centred.sum(axes), real * centred.square().sum(axes), counted])
+        sums, squares, count = worker.sync_sum(packed).split([x.shape[1], x.shape[1], 1])
+        mean = sums / count
+        return mean + about, torch.clamp(squares / count - mean.square(), min=0)
+
+    @torch.no_grad()
+    def _move(self, mean: Any, variance: Any, worker: Working | None, shared: bool = False) -> None:
+        keep, add = self.momentum, 1 - self.momentum
+        if worker is not None and not shared:
+            add *= worker.share
+            keep = keep if worker.slice.first else 1.0
+        for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            variable.value.mul_(keep).add_(value.to(variable.value.dtype), alpha=add)
+
+
+class _Drawing(RowNoise):
+    """Draws by PyTorch what TensorFlow draws."""
+
+    def drawn(self, inputs: Any, worker: Working, draw: Callable[..., Any]) -> Any:
+        """What `draw`, "uniform" or "normal", draws for `inputs` [B, ...]; float32."""
+        rows, part = inputs.shape[0], worker.slice
+        key, groups, sample = self.next_draw(inputs.shape[1:], worker)
+        noise = draw(key, (int(part.start) * groups, int(part.step)), rows * groups, inputs.device)
+        return noise.view(rows, groups * GROUP)[:, : math.prod(sample)].view(rows, *sample)
+
+
+class TorchDropout(_Drawing, layers.Dropout):
+    """Keras's dropout, by `RowNoise`."""
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """Drop values of `inputs` (shape [B, ...]) in training."""
+        worker = current()
+        if not training or self.rate == 0 or worker is None:
+            return inputs
+        kept = self.drawn(inputs, worker, uniform) >= self.rate
+        return inputs * (kept.to(inputs.dtype) * (1 / (1 - self.rate)))
+
+
+class TorchGaussianNoise(_Drawing, layers.GaussianNoise):
+    """Keras's Gaussian noise, by `RowNoise`."""
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """Add noise to `inputs` (shape [B, ...]) in training."""
+        worker = current()
+        if not training or self.stddev == 0 or worker is None:
+            return inputs
+        return inputs + (self.drawn(inputs, worker, normal) * self.stddev).to(inputs.dtype)
+
+
+def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
+    """See `MakeOurs`."""
+    if isinstance(layer, layers.BatchNormalization):
+        layer.__class__ = TorchBatchNorm
+    else:
+        spatial = isinstance(layer, SPATIAL)
+        layer.__class__ = TorchGaussianNoise if isinstance(layer, layers.GaussianNoise) else TorchDropout
+        layer.draw_by(seed, next(numbers), spatial=spatial)

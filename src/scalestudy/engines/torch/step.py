@@ -1,0 +1,175 @@
+"""The training step: exact gradients of a global batch, however it is divided."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import torch
+
+from scalestudy.data.columns import leaves, map_columns
+from scalestudy.data.loading.slices import Slice
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.context import Working, working
+from scalestudy.engines.torch.exchange import Gradients
+from scalestudy.engines.torch.group import TorchReplicas
+
+GROW_AFTER = 2000
+START = 2.0**15
+
+
+class TorchLossScale:
+    """Dynamic scale of the loss, so that float16 gradients neither vanish nor overflow.
+
+    Halved when a gradient is not finite (that step is left out), doubled after 2,000 good steps
+    (Micikevicius et al. 2018, arXiv:1710.03740). The host learns of neither, and waits for nothing.
+
+    Args:
+        value: The scale, and the good steps since it has changed: tensors of one number.
+        good: The same.
+    """
+
+    def __init__(self, value: Any, good: Any) -> None:
+        self.value, self._good = value, good
+
+    @torch.no_grad()
+    def guard(self, gradients: Gradients, update: Callable[[], None], changed: Sequence[Any]) -> None:
+        """Call `update`, which changes these tensors, and take it back where gradients are not finite."""
+        finite = gradients.finite()
+        before = [tensor.clone() for tensor in changed]
+        torch._foreach_div_(gradients.flat, self.value)
+        update()
+        for tensor, old in zip(changed, before, strict=True):
+            tensor.copy_(torch.where(finite, tensor, old))
+        good = torch.where(finite, self._good + 1, 0)
+        full = good >= GROW_AFTER
+        grown = torch.where(full, self.value * 2, self.value)
+        self.value.copy_(torch.where(finite, grown, torch.clamp(self.value / 2, min=1.0)))
+        self._good.copy_(torch.where(full, 0, good))
+
+
+class Step:
+    """Computes a step on the workers of this process, and updates the weights.
+
+    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch), so that the
+    sum over workers is the gradient of the global mean, whatever the sizes of the slices.
+
+    Args:
+        losses: Slice -> losses of shape [B]; called with the worker as `engines.context.current`.
+        parameters: By which gradients are taken.
+        update: Is given the gradients, summed over all workers, in the order of the parameters.
+        replicas: How the workers combine.
+        buckets: In which gradients are summed over workers.
+        dtype: In which losses are summed.
+        penalties: Gives what is added to the mean of the losses, after they have been computed.
+        synchronised: Whether layers sum over all workers, so that none of them can be computed by itself.
+        loss_scale: For float16.
+        changed: All tensors that `update` changes; needed with a loss scale.
+    """
+
+    def __init__(
+        self, losses: Callable[[Slice], Any], parameters: Sequence[Any],
+        update: Callable[[list[Any]], None], replicas: TorchReplicas, *, buckets: Buckets, dtype: torch.dtype,
+        penalties: Callable[[], Iterable[Any]] = tuple, synchronised: bool = False,
+        loss_scale: TorchLossScale | None = None, changed: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        self._losses, self._penalties, self._update = losses, penalties, update
+        self._replicas, self._dtype, self._synchronised = replicas, dtype, synchronised
+        self._loss_scale, self._changed = loss_scale, changed
+        start_sum = replicas.start_sum if replicas.exchanges else None
+        self.gradients = Gradients(parameters, buckets, start_sum)
+
+    def __call__(self, part: Slice) -> Any:
+        """Compute the step of a slice of tensors; gives the sum of its losses, a float64 tensor."""
+        first, beyond = self._replicas.slices[0]
+        slices = slices_of(part, beyond - first, together=self._synchronised)
+        self.gradients.begin()
+        total: Any = 0.0
+        for worker in slices:
+            objective, losses = self._objective(worker)
+            self.gradients.backward(objective, last=worker is slices[-1])
+            total = total + losses
+        gradients = self.gradients.finish()
+        with torch.no_grad():
+            if self._loss_scale is None:
+                self._update(gradients)
+            else:
+                self._loss_scale.guard(self.gradients, lambda: self._update(gradients), self._changed)
+        return total
+
+    def _objective(self, part: Slice) -> tuple[Any, Any]:
+        """What a worker's gradients are taken of, and the sum of its losses."""
+        size = self._replicas.size
+        sync_sum = self._replicas.sync_sum if self._synchronised and size > 1 else None
+        with working(Working(part, size * part.count / part.total, sync_sum, Counter())):
+            losses = self._losses(part)
+        total = losses.to(self._dtype).sum() * float(part.count > 0)
+        objective = total / part.total
+        for penalty in self._penalties():  # once for the global batch, shared out by samples
+            objective = objective + penalty * (part.count / part.total)
+        if self._loss_scale is not None:
+            objective = objective * self._loss_scale.value.detach()
+        return objective, total.detach().double()
+
+
+def stage(part: Slice, device: torch.device) -> Slice:
+    """A slice whose arrays are tensors where the process computes; waits for the copy, if one is made.
+
+    On CPUs these are the arrays' own memory. On a GPU they are copied on a stream of their own, so that the
+    steps before them are computed meanwhile.
+    """
+    if torch.is_tensor(leaves(part.inputs)[0]):
+        return part
+    if device.type == "cpu":
+        return part._replace(
+            inputs=map_columns(torch.from_numpy, part.inputs),
+            targets=map_columns(torch.from_numpy, part.targets),
+        )
+    computing, copying = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+
+    def copied(array: Any) -> Any:
+        tensor = torch.from_numpy(array).to(device, non_blocking=True)
+        tensor.record_stream(computing)  # so that its memory is not used anew before it has been computed
+        return tensor
+
+    with torch.cuda.stream(copying):
+        staged = part._replace(
+            inputs=map_columns(copied, part.inputs), targets=map_columns(copied, part.targets)
+        )
+    copying.synchronize()
+    return staged
+
+
+def step_of(part: Slice, index: int) -> Slice:
+    """The slice of one step of a call."""
+    return part._replace(
+        inputs=map_columns(itemgetter(index), part.inputs),
+        targets=map_columns(itemgetter(index), part.targets),
+        step=part.step + index,
+    )
+
+
+def slices_of(part: Slice, workers: int, *, together: bool) -> list[Slice]:
+    """The slices of the workers that one device computes one after another."""
+    if workers == 1 or together:
+        return [part]
+    slices = []
+    for rank in range(workers):
+        start, stop = rank * part.total // workers, (rank + 1) * part.total // workers
+        begin = min(start, part.total - 1)
+        rows = slice(begin, begin + max(stop - start, 1))  # an empty one has a row that counts for nothing
+        slices.append(
+            part._replace(
+                inputs=map_columns(itemgetter(rows), part.inputs),
+                targets=map_columns(itemgetter(rows), part.targets),
+                start=start, count=stop - start, first=rank == 0,
+            )
+        )  # fmt: skip
+    return slices
+
+
+def scaled(inputs: Any, scale: float | None, dtype: torch.dtype) -> Any:
+    """Stored integers -> [0, 1] in `dtype`; without a scale only floating-point numbers are taken to it."""
+    if scale is None:
+        return map_columns(lambda a: a.to(dtype) if a.is_floating_point() else a, inputs)
+    return map_columns(lambda stored: stored.to(dtype) * scale, inputs)

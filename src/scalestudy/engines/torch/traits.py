@@ -1,0 +1,77 @@
+"""PyTorch and its strategies, as all see them before PyTorch is imported."""
+
+import importlib.util
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from scalestudy.study.engines import EngineTraits, Process, Requirement
+from scalestudy.study.strategies import Rendezvous, Traits
+from scalestudy.util.errors import UserError
+
+NAME = "torch"
+GROUP = "scalestudy.engines.torch.group"
+BY_STORE = Rendezvous("tcpstore")
+"""PyTorch's TCPStore listens at one interface, and asks for nothing."""
+
+DDP = Traits(
+    "ddp", "PyTorch: a process for each worker, all-reduce by Gloo or NCCL", NAME,
+    processes="per-worker", spans_nodes=True, plain=True, rendezvous=BY_STORE, join=f"{GROUP}:join_ddp",
+    aliases=("torch", "distributeddataparallel"), colour="#56B4E9", shape="triangle-right",
+)  # fmt: skip
+TORCH_SINGLE = Traits(
+    "torch-single", "PyTorch: one worker, alone", NAME, most_workers=1, plain=True,
+    join=f"{GROUP}:join_single", colour="#B8A000", shape="triangle-left",
+)  # fmt: skip
+TORCH_VIRTUAL = Traits(
+    "torch-virtual", "PyTorch: any number of workers, computed one after another on one device", NAME,
+    timed=False, join=f"{GROUP}:join_virtual", colour="#9C755F", shape="cross",
+)  # fmt: skip
+
+
+class TorchTraits(EngineTraits):
+    """What there is to know of PyTorch."""
+
+    name = NAME
+    label = "PyTorch"
+    implementation = "scalestudy.engines.torch.engine:ENGINE"
+    strategies = (DDP, TORCH_SINGLE, TORCH_VIRTUAL)
+    default_strategy = DDP.name
+    across = DDP.name
+    model_suffix = ".keras"
+    export_forms = MappingProxyType({"keras": ".keras"})
+    requirements = (
+        Requirement("PyTorch", ("torch",), ">=2.9"),
+        Requirement("Keras", ("keras",), ">=3.12,<4"),
+    )
+    variables = (
+        "CUBLAS_WORKSPACE_CONFIG", "GLOO_SOCKET_IFNAME", "KERAS_BACKEND", "KERAS_HOME", "KERAS_TORCH_DEVICE",
+        "KMP_AFFINITY", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    )  # fmt: skip
+    unused = ("sklearn",)
+    """What Keras only looks for, as under TensorFlow."""
+
+    def environment(
+        self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
+        process: Process | None = None, quiet: bool = False,
+    ) -> Mapping[str, str | None]:  # fmt: skip
+        """Keras's backend and its device, and what cuBLAS needs to repeat its sums."""
+        changes: dict[str, str | None] = {
+            "KERAS_BACKEND": "torch",
+            "KERAS_TORCH_DEVICE": "cuda:0" if gpus else "cpu",
+        }
+        if gpus:
+            changes["CUBLAS_WORKSPACE_CONFIG"] = variables.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        return changes
+
+    def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
+        """PyTorch."""
+        if importlib.util.find_spec("torch") is not None:
+            return None
+        return UserError(
+            "PyTorch in this environment",
+            "none",
+            "In the project's folder, run `pip install '.[torch]'`, or leave PyTorch's strategies out.",
+        )
+
+
+ENGINE: EngineTraits = TorchTraits()
