@@ -28,8 +28,10 @@ def test_processes_that_are_no_workers_have_the_last_ranks():
 
 
 def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
-    assert {traits(name).engine for name in REGISTRY.built_in()} == {"tensorflow"}
-    assert strategies.references("tensorflow") == strategies.references(None) == ("single", "native")
+    assert {traits(name).engine for name in REGISTRY.built_in()} == {"tensorflow", "torch"}
+    assert strategies.references("tensorflow") == ("single", "native")
+    assert strategies.references("torch") == ("ddp", "torch-single")
+    assert strategies.references(None) == ("single", "native", "ddp", "torch-single")
     assert strategies.references("theirs") == ()
 
 

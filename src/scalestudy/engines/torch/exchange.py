@@ -48,7 +48,8 @@ class Gradients:
 
     def begin(self) -> None:
         """Set all to zero, before the first back-propagation of a step."""
-        torch._foreach_zero_(self.flat)
+        for flat in self.flat:
+            flat.zero_()
         for parameter, value in zip(self._parameters, self.values, strict=True):
             parameter.grad = value
         self._missing, self._started = list(self._sizes), []

@@ -37,7 +37,8 @@ class TorchLossScale:
         """Call `update`, which changes these tensors, and take it back where gradients are not finite."""
         finite = gradients.finite()
         before = [tensor.clone() for tensor in changed]
-        torch._foreach_div_(gradients.flat, self.value)
+        for flat in gradients.flat:
+            flat.div_(self.value)
         update()
         for tensor, old in zip(changed, before, strict=True):
             tensor.copy_(torch.where(finite, tensor, old))

@@ -16,15 +16,15 @@ BY_STORE = Rendezvous("tcpstore")
 DDP = Traits(
     "ddp", "PyTorch: a process for each worker, all-reduce by Gloo or NCCL", NAME,
     processes="per-worker", spans_nodes=True, plain=True, rendezvous=BY_STORE, join=f"{GROUP}:join_ddp",
-    aliases=("torch", "distributeddataparallel"), colour="#56B4E9", shape="triangle-right",
+    aliases=("torch", "distributeddataparallel"), colour="#33DDFF", shape="triangle-right",
 )  # fmt: skip
 TORCH_SINGLE = Traits(
     "torch-single", "PyTorch: one worker, alone", NAME, most_workers=1, plain=True,
-    join=f"{GROUP}:join_single", colour="#B8A000", shape="triangle-left",
+    join=f"{GROUP}:join_single", colour="#552200", shape="wedge",
 )  # fmt: skip
 TORCH_VIRTUAL = Traits(
     "torch-virtual", "PyTorch: any number of workers, computed one after another on one device", NAME,
-    timed=False, join=f"{GROUP}:join_virtual", colour="#9C755F", shape="cross",
+    timed=False, join=f"{GROUP}:join_virtual", colour="#442255", shape="stroke",
 )  # fmt: skip
 
 
