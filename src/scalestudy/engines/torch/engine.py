@@ -50,7 +50,7 @@ class Torch:
         return why_not_listed(Build(f"PyTorch {torch.__version__}", torch.version.cuda), None)
 
     def build_record(self) -> dict[str, Any]:
-        cudnn = torch.backends.cudnn.version()
+        cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
         return {"torch": {"cuda_version": torch.version.cuda, "cudnn_version": cudnn}}
 
     def allocated(self, device: str) -> list[int | None]:
@@ -106,7 +106,8 @@ def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
     """Threads of one operation, determinism, and whether GPUs may multiply in TensorFloat-32."""
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # costs time; nothing of it is read
+    deterministic_mode: Any = torch.utils.deterministic
+    deterministic_mode.fill_uninitialized_memory = False  # costs time; nothing of it is read
     torch.backends.cudnn.benchmark = not deterministic
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
 

@@ -54,7 +54,8 @@ class TorchReplicas(Replicas):
         """Sum of a tensor over all workers, from within one; differentiable."""
         if self.size == 1:
             return tensor
-        return _Sum.apply(tensor) if self.exchanges else tensor * self.workers
+        summed: Any = _Sum.apply  # type: ignore[no-untyped-call]
+        return summed(tensor) if self.exchanges else tensor * self.workers
 
 
 class _Sum(torch.autograd.Function):
@@ -114,7 +115,7 @@ def _meet(placement: Placement, device: str) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     first, within = placement.rank == 0, timedelta(seconds=start_within())
     try:
-        store = dist.TCPStore(
+        store = dist.TCPStore(  # type: ignore[attr-defined]
             address, placement.port, placement.size, is_master=first, timeout=within,
             master_listen_fd=_listening(address, placement.port) if first else None,
         )  # fmt: skip

@@ -126,7 +126,8 @@ def stage(part: Slice, device: torch.device) -> Slice:
             inputs=map_columns(torch.from_numpy, part.inputs),
             targets=map_columns(torch.from_numpy, part.targets),
         )
-    computing, copying = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    computing = torch.cuda.current_stream(device)
+    copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def copied(array: Any) -> Any:
         tensor = torch.from_numpy(array).to(device, non_blocking=True)
