@@ -145,7 +145,6 @@ class EngineTraits:
             GPUs, and says how things were built (see `engines.tensorflow.strategies.collectives`); "" where
             there are none.
         unused: Packages that it only looks for: hidden while it is imported.
-        compiles: Whether it can have XLA compile a step (`train.xla`).
     """
 
     name: str
@@ -162,7 +161,6 @@ class EngineTraits:
     variables: tuple[str, ...] = ()
     trial_module: str = ""
     unused: tuple[str, ...] = ()
-    compiles: bool = False
 
     def environment(
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,

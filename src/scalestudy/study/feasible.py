@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from scalestudy.study.engines import engine_traits
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError

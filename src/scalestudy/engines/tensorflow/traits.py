@@ -158,7 +158,6 @@ class TensorFlowTraits(EngineTraits):
         "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT", "TF_XLA_FLAGS",
         "XLA_FLAGS",
     )  # fmt: skip
-    compiles = True
     trial_module = f"{STRATEGIES}.collectives"
     unused = ("sklearn",)
     """Keras takes scikit-learn, where it is installed, for wrappers in its style: hundreds of files that no
