@@ -1,11 +1,12 @@
 """Which points can run on a machine, and which run with timings that say nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.point import Point
+from scalestudy.study.strategies import Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
 TF32_SINCE = (8, 0)
@@ -72,7 +73,7 @@ class Machine:
 def refuse_impossible(point: Point, place: KeyLines, machine: Machine) -> None:
     """Refuse a point that cannot run at all; raises UserError, naming the line and what would do."""
     for expected, received, action, keys in chain(
-        _of_settings(point), _of_training(point), _of_machine(point, machine)
+        _of_settings(point), _of_training(point), _of_exchange(point), _of_machine(point, machine)
     ):
         raise UserError(expected, f"{received}{place.of(*keys)}", action)
 
@@ -106,12 +107,14 @@ def _cores(count: int) -> str:
 
 
 def _of_settings(point: Point) -> Iterator[_Obstacle]:
-    if point.global_batch < point.workers:
+    accumulate = point.train.accumulate
+    if point.global_batch < point.workers * accumulate:
+        parts = f"{accumulate} micro-batches of each of the " * (accumulate > 1)
         yield (
-            f"a global batch of at least one sample for each of the {point.workers} workers",
+            f"a global batch of at least one sample for each of the {parts}{point.workers} workers",
             f"batch_size = {point.global_batch}",
-            "Raise batch_size, or take fewer workers.",
-            ("train.batch_size", "train.batch", "sweep.workers"),
+            f"Raise batch_size, or take fewer workers{' or micro-batches' * (accumulate > 1)}.",
+            ("train.batch_size", "train.batch", "train.accumulate", "sweep.workers"),
         )
     data, keys = point.data, ("data.fold", "data.folds")
     if data.folds is None and data.fold != 0:
@@ -157,6 +160,58 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
             'Switch one of the two off, or take "virtual" or "single", which need no communication.',
             ("train.sync_batch_norm", "train.xla"),
         )
+
+
+def _of_exchange(point: Point) -> Iterator[_Obstacle]:
+    """Options that the strategy does not have, or that contradict each other; one worker exchanges nothing."""
+    kind, train, wire = point.traits, point.train, point.launch.compression
+    if train.accumulate > 1 and not kind.accumulates:
+        yield _lacking(point, "train.accumulate", train.accumulate, lambda row: row.accumulates)
+    if train.accumulate > 1 and train.sync_batch_norm:
+        yield _contradiction(
+            point, "train.accumulate", "train.sync_batch_norm", "normalises each micro-batch by itself"
+        )
+    if point.workers == 1:
+        return
+    if wire != "none" and wire not in kind.compressions:
+        yield _lacking(point, "launch.compression", wire, lambda row: wire in row.compressions)
+    if wire != "none" and train.precision == "float64":
+        yield _contradiction(point, "launch.compression", "train.precision", "rounds gradients to 16 bits")
+    if train.local_steps == 1:
+        return
+    if not kind.averages_weights:
+        yield _lacking(point, "train.local_steps", train.local_steps, lambda row: row.averages_weights)
+    reasons = {
+        "launch.compression": (wire != "none", "sums weights, not gradients"),
+        "train.sync_batch_norm": (train.sync_batch_norm, "exchanges nothing within a step"),
+        "train.precision": (
+            train.precision == "mixed_float16", "has no common scale of the loss, as mixed_float16 needs"
+        ),
+        "train.clip_norm": (train.clip_norm is not None, "has no gradients of all workers to clip"),
+    }  # fmt: skip
+    for key, (there, why) in reasons.items():
+        if there:
+            yield _contradiction(point, "train.local_steps", key, why)
+
+
+def _lacking(point: Point, key: str, value: object, able: Callable[[Traits], bool]) -> _Obstacle:
+    names = [name for name in working_names() if (row := traits(name)).engine == point.engine and able(row)]
+    others = " or ".join(f'"{name}"' for name in names)
+    return (
+        f"a strategy that has {key} = {value}",
+        f"{point.implementation}, for point {point.name}",
+        f"Take {others}, or remove {key}." if names else f"Remove {key}.",
+        (key, "sweep.strategy"),
+    )
+
+
+def _contradiction(point: Point, key: str, other: str, why: str) -> _Obstacle:
+    return (
+        f"{key} without {other}, since it {why}",
+        f"both for point {point.name}",
+        f"Remove {key} or {other}.",
+        (other, key),
+    )
 
 
 def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:

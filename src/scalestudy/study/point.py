@@ -156,21 +156,19 @@ class Point(StrictModel):
     @property
     def per_worker_batch(self) -> int:
         """Samples of one worker in a full step (rounded up when the global batch is given)."""
-        if self.train.batch == "per-worker":
-            return self.train.batch_size
-        return -(-self.train.batch_size // self.workers)
+        return -(-self.global_batch // self.workers)
+
+    @property
+    def micro_batch(self) -> int:
+        """Samples that one worker computes at once in a full step (rounded up)."""
+        return -(-self.per_worker_batch // self.train.accumulate)
 
     @property
     def global_batch(self) -> int:
         """Samples of all workers together in a full step."""
-        if self.train.batch == "per-worker":
-            return self.train.batch_size * self.workers
-        return self.train.batch_size
+        return self.train.step_batch * (self.workers if self.train.batch == "per-worker" else 1)
 
     @property
     def batch_ratio(self) -> float:
         """κ: the global batch divided by the batch that the learning rate was chosen for."""
-        reference = self.train.reference_batch
-        if reference is None:
-            reference = self.per_worker_batch if self.train.batch == "per-worker" else self.global_batch
-        return self.global_batch / reference
+        return self.global_batch / (self.train.reference_batch or self.train.batch_size)

@@ -207,6 +207,13 @@ class TrainSettings(StrictModel):
     """Samples in a step: of one worker, or of all of them together (see `batch`)."""
     batch: Literal["per-worker", "global"] = "per-worker"
     """What `batch_size` counts."""
+    accumulate: Annotated[int, Field(gt=0, le=10_000)] = 1
+    """Micro-batches that a worker computes one after another in each step, whose gradients add up before one
+    exchange and one update. A micro-batch has `batch_size` samples, so that the global batch is batch_size x
+    accumulate x workers; where `batch_size` is of all workers, it stays the global batch."""
+    local_steps: Annotated[int, Field(gt=0, le=1_000_000)] = 1
+    """Local SGD: each worker updates weights of its own, which are averaged over workers after so many steps
+    and at the end of an epoch. It is another algorithm than summing gradients in each step, which is 1."""
     loss: Loss | None = Field(default=None, examples=["bce + dice"])
     """What is minimised: a sum of bce, cross_entropy, focal, dice, jaccard, tversky and focal_tversky, each
     with a weight before it and parameters behind it if need be; the task's own when absent."""
@@ -280,6 +287,11 @@ class ResolvedTrain(TrainSettings):
     schedule: Schedule
     deterministic: bool = True
 
+    @property
+    def step_batch(self) -> int:
+        """Samples of a full step: of one worker, or of all of them together (see `batch`)."""
+        return self.batch_size * (self.accumulate if self.batch == "per-worker" else 1)
+
 
 class LaunchSettings(StrictModel):
     """Where it runs."""
@@ -301,6 +313,9 @@ class LaunchSettings(StrictModel):
     """Gradients are summed over workers in buckets of this size at least, the last layers' first, so that
     sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; under
     TensorFlow's own strategies on GPUs it is two, each with half of the work of back-propagation."""
+    compression: Literal["none", "fp16", "bf16"] = "none"
+    """Numbers of 16 bits in which gradients are summed over workers: half of the bytes, rounded to 11 ("fp16")
+    or 8 ("bf16") bits. "fp16" loses gradients under 6e-8, which "bf16" keeps."""
     progress_timeout: Seconds = 600.0
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""

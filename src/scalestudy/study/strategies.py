@@ -48,6 +48,9 @@ class Traits:
             one where there is no step that all workers take together.
         roles: Roles of its processes that are no workers; they have the last ranks.
         rendezvous: How its processes find each other; None where there is one.
+        accumulates: Whether its workers can compute a slice in micro-batches (`train.accumulate`).
+        averages_weights: Whether its workers can have weights of their own (`train.local_steps`).
+        compressions: Values of `launch.compression`, beside "none", in which it can sum gradients.
         library: Library that it needs beside the engine, by the name of its package.
         engine: The engine that it belongs to.
         most_workers: Most workers that it can have by its nature; None for any number.
@@ -74,6 +77,9 @@ class Traits:
     loop: str = "scalestudy.training.run:run"
     roles: tuple[Role, ...] = ()
     rendezvous: Rendezvous | None = None
+    accumulates: bool = False
+    averages_weights: bool = False
+    compressions: tuple[str, ...] = ()
     library: str | None = None
     most_workers: int | None = None
     plain: bool = False

@@ -57,7 +57,7 @@ def loaders(
     if point.train.steps_per_call is None and prepared.has_sequences:
         together = 1  # each is padded to its own longest
     return loader(changed, point.global_batch, together), loader(
-        reader, point.per_worker_batch * replicas.size, 1
+        reader, point.micro_batch * replicas.size, 1
     )
 
 
@@ -75,7 +75,7 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
     """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
-    batch = point.train.batch_size if point.traits.timed else point.global_batch
+    batch = point.train.step_batch if point.traits.timed else point.global_batch
     return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
 
 

@@ -15,12 +15,15 @@ from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.private import moments_of, replace_update
+from scalestudy.engines.tensorflow.parts import in_parts
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, scaled_inputs, typed
-from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradient, Gradients
 from scalestudy.tasks.base import Task
 
 GROW_AFTER = 2000
 START = 2.0**15
+WIRE = {"none": None, "fp16": tf.float16, "bf16": tf.bfloat16}
+"""What gradients are summed in, by `launch.compression`; None for their own type."""
 
 
 class LossScale:
@@ -61,6 +64,16 @@ class LossScale:
         tf.cond(overflow, bad, good)
 
 
+def rounded(gradient: Gradient, dtype: Any) -> Gradient:
+    """The same gradient, in numbers of another type."""
+
+    def smaller(part: Slice) -> tuple[Gradients, Any]:
+        gradients, losses = gradient(part)
+        return [tf.cast(value, dtype) for value in gradients], losses
+
+    return smaller
+
+
 def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     """The slice of step `index` of a call, whose arrays lie on the device `place`."""
     with tf.device(place):  # unsaid, it would be the first GPU, and all would go there and back
@@ -72,7 +85,8 @@ def step_of(part: Slice, index: Any, place: str | None) -> Slice:
 
 def make_train_call(
     task: Task, replicas: CompiledReplicas, optimizer: keras.Optimizer, *, scale: float | None, xla: bool,
-    synchronised: bool, loss_scale: LossScale | None, buckets: Buckets,
+    synchronised: bool, loss_scale: LossScale | None, buckets: Buckets, accumulate: int = 1,
+    compression: str = "none",
     columns: tuple[Described, Described] | None = None, frozen: Sequence[str] = (),
 ) -> Compiled:  # fmt: skip
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
@@ -89,6 +103,8 @@ def make_train_call(
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
         buckets: In which gradients are summed over workers.
+        accumulate: Parts in which each worker computes its slice.
+        compression: As `launch.compression`: the numbers in which gradients are summed over workers.
         columns: As of `Compiled`.
         frozen: Names of the model's layers that stay as they are.
     """
@@ -122,13 +138,20 @@ def make_train_call(
         return [tf.convert_to_tensor(value) for value in gradients], tf.cast(losses, tf.float64)
 
     def update(gradients: Gradients) -> None:
+        if wire:
+            gradients = [tf.cast(value, v.dtype) for value, v in zip(gradients, variables, strict=True)]
         if loss_scale:
             gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
         if task.gradients is not None:
             gradients = task.gradients(gradients, trained)
         optimizer.apply(gradients, trained)
 
+    wire = WIRE[compression] if replicas.workers > 1 else None
     compute = tf.function(gradient, jit_compile=True, autograph=False) if xla else gradient
+    if accumulate > 1:
+        compute = in_parts(compute, accumulate, variables)
+    if wire:
+        compute = rounded(compute, wire)
 
     def one(call: list[Slice], index: Any) -> Any:
         slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]

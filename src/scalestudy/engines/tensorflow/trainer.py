@@ -63,8 +63,8 @@ class TensorFlowTrainer(KerasTrainer):
             make_train_call(
                 self._of_training, self._replicas, phase.optimizer, scale=prepared.scale,
                 xla=train.xla, synchronised=train.sync_batch_norm and bool(self.local),
-                loss_scale=self.loss_scale, buckets=buckets,
-                columns=columns, frozen=phase.frozen,
+                loss_scale=self.loss_scale, buckets=buckets, accumulate=train.accumulate,
+                compression=point.launch.compression, columns=columns, frozen=phase.frozen,
             )
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
         ]  # fmt: skip

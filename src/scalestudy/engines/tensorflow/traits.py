@@ -53,7 +53,7 @@ BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
 at one interface, and ask for nothing."""
 
 SINGLE = Traits(
-    "single", "one worker, alone", NAME, most_workers=1, plain=True,
+    "single", "one worker, alone", NAME, most_workers=1, plain=True, accumulates=True,
     join=f"{STRATEGIES}.replicas:join_single", colour="#6E7781", shape="diamond",
 )  # fmt: skip
 NATIVE = Traits(
@@ -63,7 +63,8 @@ NATIVE = Traits(
 )  # fmt: skip
 MIRRORED = Traits(
     "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process", NAME,
-    devices="per-worker", join=f"{STRATEGIES}.mirrored:join", aliases=("mirroredstrategy",),
+    devices="per-worker", accumulates=True, compressions=("fp16", "bf16"),
+    join=f"{STRATEGIES}.mirrored:join", aliases=("mirroredstrategy",),
     summed_by="TensorFlow: rings in memory, or NCCL", colour="#009E73", shape="square",
 )  # fmt: skip
 CENTRAL_STORAGE = Traits(
@@ -79,19 +80,21 @@ TPU = Traits(
 )  # fmt: skip
 MULTIWORKER = Traits(
     "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker", NAME,
-    processes="per-worker", spans_nodes=True, rendezvous=BY_TF_CONFIG, join=f"{STRATEGIES}.multiworker:join",
+    processes="per-worker", spans_nodes=True, rendezvous=BY_TF_CONFIG, accumulates=True,
+    averages_weights=True, compressions=("fp16", "bf16"), join=f"{STRATEGIES}.multiworker:join",
     aliases=("mwms", "multiworkermirrored"), summed_by="TensorFlow: rings by gRPC, or NCCL",
     colour="#CC79A7", shape="triangle-up",
 )  # fmt: skip
 HOROVOD = Traits(
     "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI", NAME,
-    processes="per-worker", spans_nodes=True, rendezvous=BY_HOROVOD, library="horovod",
+    processes="per-worker", spans_nodes=True, rendezvous=BY_HOROVOD, library="horovod", accumulates=True,
+    averages_weights=True, compressions=("fp16",),  # 0.28 has no sum of bfloat16 for TensorFlow
     join=f"{STRATEGIES}.horovod:join", aliases=("hvd",), summed_by="Horovod: Gloo, NCCL or MPI",
     colour="#D55E00", shape="triangle-down",
 )  # fmt: skip
 VIRTUAL = Traits(
     "virtual", "any number of workers, computed one after another on one device", NAME, timed=False,
-    join=f"{STRATEGIES}.replicas:join_virtual", colour="#E69F00", shape="cross",
+    accumulates=True, join=f"{STRATEGIES}.replicas:join_virtual", colour="#E69F00", shape="cross",
 )  # fmt: skip
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."

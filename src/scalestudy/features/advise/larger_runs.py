@@ -176,7 +176,7 @@ def one_worker_runs(point: Point, runs: Sequence[Run]) -> list[Run]:
         if run.result.workers == 1
         and not run.result.oversubscribed
         and run.result.engine in (None, point.engine)
-        and run.result.per_worker_batch == point.train.batch_size
+        and run.result.per_worker_batch == point.train.step_batch
         and but_batch(run.result.swept) == but_batch(point.swept)
     ]
     for strategy in dict.fromkeys((point.strategy, point.implementation, *references(point.engine))):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Group, Joined, Replicas
@@ -116,33 +115,10 @@ class VirtualReplicas(CompiledReplicas):
         """Gradients and losses summed over the n slices of the global batch."""
         if together or self.workers == 1:
             return gradient(part)
-        import tensorflow as tf  # not above: a check imports this file before it times that import
+        # Not above: a check imports this file before it times the import of TensorFlow.
+        from scalestudy.engines.tensorflow.parts import in_parts
 
-        workers = tf.constant(self.workers, tf.int64)
-
-        def slice_of(rank: Any) -> Slice:
-            start, stop = rank * part.total // workers, (rank + 1) * part.total // workers
-            count = stop - start
-            rows = tf.maximum(count, 1)  # an empty slice computes one row that counts for nothing
-            begin = tf.minimum(start, part.total - 1)
-
-            def rows_of(array: Any) -> Any:
-                return array[begin : begin + rows]
-
-            return part._replace(
-                inputs=map_columns(rows_of, part.inputs), targets=map_columns(rows_of, part.targets),
-                start=start, count=count, first=tf.equal(rank, 0),
-            )  # fmt: skip
-
-        def body(rank: Any, sums: Gradients, loss: Any) -> tuple[Any, Gradients, Any]:
-            gradients, losses = gradient(slice_of(rank))
-            return rank + 1, [a + b for a, b in zip(sums, gradients, strict=True)], loss + losses
-
-        first = gradient(slice_of(tf.constant(0, tf.int64)))
-        _, gradients, losses = tf.while_loop(
-            lambda rank, *_: rank < workers, body, (tf.constant(1, tf.int64), *first), parallel_iterations=1
-        )
-        return gradients, losses
+        return in_parts(gradient, self.workers)(part)
 
 
 def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:

@@ -1,0 +1,63 @@
+"""A slice computed in several parts, one after another: virtual workers, and micro-batches of a worker."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from scalestudy.data.columns import leaves, map_columns
+from scalestudy.data.loading.slices import Slice
+from scalestudy.engines.tensorflow.strategies.replicas import Gradient, Gradients
+
+
+def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> Gradient:
+    """The same gradient, of a slice that is cut into so many parts, which add up. Compiled.
+
+    Parts differ by a row at most. Memory is that of one part: layers see each as a slice of its own, with
+    batch statistics of its own.
+
+    Args:
+        gradient: What is computed of a part.
+        parts: At least 2; an empty one computes a row that counts for nothing.
+        variables: Of the gradients. Where they are given, the last part is computed outside of the loop over
+            the others, so that what waits for one gradient need not wait for all.
+    """
+
+    def part_of(whole: Slice, index: Any) -> Slice:
+        rows = leaves(whole.inputs)[0].shape[0]
+        start, stop = index * whole.count // parts, (index + 1) * whole.count // parts
+        count = stop - start
+        length = tf.maximum(count, 1)
+        begin = tf.minimum(start, tf.maximum(whole.count, 1) - 1)
+        alike = rows // parts if rows is not None and rows % parts == 0 else None
+
+        def rows_of(array: Any) -> Any:
+            taken = array[begin : begin + length]
+            taken.set_shape([alike, *array.shape[1:]])  # GPUs and XLA compile for a size
+            return taken
+
+        return whole._replace(
+            inputs=map_columns(rows_of, whole.inputs), targets=map_columns(rows_of, whole.targets),
+            start=whole.start + start, count=count, first=tf.logical_and(whole.first, tf.equal(index, 0)),
+        )  # fmt: skip
+
+    def added(sums: tuple[Gradients, Any], more: tuple[Gradients, Any]) -> tuple[Gradients, Any]:
+        return [a + b for a, b in zip(sums[0], more[0], strict=True)], sums[1] + more[1]
+
+    def total(whole: Slice) -> tuple[Gradients, Any]:
+        def body(index: Any, *sums: Any) -> tuple[Any, Gradients, Any]:
+            return index + 1, *added(sums, gradient(part_of(whole, index)))
+
+        first, last = tf.constant(0, tf.int64), tf.constant(parts - 1, tf.int64)
+        if variables:
+            sums = [tf.zeros(value.shape, value.dtype) for value in variables], tf.zeros([], tf.float64)
+            begun, end = first, last
+        else:
+            sums = gradient(part_of(whole, first))
+            begun, end = first + 1, last + 1
+        _, *sums = tf.while_loop(
+            lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1
+        )
+        return added(sums, gradient(part_of(whole, last))) if variables else tuple(sums)
+
+    return total
