@@ -146,6 +146,54 @@ def test_synchronised_batch_norm_cannot_be_compiled_by_xla_where_it_communicates
     assert strategy in message
 
 
+@pytest.mark.parametrize(
+    ("settings", "strategy", "received", "offered"),
+    [
+        ('[launch]\ncompression = "fp16"', "virtual", "virtual", ["mirrored", "multiworker", "horovod"]),
+        ('[launch]\ncompression = "bf16"', "horovod", "horovod", ["mirrored", "multiworker"]),
+        ("[train]\nlocal_steps = 4", "mirrored", "mirrored", ["multiworker", "horovod"]),
+        ("[train]\nlocal_steps = 4", "native", "mirrored", ["multiworker", "horovod"]),
+        ("[train]\nlocal_steps = 4", "virtual", "virtual", ["multiworker", "horovod"]),
+    ],
+)
+def test_an_option_that_a_strategy_lacks_is_refused_with_those_that_have_it(
+    settings, strategy, received, offered
+) -> None:
+    text = f'{settings}\n[sweep]\nstrategy = "{strategy}"\nworkers = '
+    message = refusal(f"{text}[1, 2]")
+    assert f"{received}, for point {strategy}-w2-s0 (study.toml, line 3)" in message
+    assert all(f'"{name}"' in message for name in offered)
+    assert message.count('"') == 2 * len(offered)
+    assert points(f"{text}[1]"), "one worker exchanges nothing"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "accumulate = 2\nsync_batch_norm = true",
+        'precision = "float64"\n[launch]\ncompression = "fp16"',
+        'local_steps = 2\n[launch]\ncompression = "fp16"',
+        "local_steps = 2\nsync_batch_norm = true",
+        'local_steps = 2\nprecision = "mixed_float16"',
+        "local_steps = 2\nclip_norm = 1.0",
+    ],
+)
+def test_options_of_the_exchange_that_contradict_each_other_are_refused(settings) -> None:
+    sweep = '[sweep]\nstrategy = "horovod"\nworkers = 2'
+    names = [line.split(" = ")[0] for line in settings.splitlines() if " = " in line]
+    message = refusal(f"[train]\n{settings}\n{sweep}")
+    assert all(name in message for name in names)
+    for setting in settings.replace("[launch]\n", "").splitlines():
+        section = "launch" if setting.startswith("compression") else "train"
+        assert points(f"[{section}]\n{setting}\n{sweep}")
+
+
+def test_a_micro_batch_has_a_sample() -> None:
+    text = '[train]\nbatch = "global"\nbatch_size = 5\naccumulate = {}\n[sweep]\nworkers = 2'
+    assert "3 micro-batches of each of the 2 workers" in refusal(text.format(3))
+    assert points(text.format(2))
+
+
 def test_runs_repeat_bit_for_bit_by_default_on_cpus_alone() -> None:
     def chosen(text: str = "", **machine: Any) -> list[bool]:
         return [point.train.deterministic for point in points(f"{text}\n[sweep]\nseed = 0", **machine)]

@@ -22,10 +22,19 @@ class Exchange(NamedTuple):
 
 def exchange(compiled: Any) -> Exchange:
     """Of the first graph that a `Compiled` was traced into."""
+    return in_graph(_graph(compiled))
+
+
+def summed_types(compiled: Any) -> list[int]:
+    """Types of the tensors that collectives sum in that graph, as TensorFlow counts its types."""
+    return sorted({node.attr["T"].type for node in _graph(compiled) if _sums(node)})
+
+
+def _graph(compiled: Any) -> Any:
     traced, *_ = compiled._compiled._list_all_concrete_functions()
     definition = traced.graph.as_graph_def()
     graphs = [definition.node, *(function.node_def for function in definition.library.function)]
-    return in_graph(max(graphs, key=lambda nodes: sum(map(_sums, nodes))))
+    return max(graphs, key=lambda nodes: sum(map(_sums, nodes)))
 
 
 def in_graph(graph: Iterable[Any]) -> Exchange:

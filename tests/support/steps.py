@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from exchange import exchange
+from exchange import exchange, summed_types
 from scalestudy.cluster.resolve import resolve
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
@@ -60,6 +60,7 @@ def main(cases_file: str, out: str) -> None:
 
 def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
     from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.training.result import exchanged_bytes
     from scalestudy.training.session import Session
 
     files = point.needed_files()
@@ -83,6 +84,8 @@ def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
         "validation": np.array([record.validation["loss"] for record in records]),
         "digests": np.array(digests),
         "exchange": np.array([sums.collectives, sums.early]),
+        "types": np.array(summed_types(session.trainer._train[0])),
+        "bytes": np.array(sum(exchanged_bytes(point, session.trainer))),
     }
 
 

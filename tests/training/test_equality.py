@@ -44,6 +44,12 @@ CHANGED = {
 }
 """How training samples are changed, by the task."""
 ALONE = ("single", 1)
+COMPRESSIONS = {"multiworker": {"fp16": 19, "bf16": 14}, "horovod": {"fp16": 19}}
+"""Types that gradients are summed in, as TensorFlow counts its types."""
+ROUNDED = {"fp16": 2**-11, "bf16": 2**-8}
+"""Half of the distance of neighbouring numbers of a type, relative to them: one rounding of a gradient."""
+SMALL_STEPS = {"optimizer": "sgd", "learning_rate": 0.002}
+"""Steps so small that gradients hardly depend on the steps before, so that errors are those of each sum."""
 CHANGED_FOR = [
     ("cnn", "mirrored", 4), ("unet", "mirrored", 4), ("unet", "multiworker", 2), ("cnn", "horovod", 2),
     ("cnn", "virtual", 4),
@@ -143,10 +149,15 @@ def results(data, tmp_path_factory) -> Path:
         kind: case(data, "unet", kind, 2, "float32", sync=False, xla=True)
         for kind in ("mirrored", "virtual", "multiworker", "horovod")
     }
+    in_parts = case(data, "unet", "single", 1, "float32", sync=False, xla=True, changed={"accumulate": 2})
 
     def bucketed(implementation: str) -> list[dict[str, Any]]:
         kinds = [("float32", "64 KiB"), ("mixed_float16", "64 KiB"), ("mixed_float16", "all")]
-        return [case(data, "cnn", implementation, 2, p, bucket_size=size) for p, size in kinds]
+        return [case(data, "cnn", implementation, 2, p, bucket_size=size) for p, size in kinds] + [
+            case(data, "cnn", implementation, 2, p, changed=SMALL_STEPS, compression=kind)
+            for kind in ("none", *COMPRESSIONS[implementation])
+            for p in ("float32", "mixed_float16")
+        ]
 
     with reserve.ports(12) as port:
         alone = [
@@ -183,7 +194,7 @@ def results(data, tmp_path_factory) -> Path:
                     timeline=out / TIMELINE,
                 )
             )
-        processes = start([compiled["mirrored"], compiled["virtual"]], 1, port, out)
+        processes = start([compiled["mirrored"], compiled["virtual"], in_parts], 1, port, out)
         finish(processes + start([compiled["multiworker"]], 2, port + 6, out))
         if horovod_built():
             finish(start([compiled["horovod"]], 2, port + 9, out))
@@ -258,6 +269,10 @@ def test_xla_computes_the_same_to_rounding(results, implementation):
     assert_equal(results, "unet-virtual2-float32-own", f"unet-{implementation}2-float32-own-xla", 1e-3)
 
 
+def test_xla_computes_micro_batches_as_it_does_workers(results):
+    assert_equal(results, "unet-virtual2-float32-own", "unet-single1-float32-own-xla-changed", 1e-3)
+
+
 def test_statistics_per_worker_are_not_those_of_the_global_batch(results):
     _, own, _ = weights(results, "unet-virtual2-float64-own")
     _, shared, _ = weights(results, "unet-single1-float64-sync")
@@ -297,6 +312,23 @@ def test_float16_adds_no_collective_to_those_of_the_gradients(results, implement
     assert (alone["exchange"].tolist(), stored["exchange"].tolist()) == ([1, 1], [3, 3])
     assert all(np.array_equal(a, b) for a, b in zip(one, three, strict=True))
     assert max(np.abs(a - b).max() for a, b in zip(one, before, strict=True)) > 1e-3
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
+@pytest.mark.parametrize(
+    ("implementation", "kind"), [(name, kind) for name, kinds in COMPRESSIONS.items() for kind in kinds]
+)
+def test_gradients_are_summed_in_half_of_the_bytes(results, implementation, kind, precision):
+    before, rounded, stored = loaded(results, implementation, precision, "sync", kind, "changed")
+    _, whole, alone = loaded(results, implementation, precision, "sync", "none", "changed")
+    assert stored["types"].tolist() == [COMPRESSIONS[implementation][kind]]
+    assert alone["types"].tolist() == [1]  # float32
+    assert 2 * stored["bytes"] == alone["bytes"]
+    change = max(np.abs(a - b).max() for a, b in zip(whole, before, strict=True))
+    difference = max(np.abs(a - b).max() for a, b in zip(whole, rounded, strict=True))
+    assert change > 1e-3
+    assert 0 < difference < 2 * ROUNDED[kind] * change, "each worker's part is rounded, and their sum"
+    assert len(set(stored["digests"])) == 1
 
 
 def test_horovod_fuses_no_bucket_with_another(results):

@@ -4,10 +4,11 @@ import datetime
 import math
 from collections.abc import Sequence
 
-from scalestudy.engines.base import Flops
+from scalestudy.engines.base import Flops, Trainer
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.usage import Usage
 from scalestudy.study.metrics import Sense, gain
+from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord, Result
 from scalestudy.study.usage import GpuUse
 from scalestudy.training.evaluation import Chance, Measured
@@ -74,7 +75,7 @@ def result_of(
         best_quality=best.validation[metric],
         best_epoch=best.epoch,
         parameters=session.trainer.parameters,
-        bucket_bytes=[bucket.bytes for bucket in session.trainer.buckets],
+        bucket_bytes=exchanged_bytes(point, session.trainer),
         bucket_work=[bucket.work for bucket in session.trainer.buckets if bucket.work is not None],
         precision=point.train.precision,
         weights=point.train.weights,
@@ -98,6 +99,13 @@ def result_of(
         hosts=sorted(session.hosts),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def exchanged_bytes(point: Point, trainer: Trainer) -> list[int]:
+    """Bytes of each bucket of gradients as one worker gives them to the others."""
+    compressed = point.launch.compression != "none"
+    word = 8 if point.train.precision == "float64" else 4
+    return [bucket.bytes * 2 // word if compressed else bucket.bytes for bucket in trainer.buckets]
 
 
 def mean_percent(uses: Sequence[GpuUse]) -> float | None:
