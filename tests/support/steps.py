@@ -52,14 +52,21 @@ def main(cases_file: str, out: str) -> None:
                 workers=point.workers, device="cpu", communication=point.launch.communication,
             )  # fmt: skip
         np.savez(
-            Path(out) / f"{case['name']}-{placement.rank}.npz", **train(point, known[key], case["steps"])
+            Path(out) / f"{case['name']}-{placement.rank}.npz",
+            **train(point, known[key], case["steps"], case.get("leave")),
         )
     for group, _ in known.values():
         group.close()
 
 
-def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
+class LeftError(Exception):
+    """The run was left within an epoch."""
+
+
+def train(point: Point, joined: Joined, steps: int, leave: int | None) -> dict[str, Any]:
+    """Train for so many steps; `leave` is one after which a new session goes on from a checkpoint."""
     from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.training.checkpoint import digests
     from scalestudy.training.result import exchanged_bytes
     from scalestudy.training.session import Session
 
@@ -67,6 +74,22 @@ def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
     before = session.trainer.weights()[0]
+    apart: list[str] = []
+    if leave is not None:
+        left = session
+
+        def watch(moment: Any) -> None:
+            if left.updates == leave:
+                raise LeftError
+
+        try:
+            list(left.epoch_records(watch))
+        except LeftError:
+            kept = left.checkpoint()
+            apart = digests(left.trainer, left.group)
+        session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
+        session.compile()
+        session.go_on(*kept)
     if point.train.steps_per_call:
         session.compile()
     records = []
@@ -74,7 +97,7 @@ def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
         records.append(record)
         if session.updates >= steps:
             break
-    digests = session.digests()
+    proof = session.digests()
     after = session.trainer.weights()[0]
     sums = exchange(session.trainer._train[0])
     return {
@@ -82,7 +105,8 @@ def train(point: Point, joined: Joined, steps: int) -> dict[str, Any]:
         **{f"after_{index}": value for index, value in enumerate(after)},
         "loss": np.array([record.loss for record in records]),
         "validation": np.array([record.validation["loss"] for record in records]),
-        "digests": np.array(digests),
+        "digests": np.array(proof),
+        "apart": np.array(apart),
         "exchange": np.array([sums.collectives, sums.early]),
         "types": np.array(summed_types(session.trainer._train[0])),
         "bytes": np.array(sum(exchanged_bytes(point, session.trainer))),

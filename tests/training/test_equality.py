@@ -48,6 +48,9 @@ COMPRESSIONS = {"multiworker": {"fp16": 19, "bf16": 14}, "horovod": {"fp16": 19}
 """Types that gradients are summed in, as TensorFlow counts its types."""
 ROUNDED = {"fp16": 2**-11, "bf16": 2**-8}
 """Half of the distance of neighbouring numbers of a type, relative to them: one rounding of a gradient."""
+WHOLE = {"batch_size": 34}
+"""A step is an epoch."""
+LOCAL = {"local_steps": 3, "steps_per_call": 1}
 SMALL_STEPS = {"optimizer": "sgd", "learning_rate": 0.002}
 """Steps so small that gradients hardly depend on the steps before, so that errors are those of each sum."""
 CHANGED_FOR = [
@@ -73,10 +76,10 @@ def data(tmp_path_factory) -> dict[str, dict[str, str]]:
 
 def case(
     data, task: str, implementation: str, workers: int, precision: str, sync: bool = True,
-    xla: bool = False, changed: dict[str, str] | None = None, **launch: str,
+    xla: bool = False, changed: dict[str, Any] | None = None, label: str = "changed", **launch: str,
 ) -> dict[str, Any]:  # fmt: skip
     name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
-    name += "".join(f"-{value}" for value in launch.values()) + "-changed" * (changed is not None)
+    name += "".join(f"-{value}" for value in launch.values()) + f"-{label}" * (changed is not None)
     train = {
         "epochs": 5, "batch_size": GLOBAL_BATCH, "batch": "global", "optimizer": "momentum",
         "learning_rate": 0.05 if task == "cnn" else 0.001, "schedule": "constant",
@@ -151,6 +154,12 @@ def results(data, tmp_path_factory) -> Path:
     }
     in_parts = case(data, "unet", "single", 1, "float32", sync=False, xla=True, changed={"accumulate": 2})
 
+    def averaged(implementation: str) -> list[dict[str, Any]]:
+        kinds = [("whole", "float64", {**WHOLE, "local_steps": 3}), *[(k, "float32", LOCAL) for k in ("local", "left")]]
+        made = [case(data, "cnn", implementation, 2, p, changed=c, label=label) for label, p, c in kinds]
+        made[-1]["leave"] = 6  # within the second epoch, and not where weights were averaged
+        return made
+
     def bucketed(implementation: str) -> list[dict[str, Any]]:
         kinds = [("float32", "64 KiB"), ("mixed_float16", "64 KiB"), ("mixed_float16", "all")]
         return [case(data, "cnn", implementation, 2, p, bucket_size=size) for p, size in kinds] + [
@@ -164,6 +173,7 @@ def results(data, tmp_path_factory) -> Path:
             # TensorFlow confuses the collectives of mirrored workers of two numbers in one process.
             [
                 *cases("single", 1), *changed("single", 1), *brought("single", 1),
+                case(data, "cnn", "single", 1, "float64", changed=WHOLE, label="whole"),
                 *own("mirrored", 2, "float64"), *brought("mirrored", 2),
             ],
             [*cases("mirrored", 4), *changed("mirrored", 4)],
@@ -178,7 +188,8 @@ def results(data, tmp_path_factory) -> Path:
                 cases("multiworker", 2)
                 + changed("multiworker", 2)
                 + brought("multiworker", 2)
-                + bucketed("multiworker"),
+                + bucketed("multiworker")
+                + averaged("multiworker"),
                 2,
                 port,
                 out,
@@ -187,7 +198,8 @@ def results(data, tmp_path_factory) -> Path:
         if horovod_built():
             finish(
                 start(
-                    cases("horovod", 2) + changed("horovod", 2) + brought("horovod", 2) + bucketed("horovod"),
+                    cases("horovod", 2) + changed("horovod", 2) + brought("horovod", 2)
+                    + bucketed("horovod") + averaged("horovod"),
                     2,
                     port + 3,
                     out,
@@ -329,6 +341,26 @@ def test_gradients_are_summed_in_half_of_the_bytes(results, implementation, kind
     assert change > 1e-3
     assert 0 < difference < 2 * ROUNDED[kind] * change, "each worker's part is rounded, and their sum"
     assert len(set(stored["digests"])) == 1
+
+
+@pytest.mark.parametrize("implementation", ["multiworker", "horovod"])
+def test_weights_averaged_after_each_step_are_those_of_summed_gradients(results, implementation):
+    loaded(results, implementation, "float64", "sync", "whole")
+    names = (f"cnn-{name}-float64-sync-whole" for name in ("single1", f"{implementation}2"))
+    assert_equal(results, *names, TOLERANCE["float64"])
+
+
+@pytest.mark.parametrize("implementation", ["multiworker", "horovod"])
+def test_local_steps_go_on_within_an_epoch_from_each_workers_own_weights(results, implementation):
+    before, local, stored = loaded(results, implementation, "float32", "sync", "local")
+    _, resumed, left = loaded(results, implementation, "float32", "sync", "left")
+    _, summed, _ = loaded(results, implementation, "float32", "sync")
+    assert all(np.array_equal(a, b) for a, b in zip(local, resumed, strict=True))
+    for run in (stored, left):
+        assert len(run["digests"]) == 2 and len(set(run["digests"])) == 1
+    assert len(set(left["apart"])) == 2, "workers have other weights each where the run is left"
+    change = max(np.abs(a - b).max() for a, b in zip(summed, before, strict=True))
+    assert max(np.abs(a - b).max() for a, b in zip(local, summed, strict=True)) > 1e-2 * change
 
 
 def test_horovod_fuses_no_bucket_with_another(results):

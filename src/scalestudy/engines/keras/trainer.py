@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from scalestudy.data.loading.slices import Call
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.averaging import averaging_of
 from scalestudy.engines.base import Bucket, Flops, Variable
 from scalestudy.engines.group import Group
 from scalestudy.engines.keras.adapt import MakeOurs, adapt
@@ -33,7 +34,9 @@ class KerasTrainer:
 
     Attributes:
         task: Its model's layers know their worker.
-        local: Variables that every worker keeps for itself.
+        local: Moving statistics, of which every worker keeps its own until `average`.
+        own: All variables of which every worker has a value of its own within an epoch.
+        averaging: When workers average weights instead of summing gradients; None otherwise.
 
     Args:
         point: What is run.
@@ -76,10 +79,15 @@ class KerasTrainer:
             if getattr(layer, "keeps_statistics", False)
             for variable in (layer.moving_mean, layer.moving_variance)
         ]
-        local = {id(variable) for variable in self.local}
-        self._common = [variable for variable in self._all if id(variable) not in local]
+        self.averaging = averaging_of(
+            point, len(rates), callbacks=bool(task.callbacks), gradients=task.gradients is not None
+        )
+        learnt = {id(variable): variable for phase in self._phases for variable in phase.variables}
+        self.own = [*self.local, *([*learnt.values(), *optimizers] if self.averaging else [])]
+        own = {id(variable) for variable in self.own}
+        self._common = [variable for variable in self._all if id(variable) not in own]
         self.variables: Sequence[Variable] = [
-            Variable(variable.dtype, tuple(variable.shape), id(variable) in local) for variable in self._all
+            Variable(variable.dtype, tuple(variable.shape), id(variable) in own) for variable in self._all
         ]
         self.metrics: Sequence[str] = list(task.metrics)
         self.sense = task.sense

@@ -64,7 +64,8 @@ class TensorFlowTrainer(KerasTrainer):
                 self._of_training, self._replicas, phase.optimizer, scale=prepared.scale,
                 xla=train.xla, synchronised=train.sync_batch_norm and bool(self.local),
                 loss_scale=self.loss_scale, buckets=buckets, accumulate=train.accumulate,
-                compression=point.launch.compression, columns=columns, frozen=phase.frozen,
+                compression=point.launch.compression, averaging=self.averaging, columns=columns,
+                frozen=phase.frozen,
             )
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
         ]  # fmt: skip
@@ -86,13 +87,13 @@ class TensorFlowTrainer(KerasTrainer):
             return super().evaluate(call)
 
     def values(self) -> Values:
-        local = [np.stack(self._replicas.copies(variable.value)) for variable in self.local]
+        local = [np.stack(self._replicas.copies(variable.value)) for variable in self.own]
         return Values([variable.value.numpy() for variable in self._common], local)
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
             variable.value.assign(typed(value, variable.dtype))
-        for variable, rows in zip(self.local, values.own, strict=True):
+        for variable, rows in zip(self.own, values.own, strict=True):
             for part, row in zip(self._replicas.parts(variable.value), rows, strict=True):
                 part.assign(typed(row, variable.dtype))
 

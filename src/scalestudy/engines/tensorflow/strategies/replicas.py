@@ -77,6 +77,10 @@ class CompiledReplicas(Replicas):
         """Gradients summed over the processes. Compiled."""
         return gradients
 
+    def means(self, values: Sequence[Any], buckets: Buckets) -> list[Any]:
+        """Means over the processes of tensors, of which each has its own. Compiled."""
+        return [total / self.group.size for total in self.sum_gradients(list(values), buckets)]
+
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
         """Sum over this process's devices of what `compute` makes of each one's slice. Compiled."""
         return compute(slices[0])
@@ -154,5 +158,6 @@ def without_exchange(joined: Joined) -> Joined:
     group, exchanging = tensors(joined)
     replicas = copy.copy(exchanging)
     replicas.sum_gradients = lambda gradients, buckets: gradients  # type: ignore[method-assign]
+    replicas.means = lambda values, buckets: list(values)  # type: ignore[method-assign]
     replicas.sync_sum = lambda tensor: tensor * replicas.workers  # type: ignore[method-assign]
     return Joined(group, replicas)
