@@ -8,6 +8,7 @@ from published import TABLES, column
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import grouped, key_of
+from scalestudy.analysis.scaling.series import series_of
 from scalestudy.analysis.speedup import speed_up
 from scalestudy.analysis.table import records, summarise
 
@@ -114,6 +115,14 @@ def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
     assert "4 workers on 2 cores" in speed(runs, "horovod", 4).reason
     assert "was oversubscribed" in speed(runs, "horovod", 2).reason
     assert speed([*runs, synthetic.run("single", 1)], "horovod", 2).baseline.strategy == "single"
+
+
+def test_local_steps_are_another_algorithm_than_that_of_one_worker():
+    runs = [synthetic.run("horovod", 1), synthetic.run("horovod", 2, local_steps=4, throughput=190.0)]
+    found = speed(runs, "horovod", 2)
+    assert found.steady.value is None and found.training.value is None
+    assert "local SGD" in found.reason
+    assert [series.different for series in series_of(measure(grouped(runs)))] == [(1,)]
 
 
 def test_virtual_workers_never_have_a_speed_up():

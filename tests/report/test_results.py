@@ -77,6 +77,13 @@ def test_where_a_run_used_nccl_each_row_says_what_it_used():
     assert names("auto") == ["native (multiworker)", "horovod"]
 
 
+def test_rows_of_another_algorithm_say_so():
+    runs = [
+        synthetic.run("horovod", 2, local_steps=steps, swept={"train.local_steps": steps}) for steps in (1, 4)
+    ]
+    assert [str(row[0]) for row in table(runs).rows] == ["horovod", "horovod (local SGD)"]
+
+
 def test_rows_of_several_engines_name_theirs():
     runs = [
         replace(run, result=run.result.model_copy(update={"engine": engine}))

@@ -155,7 +155,10 @@ def results(data, tmp_path_factory) -> Path:
     in_parts = case(data, "unet", "single", 1, "float32", sync=False, xla=True, changed={"accumulate": 2})
 
     def averaged(implementation: str) -> list[dict[str, Any]]:
-        kinds = [("whole", "float64", {**WHOLE, "local_steps": 3}), *[(k, "float32", LOCAL) for k in ("local", "left")]]
+        kinds = [
+            ("whole", "float64", {**WHOLE, "local_steps": 3}),
+            *[(k, "float32", LOCAL) for k in ("local", "left")],
+        ]
         made = [case(data, "cnn", implementation, 2, p, changed=c, label=label) for label, p, c in kinds]
         made[-1]["leave"] = 6  # within the second epoch, and not where weights were averaged
         return made
@@ -198,8 +201,11 @@ def results(data, tmp_path_factory) -> Path:
         if horovod_built():
             finish(
                 start(
-                    cases("horovod", 2) + changed("horovod", 2) + brought("horovod", 2)
-                    + bucketed("horovod") + averaged("horovod"),
+                    cases("horovod", 2)
+                    + changed("horovod", 2)
+                    + brought("horovod", 2)
+                    + bucketed("horovod")
+                    + averaged("horovod"),
                     2,
                     port + 3,
                     out,

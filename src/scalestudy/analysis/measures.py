@@ -235,6 +235,12 @@ def is_virtual(runs: Sequence[Run]) -> bool:
     return not is_timed(runs[0].result.implementation)
 
 
+def other_updates(runs: Sequence[Run]) -> str | None:
+    """Why the updates of these runs are not those of one worker, sooner; None where they are."""
+    steps = runs[0].result.local_steps
+    return f"local SGD of {steps} steps: another algorithm, which has no speed-up" if steps > 1 else None
+
+
 def times_count(runs: Sequence[Run]) -> bool:
     """Whether the times of these runs say something: neither oversubscribed nor of virtual workers."""
     return not oversubscription(runs) and not is_virtual(runs)

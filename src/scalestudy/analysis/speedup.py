@@ -12,6 +12,7 @@ from scalestudy.analysis.measures import (
     Measures,
     find_baseline,
     is_virtual,
+    other_updates,
     oversubscription,
 )
 from scalestudy.analysis.runs import Key, seed_of
@@ -62,7 +63,7 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
         if is_virtual(runs)
         else f"oversubscribed: {excluded}"
         if excluded
-        else None
+        else other_updates(runs)
     )
     if reason is None and baseline is None:
         reason = _no_baseline(key, measures.groups)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.measures import engines_of
+from scalestudy.analysis.measures import engines_of, other_updates
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
@@ -56,6 +56,7 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     lines: list[list[str | Cell]] = []
     for row in rows:
         by = [row.implementation] if row.implementation != row.strategy and not brief else []
+        by += ["local SGD"] if other_updates(findings.measures.groups[row.key]) else []
         by += [row.communication] if named and row.communication else []
         by += [engines[row.key]] if several and row.key in engines else []
         strategy = Cell(row.strategy, f"{row.strategy} ({', '.join(by)})" if by else "", ", ".join(by))

@@ -163,7 +163,7 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
 
 
 def _of_exchange(point: Point) -> Iterator[_Obstacle]:
-    """Options that the strategy does not have, or that contradict each other; one worker exchanges nothing."""
+    """Options that a strategy does not have, or that contradict each other. One worker exchanges nothing."""
     kind, train, wire = point.traits, point.train, point.launch.compression
     if train.accumulate > 1 and not kind.accumulates:
         yield _lacking(point, "train.accumulate", train.accumulate, lambda row: row.accumulates)

@@ -273,6 +273,8 @@ class Outcome(Record):
     communication: str | None = None
     """By what gradients were summed: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi";
     None where nothing was exchanged, or it was not recorded."""
+    local_steps: Annotated[int, Field(gt=0)] = 1
+    """Steps after which several workers averaged their weights (local SGD); 1 where gradients were summed."""
     workers: Annotated[int, Field(gt=0)]
     seed: int | None = None
     swept: dict[str, Any] = {}

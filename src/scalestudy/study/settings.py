@@ -314,8 +314,8 @@ class LaunchSettings(StrictModel):
     sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; under
     TensorFlow's own strategies on GPUs it is two, each with half of the work of back-propagation."""
     compression: Literal["none", "fp16", "bf16"] = "none"
-    """Numbers of 16 bits in which gradients are summed over workers: half of the bytes, rounded to 11 ("fp16")
-    or 8 ("bf16") bits. "fp16" loses gradients under 6e-8, which "bf16" keeps."""
+    """Numbers of 16 bits in which gradients are summed over workers: half of the bytes, each rounded to 11
+    ("fp16") or 8 ("bf16") bits. "fp16" loses gradients under 6e-8, which "bf16" keeps."""
     progress_timeout: Seconds = 600.0
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""

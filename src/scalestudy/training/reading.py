@@ -56,9 +56,7 @@ def loaders(
     together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
     if point.train.steps_per_call is None and prepared.has_sequences:
         together = 1  # each is padded to its own longest
-    return loader(changed, point.global_batch, together), loader(
-        reader, point.micro_batch * replicas.size, 1
-    )
+    return loader(changed, point.global_batch, together), loader(reader, point.micro_batch * replicas.size, 1)
 
 
 def lanes_of(prepared: Prepared) -> int:

@@ -44,6 +44,7 @@ def result_of(
         strategy=point.strategy,
         implementation=point.implementation,
         communication=session.group.communication,
+        local_steps=point.train.local_steps if point.workers > 1 else 1,
         workers=point.workers,
         seed=point.seed,
         swept=point.swept,

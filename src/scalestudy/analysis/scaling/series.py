@@ -17,6 +17,7 @@ from scalestudy.analysis.measures import (
     epoch_seconds,
     gathered,
     measured_times,
+    other_updates,
     times_count,
 )
 from scalestudy.analysis.runs import Key, Run, values_of
@@ -95,7 +96,7 @@ def nodes_of(run: Run) -> int | None:
 def series_of(measures: Measures) -> list[Series]:
     """Every strategy and variant whose times say something, in reading order."""
     groups = measures.groups
-    usable = [key for key in groups if times_count(groups[key])]
+    usable = [key for key in groups if times_count(groups[key]) and not other_updates(groups[key])]
     found = (_series(keys, measures) for keys in gathered(usable, lambda key: key.series).values())
     return [series for series in found if series is not None]
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from scalestudy.data.loading.slices import Call
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.averaging import averaging_of
 from scalestudy.engines.base import Bucket, Flops, Variable
 from scalestudy.engines.group import Group
 from scalestudy.engines.keras.adapt import MakeOurs, adapt
@@ -21,6 +20,7 @@ from scalestudy.engines.keras.layers import flops_of
 from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.phases import buckets_of, cut, phases_of
 from scalestudy.engines.keras.private import all_layers, settable_rate
+from scalestudy.engines.local_steps import local_steps_of
 from scalestudy.study.metrics import Sense
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
@@ -36,7 +36,7 @@ class KerasTrainer:
         task: Its model's layers know their worker.
         local: Moving statistics, of which every worker keeps its own until `average`.
         own: All variables of which every worker has a value of its own within an epoch.
-        averaging: When workers average weights instead of summing gradients; None otherwise.
+        local_steps: When workers average weights instead of summing gradients; None otherwise.
 
     Args:
         point: What is run.
@@ -79,11 +79,11 @@ class KerasTrainer:
             if getattr(layer, "keeps_statistics", False)
             for variable in (layer.moving_mean, layer.moving_variance)
         ]
-        self.averaging = averaging_of(
+        self.local_steps = local_steps_of(
             point, len(rates), callbacks=bool(task.callbacks), gradients=task.gradients is not None
         )
         learnt = {id(variable): variable for phase in self._phases for variable in phase.variables}
-        self.own = [*self.local, *([*learnt.values(), *optimizers] if self.averaging else [])]
+        self.own = [*self.local, *([*learnt.values(), *optimizers] if self.local_steps else [])]
         own = {id(variable) for variable in self.own}
         self._common = [variable for variable in self._all if id(variable) not in own]
         self.variables: Sequence[Variable] = [

@@ -55,9 +55,7 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
         else:
             sums = gradient(part_of(whole, first))
             begun, end = first + 1, last + 1
-        _, *sums = tf.while_loop(
-            lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1
-        )
+        _, *sums = tf.while_loop(lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1)
         return added(sums, gradient(part_of(whole, last))) if variables else tuple(sums)
 
     return total

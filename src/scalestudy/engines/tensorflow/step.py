@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from scalestudy.data.columns import Described, leaves, map_columns
 from scalestudy.data.loading.slices import Slice
-from scalestudy.engines.averaging import Averaging
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.private import moments_of, replace_update
+from scalestudy.engines.local_steps import LocalSteps
 from scalestudy.engines.tensorflow.parts import in_parts
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, scaled_inputs, typed
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradient, Gradients
@@ -87,7 +87,7 @@ def step_of(part: Slice, index: Any, place: str | None) -> Slice:
 def make_train_call(
     task: Task, replicas: CompiledReplicas, optimizer: keras.Optimizer, *, scale: float | None, xla: bool,
     synchronised: bool, loss_scale: LossScale | None, buckets: Buckets, accumulate: int = 1,
-    compression: str = "none", averaging: Averaging | None = None,
+    compression: str = "none", local_steps: LocalSteps | None = None,
     columns: tuple[Described, Described] | None = None, frozen: Sequence[str] = (),
 ) -> Compiled:  # fmt: skip
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
@@ -106,7 +106,7 @@ def make_train_call(
         buckets: In which gradients are summed over workers.
         accumulate: Parts in which each worker computes its slice.
         compression: As `launch.compression`: the numbers in which gradients are summed over workers.
-        averaging: When workers average weights instead of summing gradients.
+        local_steps: When workers average weights instead of summing gradients.
         columns: As of `Compiled`.
         frozen: Names of the model's layers that stay as they are.
     """
@@ -157,22 +157,12 @@ def make_train_call(
 
     def one(call: list[Slice], index: Any) -> Any:
         slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
-        if averaging:
-            return apart(slices[0], averaging)
+        if local_steps:
+            gradients, losses = compute(slices[0])
+            update([value * replicas.workers for value in gradients])
+            average(replicas, variables, buckets, local_steps.due(slices[0].step))
+            return losses
         return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
-
-    def apart(part: Slice, averaging: Averaging) -> Any:
-        gradients, losses = compute(part)
-        update([value * replicas.workers for value in gradients])
-
-        def average() -> Any:
-            means = replicas.means([tf.identity(value) for value in variables], buckets)
-            for variable, mean in zip(variables, means, strict=True):
-                variable.assign(mean)
-            return tf.constant(0)
-
-        tf.cond(averaging.due(part.step), average, lambda: tf.constant(0))
-        return losses
 
     def train_call(call: list[Slice]) -> Any:
         if leaves(call[0].inputs)[0].shape[0] == 1:
@@ -186,6 +176,18 @@ def make_train_call(
         return losses
 
     return Compiled(train_call, fixed=xla, columns=columns)
+
+
+def average(replicas: CompiledReplicas, variables: Sequence[Any], buckets: Buckets, due: Any) -> None:
+    """Set variables, of which each worker has its own values, to their means where that is due. Compiled."""
+
+    def averaged() -> Any:
+        means = replicas.means([tf.identity(variable) for variable in variables], buckets)
+        for variable, mean in zip(variables, means, strict=True):
+            variable.assign(mean)
+        return tf.constant(0)
+
+    tf.cond(due, averaged, lambda: tf.constant(0))
 
 
 def fuse(optimizer: keras.Optimizer) -> None:

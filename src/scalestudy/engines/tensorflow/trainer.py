@@ -64,7 +64,7 @@ class TensorFlowTrainer(KerasTrainer):
                 self._of_training, self._replicas, phase.optimizer, scale=prepared.scale,
                 xla=train.xla, synchronised=train.sync_batch_norm and bool(self.local),
                 loss_scale=self.loss_scale, buckets=buckets, accumulate=train.accumulate,
-                compression=point.launch.compression, averaging=self.averaging, columns=columns,
+                compression=point.launch.compression, local_steps=self.local_steps, columns=columns,
                 frozen=phase.frozen,
             )
             for phase, buckets in zip(self._phases, self._cuts, strict=True)

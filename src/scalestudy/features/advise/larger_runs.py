@@ -195,6 +195,8 @@ def _series(
     steps: Mapping[str, StepRecord],
 ) -> LargerRuns | str:
     """The expectation of a strategy, or why there is none."""
+    if point.train.local_steps > 1:
+        return "local SGD exchanges weights between steps, of which the model of a step knows nothing"
     alone = one_worker_runs(point, runs)
     worker = one_worker(
         alone, per_worker_rule=point.train.batch == "per-worker", epochs=point.train.epochs,

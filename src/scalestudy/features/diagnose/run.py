@@ -119,12 +119,17 @@ def named_point(points: Sequence[Point], name: str) -> Point:
     Raises:
         UserError: If there is none, or if it can lose no efficiency.
     """
-    several = {point.name: point for point in points if point.workers > 1 and point.traits.timed}
+    several = {point.name: point for point in points if _loses_efficiency(point)}
     if name not in several:
         known = ", ".join(list(several)[:8]) + ", …" * (len(several) > 8)
-        wanted = "a point of several workers that compute at the same time"
+        wanted = "a point of several workers that compute each step at the same time"
         raise UserError(wanted, repr(name), f"Name one of: {known or 'none'}.")
     return several[name]
+
+
+def _loses_efficiency(point: Point) -> bool:
+    """Whether its workers compute one worker's steps at the same time: not in turn, nor by local SGD."""
+    return point.workers > 1 and point.traits.timed and point.train.local_steps == 1
 
 
 def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, str]:
@@ -136,9 +141,7 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
     Raises:
         UserError: If there is none of several workers.
     """
-    several = [
-        point for point in points if point.workers > 1 and point.traits.timed and not point.oversubscribed
-    ]
+    several = [point for point in points if _loses_efficiency(point) and not point.oversubscribed]
     if not several:
         raise UserError(
             "a study with a point of several workers that has as many cores or GPUs",

@@ -6,13 +6,13 @@ from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
 
-class Averaging(NamedTuple):
+class LocalSteps(NamedTuple):
     """When workers set their weights to the mean of all (Stich 2019, arXiv:1805.09767).
 
-    In between, each one's gradient is the mean over its own slice, times its share of the global batch and the
-    number of workers: so a sample of an uneven batch weighs no more on one worker than on another, and averages
-    after each step are those of SGD, with or without momentum, on summed gradients. What optimizers keep
-    (momentum) stays with its worker, as in PyTorch's PostLocalSGDOptimizer.
+    In between, each one's gradient is its part of the gradient of the global batch, times the number of
+    workers: no sample of an uneven batch weighs more on one worker than on another, and averages after each
+    step are SGD, with or without momentum, by summed gradients. What optimizers keep (momentum) stays with
+    its worker, as in PyTorch's PostLocalSGDOptimizer.
 
     Attributes:
         every: Steps between two averages.
@@ -28,7 +28,7 @@ class Averaging(NamedTuple):
         return (done % self.every == 0) | (done == self.epoch)
 
 
-def averaging_of(point: Point, steps: int, *, callbacks: bool, gradients: bool) -> Averaging | None:
+def local_steps_of(point: Point, steps: int, *, callbacks: bool, gradients: bool) -> LocalSteps | None:
     """What a run of so many steps asks for; None where gradients are summed in each step.
 
     Args:
@@ -50,4 +50,4 @@ def averaging_of(point: Point, steps: int, *, callbacks: bool, gradients: bool) 
                 f"{what} in the task",
                 f"Remove {what} from the task, or local_steps from the study.",
             )
-    return Averaging(point.train.local_steps, steps // point.train.epochs)
+    return LocalSteps(point.train.local_steps, steps // point.train.epochs)
