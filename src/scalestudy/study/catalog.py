@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from scalestudy.study.engines import engine_names
 from scalestudy.study.keys import PLAIN, WrongValue, checked, is_plain
 from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.util.errors import UserError
@@ -44,7 +45,13 @@ def applications() -> tuple[str, ...]:
 
 TASKS: Registry[Any] = Registry(
     "scalestudy.tasks",
-    {"unet": "scalestudy.tasks.unet", "cnn": "scalestudy.tasks.cnn", "resnet50": "scalestudy.tasks.resnet50"},
+    {
+        "unet": "scalestudy.tasks.unet",
+        "cnn": "scalestudy.tasks.cnn",
+        "resnet50": "scalestudy.tasks.resnet50",
+        "torch_unet": "scalestudy.tasks.torch_unet",
+        "torch_cnn": "scalestudy.tasks.torch_cnn",
+    },
 )
 """Task files that have a name: modules of the same form as a user's own file."""
 COMMON: dict[str, Any] = {
@@ -65,6 +72,7 @@ class TaskDefaults:
         data: Other keys of [data].
         reads: Whether the file has a function `read`, which gives the data.
         metrics: Names of metrics; () where the file does not say so in a literal.
+        engine: The one that computes its model; None where any does that computes Keras's models.
     """
 
     kind: Literal["masks", "classes", "custom"] | None = None
@@ -73,6 +81,7 @@ class TaskDefaults:
     data: dict[str, Any] = field(default_factory=dict)
     reads: bool = False
     metrics: tuple[str, ...] = ()
+    engine: str | None = None
 
 
 def has_name(task: str) -> bool:
@@ -162,7 +171,15 @@ def _read(file: Path, changed: int) -> TaskDefaults:
         tuple(metrics)
         if isinstance(metrics, list) and all(isinstance(name, str) for name in metrics)
         else (),
+        _engine(text.values.get("engine"), file),
     )
+
+
+def _engine(name: Any, file: Path) -> str | None:
+    if name is not None and name not in engine_names():
+        expected = " or ".join(f'"{known}"' for known in engine_names())
+        raise _wrong_task_file(f"{expected} for engine", repr(name), file)
+    return name
 
 
 def _checked(section: str, given: Any, known: Collection[str], file: Path) -> dict[str, Any]:
@@ -184,7 +201,7 @@ def _wrong_task_file(expected: str, received: str, file: Path) -> UserError:
     return UserError(expected, f"{received} in {file}", "Correct the task file.")
 
 
-NAMES = ("data", "kind", "train", "read", "metrics")
+NAMES = ("data", "kind", "train", "read", "metrics", "engine")
 """Names of a task file that are wanted before any framework is there."""
 
 

@@ -76,7 +76,8 @@ class Task:
     """What is trained.
 
     Attributes:
-        model: The Keras model, built; inputs [B, H, W, C] scaled to [0, 1].
+        model: The Keras model, built, or a module of PyTorch's that is asked like one (`tasks.module`);
+            inputs [B, H, W, C] scaled to [0, 1].
         loss: (targets, outputs) -> losses of shape [B], one a sample.
         metrics: Metrics by name, the first being the quality. Each must add up over samples (its
             variables are sums), so that workers' shares can be combined exactly.
@@ -91,6 +92,7 @@ class Task:
         training_losses: (model, loss, inputs, targets) -> losses of shape [B], in the place of one forward
             pass and `loss` while training; None for these.
         gradients: (gradients, variables) -> gradients, of the sum over all workers, before the update.
+        sees: What a metric, by its name, is given of outputs, where that is not the outputs themselves.
     """
 
     model: keras.Model
@@ -106,6 +108,7 @@ class Task:
     weights: list[keras.Variable] = field(default_factory=list)
     training_losses: Callable[[Any, Any, Any, Any], Any] | None = None
     gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
+    sees: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property
     def sense(self) -> Sense:
@@ -120,9 +123,9 @@ class Task:
     def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
         """The targets and outputs that a metric is of."""
         output = self.looks_at.get(metric)
-        if output is None:
-            return targets, outputs
-        return targets[output], by_name(self.outputs, outputs)[output]
+        if output is not None:
+            targets, outputs = targets[output], by_name(self.outputs, outputs)[output]
+        return targets, self.sees[metric](outputs) if metric in self.sees else outputs
 
 
 def names_of(model: keras.Model) -> list[str]:

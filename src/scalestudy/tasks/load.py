@@ -14,7 +14,7 @@ from scalestudy.study.settings import ResolvedTrain, TrainSettings
 from scalestudy.tasks.base import DataInfo, Task, names_of, symbolic_outputs
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.metrics import metrics_of, named_metric, task_metrics
-from scalestudy.tasks.task_loss import loss_of, of_data_alone, required, task_loss
+from scalestudy.tasks.task_loss import of_data_alone, required, resolved_loss, task_loss
 from scalestudy.util.errors import UserError
 
 
@@ -56,11 +56,15 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         given_loss = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
         loss, weights = task_loss(given_loss, module, model, outputs, data)
     else:
-        loss, weights = loss_of(train.loss, data, "train.loss"), []
+        loss, weights = resolved_loss(model, train.loss, data, "train.loss"), []
     looks_at: dict[str, str] = {}
     if train.metrics is None:
         given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
         given = given(data) if of_data_alone(given) else given
+        if not isinstance(model, keras.Model):
+            from scalestudy.tasks.module_objectives import with_metrics
+
+            given = with_metrics(given)
         declared = getattr(module, "better", {})
         metrics, senses, looks_at = task_metrics(given, outputs, data, declared, file)
     else:
@@ -73,8 +77,17 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         model, loss, metrics, senses, list(callbacks() if inspect.isfunction(callbacks) else callbacks),
         definitions_of(module), _pretrained(module, model, train), data.class_names, outputs, looks_at,
         weights, hook(module, "training_losses", "model, loss, inputs, targets"),
-        hook(module, "gradients", "gradients, variables"),
+        hook(module, "gradients", "gradients, variables"), sees=_seen_by(metrics, model),
     )  # fmt: skip
+
+
+def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
+    """What metrics are given of the outputs of a module of PyTorch's: by name and Keras's, probabilities."""
+    if isinstance(model, keras.Model):
+        return {}
+    from scalestudy.tasks.module_objectives import sees_raw
+
+    return {name: model.probabilities for name, metric in metrics.items() if not sees_raw(metric)}
 
 
 def hook(module: ModuleType, name: str, arguments: str) -> Any:
@@ -166,11 +179,21 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
     if is_function:
         function = hook(module, "model", "data, train" if asks else "data")
         model = function(data, train) if asks else function(data)
+    if keras.backend.backend() == "torch":
+        from scalestudy.tasks.module import ModuleModel, is_module
+
+        if is_module(model):
+            return ModuleModel(
+                model, data.inputs or Column(data.input_shape, "float32", 0.0, 1.0), kind=data.kind,
+                precision=train.precision, logits=bool(getattr(module, "logits", True)),
+                file=str(module.__file__),
+            )  # fmt: skip
     if not isinstance(model, keras.Model) or not model.built:
         unbuilt = " without an input shape" if isinstance(model, keras.Model) else ""
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",
             f"{type(model).__name__}{unbuilt}",
-            "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape).",
+            "Return a keras.Model or a keras.Sequential that starts with keras.Input(data.input_shape). A "
+            'module of PyTorch\'s needs the engine that computes it: engine = "torch" in the task file.',
         )
     return model

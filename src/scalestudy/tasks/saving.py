@@ -20,6 +20,9 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
         UserError: If it cannot be saved, or not be loaded, or comes back with other weights.
         OSError: If the file cannot be written.
     """
+    if not isinstance(model, keras.Model):
+        model.prove_savable(path)
+        return
     try:
         model.save(path)
         # The task's own code has just been run, so there is nothing to be kept from running here.

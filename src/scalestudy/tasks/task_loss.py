@@ -32,15 +32,26 @@ def task_loss(
         _build(loss, model, data)
         # A name or a function as it was given: a function of the data may have looked at class weights.
         whole = loss if isinstance(loss, keras.Loss | keras.layers.Layer) else given
-        return loss_of(whole, data, file), _variables_of([loss], file)
+        return resolved_loss(model, whole, data, file), _variables_of([loss], file)
     refuse_unknown(resolved, outputs, "outputs, for losses,", file)
     if isinstance(data.targets, Mapping):
         refuse_unknown(resolved, data.targets, "targets, for losses,", file)
     weights = getattr(module, "loss_weights", {})
     refuse_unknown(weights, resolved, "losses, for loss_weights,", file)
     instances = {name: _instance(loss) for name, loss in resolved.items()}
-    losses = {name: loss_of(loss, data.of_output(name), file) for name, loss in instances.items()}
+    losses = {
+        name: resolved_loss(model, loss, data.of_output(name), file) for name, loss in instances.items()
+    }
     return summed(losses, weights, outputs), _variables_of(instances.values(), file)
+
+
+def resolved_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
+    """A loss of what this model gives: as `loss_of`, or for a module of PyTorch's as `module_loss`."""
+    if isinstance(model, keras.Model):
+        return loss_of(given, data, where)
+    from scalestudy.tasks.module_objectives import module_loss
+
+    return module_loss(model, given, data, where)
 
 
 def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
@@ -153,6 +164,11 @@ def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
             variables[id(thing)] = thing
         elif isinstance(thing, keras.layers.Layer):
             variables.update({id(variable): variable for variable in thing.variables})
+        elif hasattr(thing, "named_parameters"):  # of PyTorch
+            variables.update({
+                id(value): keras.Variable(value, dtype=str(value.dtype).removeprefix("torch."), name=name)
+                for name, value in thing.named_parameters()
+            })  # fmt: skip
         elif isinstance(thing, keras.Loss | dict | list | tuple):
             inner = vars(thing) if isinstance(thing, keras.Loss) else thing
             for value in inner.values() if isinstance(inner, dict) else inner:

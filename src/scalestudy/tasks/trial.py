@@ -24,7 +24,7 @@ NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be convert
 """What TensorFlow and Keras say of a NumPy function that was given what is only computed later."""
 OPTIONAL = (
     "better", "callbacks", "data", "kind", "train", "read", "sequences", "vocabularies", "class_names",
-    "loss_weights", "training_losses", "gradients",
+    "loss_weights", "training_losses", "gradients", "engine", "logits",
 )  # fmt: skip
 """Names of a task file that it may leave out, so that nobody misses one that is misspelt."""
 
@@ -79,6 +79,10 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         if not name.startswith("_") and name not in OPTIONAL
         if (near := difflib.get_close_matches(name, absent, 1, 0.88))
     ]
+    if not isinstance(task.model, keras.Model):
+        from scalestudy.tasks.module import note_on_logits
+
+        return notes + note_on_logits(task.model, outputs, str(module.__file__))
     for given, tensor, column in _losses(module, task, prepared, outputs):
         values = _array(tensor)
         low, high, units = values.min(), values.max(), values.shape[-1]

@@ -1,0 +1,276 @@
+"""An nn.Module of PyTorch's, asked as Keras's models are: one trainer serves both."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from scalestudy.data.columns import Column, Described, map_columns
+from scalestudy.tasks.labels import LOGITS
+from scalestudy.util.errors import UserError
+from scalestudy.util.tracebacks import told
+
+HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
+OWN_AXES = {"masks": 3, "classes": 1}
+"""Axes of a sample's outputs, by the kind of data."""
+
+
+class Buffer(keras.Variable):
+    """A buffer of a module, as a variable; it follows the module where that puts another tensor there."""
+
+    def __init__(self, owner: nn.Module, key: str, name: str) -> None:
+        self._owner, self._key = owner, key
+        tensor = owner._buffers[key]
+        super().__init__(tensor, dtype=_name(tensor.dtype), trainable=False, autocast=False, name=name)
+
+    def _initialize(self, value: Any) -> None:
+        """Leave the module's own tensor where it is."""
+
+    @property
+    def _value(self) -> Any:
+        return self._owner._buffers[self._key]
+
+
+class Part:
+    """A module within a model, as Keras's layers are asked when a study freezes them.
+
+    Attributes:
+        name: Its path: "backbone.stem".
+    """
+
+    def __init__(self, name: str, module: nn.Module, variables: Sequence[Any]) -> None:
+        self.name, self._module = name, module
+        self._learns = [variable for variable in variables if variable.trainable]
+
+    @property
+    def trainable(self) -> bool:
+        """Whether what it can learn is learnt; batch normalisation goes by its running statistics if not."""
+        return any(variable.trainable for variable in self._learns)
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        for variable in self._learns:
+            variable.trainable = value
+        for inner in self._module.modules():
+            inner.frozen = not value  # type: ignore[assignment]
+
+    def _flatten_layers(self) -> list["Part"]:
+        return [self]
+
+
+class ModuleModel:
+    """A module with the names by which trainers and tasks ask a Keras model.
+
+    Called with inputs of channels last, it gives the module a view of channels first, and returns what that
+    gives, as it gives it: losses and metrics by name are given `probabilities` of it.
+
+    Args:
+        module: As the task file makes it; it is moved to the device and type that it is computed in.
+        inputs: Shape and type of a sample's inputs.
+        kind: Of data: "masks", "classes" or "custom", whose inputs and outputs are left as they are.
+        precision: As a study names it.
+        logits: Whether its outputs are scores before a softmax, or a sigmoid of one channel.
+        file: Of the task, for messages.
+
+    Raises:
+        UserError: If it does not take such inputs.
+    """
+
+    def __init__(
+        self, module: nn.Module, inputs: Described, *, kind: str, precision: str, logits: bool, file: str
+    ) -> None:  # fmt: skip
+        self.kind, self.logits, self.name = kind, logits, type(module).__name__
+        self._dtype = torch.float64 if precision == "float64" else torch.float32
+        self._half = HALF.get(precision)
+        self._device = keras.ops.convert_to_tensor(0.0).device
+        self.module = module.to(self._device, self._dtype)
+        if kind != "custom":
+            self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._zeros = map_columns(self._zero, inputs)
+        self.losses: list[Any] = []  # regularisers, which modules have none of
+        self.optimizer: Any = None
+        self.stop_training, self.built = False, True
+        try:
+            with torch.no_grad():
+                outputs = self.probabilities(self(self._zeros, training=False))
+        except Exception as error:  # of the user's own classes
+            raise UserError(
+                f"model(inputs) of {file} to take samples of the data", told(error),
+                "Correct the module: it gets a batch of images as [B, channels, height, width].",
+            ) from error  # fmt: skip
+        self.output = keras.tree.map_structure(_symbol, outputs)
+        self.outputs: list[Any] = keras.tree.flatten(self.output)
+        self.output_names = [f"output_{index}" for index in range(len(self.outputs))]
+        parameters = [_parameter(name, value) for name, value in self.module.named_parameters()]
+        self.weights = [*parameters, *self._buffers()]
+        self.variables = self.weights
+        self.named: dict[str, Any] = {variable.name: variable for variable in self.weights}
+        self.layers = [
+            Part(name, inner, [self.named[f"{name}.{key}"] for key, _ in inner.named_parameters()
+                               if f"{name}.{key}" in self.named])
+            for name, inner in self.module.named_modules() if name
+        ]  # fmt: skip
+
+    def __call__(self, inputs: Any, training: bool = False) -> Any:
+        """What the module gives for inputs [B, ...]: tensors of float32 or wider where they are of floats."""
+        self.module.train(training)
+        views = map_columns(self._given, inputs)
+        if self._half is None:
+            return self.module(views)
+        with torch.autocast(self._device.type, self._half):
+            outputs = self.module(views)
+        return keras.tree.map_structure(lambda tensor: tensor.float(), outputs)
+
+    def probabilities(self, outputs: Any) -> Any:
+        """What the module gave, as probabilities with channels last, the logits kept behind them."""
+        if self.kind == "custom" or not torch.is_tensor(outputs):
+            return outputs
+        values = outputs.unsqueeze(-1) if outputs.ndim == OWN_AXES[self.kind] else outputs.movedim(1, -1)
+        if not self.logits:
+            return values
+        chances = torch.sigmoid(values) if values.shape[-1] == 1 else torch.softmax(values, -1)
+        setattr(chances, LOGITS, values)
+        return chances
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """Parameters that learn, in the order in which the module has them."""
+        return [variable for variable in self.weights if variable.trainable]
+
+    def get_layer(self, name: str) -> Part:
+        """The module of this path."""
+        return next(part for part in self.layers if part.name == name)
+
+    def count_params(self) -> int:
+        """Numbers that the module learns or averages, as Keras counts them."""
+        return sum(weight.value.numel() for weight in self.weights if weight.value.is_floating_point())
+
+    def multiply_adds(self, variables: Sequence[Any]) -> list[int]:
+        """See `engines.keras.layers.multiply_adds`; of each module's weight."""
+        with FlopCounterMode(self.module, display=False) as counter, torch.no_grad():
+            self(self._zeros)
+        counts = {path.partition(".")[2]: sum(ops.values()) for path, ops in counter.get_flop_counts().items()}
+        return [counts.get(name.removesuffix(".weight"), 0) // 2 if name.endswith(".weight") else 0
+                for name in (variable.name for variable in variables)]  # fmt: skip
+
+    def flops(self, trained: Sequence[Any]) -> float:
+        """Floating-point operations of a step that trains these variables, a sample: two for each product."""
+        parameters = [variable.value for variable in trained]
+        with FlopCounterMode(display=False) as counter:
+            outputs = keras.tree.flatten(self(self._zeros))
+            total = sum(tensor.sum() for tensor in outputs if tensor.requires_grad)
+            torch.autograd.grad(total, parameters, allow_unused=True)
+        return float(counter.get_total_flops())
+
+    def save(self, path: str) -> None:
+        """Write the module's state dict, which `module.load_state_dict(torch.load(path))` takes."""
+        torch.save(self.module.state_dict(), path)
+
+    def prove_savable(self, path: str) -> None:
+        """Save to `path`, load back, and compare.
+
+        Raises:
+            UserError: If it comes back as another.
+        """
+        self.save(path)
+        state, again = self.module.state_dict(), self._read(path)
+        if state.keys() != again.keys() or not all(torch.equal(state[key].cpu(), again[key]) for key in state):
+            raise UserError(
+                "a state dict that comes back as it was saved", f"another of {self.name}",
+                "Keep what changes in parameters and buffers.",
+            )  # fmt: skip
+
+    def restore(self, path: str) -> None:
+        """Take the weights that `save` wrote.
+
+        Raises:
+            UserError: If they are another module's.
+        """
+        try:
+            self.module.load_state_dict(self._read(path))
+        except (RuntimeError, TypeError) as error:
+            raise UserError(
+                f"the weights of the module {self.name} that its task builds now",
+                f"others in {path}: {str(error).splitlines()[-1].strip()}",
+                "Name data of the size and channels that it was trained on; leave its task file as it was.",
+            ) from error
+
+    def _read(self, path: str) -> dict[str, Any]:
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # of pickle or of PyTorch, which raise many kinds
+            raise UserError(
+                f"a state dict of PyTorch: {path}", f"{type(error).__name__}: {str(error).splitlines()[0]}",
+                "See that the file is whole; of a class of its own it cannot be loaded safely.",
+            ) from error  # fmt: skip
+        return state
+
+    def _flatten_layers(self) -> list[nn.Module]:
+        return list(self.module.modules())
+
+    def _buffers(self) -> Iterator[Buffer]:
+        kept = self.module.state_dict(keep_vars=True)
+        for path, inner in self.module.named_modules():
+            for key in inner._buffers:
+                name = f"{path}.{key}" if path else key
+                if name in kept and inner._buffers[key] is not None:
+                    yield Buffer(inner, key, name)
+
+    def _zero(self, column: Column) -> Any:
+        """A batch of one sample of zeros, as the loader would give it."""
+        dtype = self._dtype if "float" in column.dtype else getattr(torch, column.dtype)
+        lengths = [1 if length is None else length for length in column.shape]
+        return torch.zeros(1, *lengths, dtype=dtype, device=self._device)
+
+    def _given(self, tensor: Any) -> Any:
+        given = tensor.to(self._dtype) if tensor.is_floating_point() else tensor
+        return given.movedim(-1, 1) if self.kind != "custom" else given
+
+
+def is_module(model: Any) -> bool:
+    """Whether it is PyTorch's, and not one of Keras's, which on PyTorch are modules too."""
+    return isinstance(model, nn.Module) and not isinstance(model, keras.layers.Layer)
+
+
+def note_on_logits(model: ModuleModel, outputs: Any, file: str) -> list[str]:
+    """A note, or an error, where outputs are not what `logits` of the task file says.
+
+    Raises:
+        UserError: If they are to be probabilities, and are none.
+    """
+    if model.kind == "custom" or not torch.is_tensor(outputs):
+        return []
+    axis = 1 if outputs.ndim > OWN_AXES[model.kind] else None
+    low, high = float(outputs.min()), float(outputs.max())
+    sums = outputs.sum(1) if axis and outputs.shape[1] > 1 else None
+    chances = low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
+    if model.logits and chances:
+        return [
+            f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, and are taken for "
+            "logits: write logits = False in the task file if the module ends in a softmax or a sigmoid."
+        ]
+    if not model.logits and not chances:
+        raise UserError(
+            f"probabilities from the module of {file}, as logits = False says",
+            f"outputs from {low:.3g} to {high:.3g}",
+            "Remove logits = False, or end the module with a softmax, or a sigmoid of one channel.",
+        )
+    return []
+
+
+def _parameter(name: str, value: Any) -> Any:
+    variable = keras.Variable(
+        value, dtype=_name(value.dtype), trainable=value.requires_grad, autocast=False, name=name
+    )
+    return variable
+
+
+def _symbol(tensor: Any) -> Any:
+    return keras.KerasTensor((None, *tensor.shape[1:]), _name(tensor.dtype))
+
+
+def _name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")

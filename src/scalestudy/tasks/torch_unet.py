@@ -1,0 +1,88 @@
+"""The task `unet` as a module of PyTorch's: the same layers, weights drawn alike, and numbers of parameters."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from scalestudy.tasks.base import DataInfo
+
+kind = "masks"
+engine = "torch"
+data = "indents"
+train = {"epochs": 20, "batch_size": 16, "schedule": "steps"}
+
+ENCODER = (8, 16, 32, 64)
+BRIDGE = 128
+HALVINGS = 2 ** len(ENCODER)
+
+
+class UNet(nn.Module):
+    """Encoder 8-16-32-64, bridge 128, decoder 64-32-16-8; blocks of twice convolution, norm, ReLU.
+
+    From [B, C, H, W] to logits [B, 1, H, W] for 2 classes, else [B, classes, H, W]. Sizes that cannot be
+    halved four times are padded with zeros and the logits cropped back.
+    """
+
+    def __init__(self, channels: int, classes: int) -> None:
+        super().__init__()
+        inner = (channels, *ENCODER)
+        self.encoder = nn.ModuleList(map(_block, inner, ENCODER))
+        self.bridge = _block(ENCODER[-1], BRIDGE)
+        wide = (BRIDGE, *reversed(ENCODER))
+        self.up = nn.ModuleList(
+            nn.ConvTranspose2d(before, filters, 2, stride=2)
+            for before, filters in zip(wide, reversed(ENCODER), strict=False)
+        )
+        self.decoder = nn.ModuleList(_block(2 * filters, filters) for filters in reversed(ENCODER))
+        self.head = nn.Conv2d(ENCODER[0], 1 if classes == 2 else classes, 1)
+        begin_as_keras(self)
+
+    def forward(self, images: Any) -> Any:
+        """Logits of images."""
+        height, width = images.shape[-2:]
+        above, left = -height % HALVINGS // 2, -width % HALVINGS // 2
+        padding = (left, -width % HALVINGS - left, above, -height % HALVINGS - above)
+        x = nn.functional.pad(images, padding) if any(padding) else images
+        skips = []
+        for block in self.encoder:
+            x = block(x)
+            skips.append(x)
+            x = nn.functional.max_pool2d(x, 2)
+        x = self.bridge(x)
+        for up, block, skip in zip(self.up, self.decoder, reversed(skips), strict=True):
+            x = block(torch.cat([up(x), skip], 1))
+        return self.head(x)[..., above : above + height, left : left + width]
+
+
+def model(data: DataInfo) -> nn.Module:
+    """The network for such data."""
+    return UNet(data.input_shape[-1], data.classes)
+
+
+loss = "cross_entropy"
+metrics = ["iou"]
+
+
+def begin_as_keras(module: nn.Module) -> nn.Module:
+    """The module, its weights drawn as Keras draws them: Glorot's uniform ones, and biases of 0."""
+    for layer in module.modules():
+        if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+            assert layer.bias is not None
+            nn.init.zeros_(layer.bias)
+    return module
+
+
+def _block(before: int, filters: int) -> nn.Module:
+    return nn.Sequential(
+        *(
+            layer
+            for channels in (before, filters)
+            for layer in (
+                nn.Conv2d(channels, filters, 3, padding=1),
+                nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01),
+                nn.ReLU(),
+            )
+        )
+    )
