@@ -198,7 +198,7 @@ class LinearTraits(EngineTraits):
     strategies = (
         Traits("rows", "NumPy: any number of workers at once", "linear", plain=True, join="linear:join"),
     )
-    default_strategy, model_suffix = "rows", ".weights"
+    default_strategy, model_suffixes = "rows", (".weights",)
     requirements = (Requirement("NumPy", ("numpy",), ""),)
 
     def environment(self, variables, **given):

@@ -205,6 +205,7 @@ class Trainer(Protocol):
         senses: The same of each metric, as far as anything says so.
         parameters: Of the model.
         variables: All that changes while training: the model's, the optimizer's, the loss scale.
+        model_suffix: Of the files that `save` writes.
         buckets: In which gradients are summed over workers, in that order, once all layers learn that will.
     """
 
@@ -213,6 +214,7 @@ class Trainer(Protocol):
     senses: Mapping[str, Sense]
     parameters: int
     variables: Sequence[Variable]
+    model_suffix: str
     buckets: Sequence[Bucket]
 
     @property

@@ -135,7 +135,8 @@ class EngineTraits:
         strategies: Those that belong to it, in the order in which they are shown.
         default_strategy: What a study sweeps that names no strategy.
         across: The strategy that starts a process for each worker, by which checks are made; "" without one.
-        model_suffix: Of the files that hold a trained model; records beside them end in ".json".
+        model_suffixes: Of the files that hold a trained model, one for each kind of models; records beside
+            them end in ".json".
         export_forms: Suffixes by the forms that it exports models in; "" for a folder.
         requirements: Packages that it needs; the first is the framework, which the others' limits come from.
         libraries: Of its strategies.
@@ -151,7 +152,7 @@ class EngineTraits:
     label: str
     implementation: str
     default_strategy: str
-    model_suffix: str
+    model_suffixes: tuple[str, ...]
     strategies: tuple[Traits, ...] = ()
     export_forms: Mapping[str, str] = MappingProxyType({})
     across: str = ""

@@ -47,7 +47,7 @@ NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
 EPOCHS = "epochs.jsonl"
 FINISHED = (
     "result.json", "point.json", EPOCHS, "gallery.json",
-    "model.json", "model.keras", "best.json", "best.keras",
+    "model.json", "model.keras", "model.pt", "best.json", "best.keras", "best.pt",
 )  # fmt: skip
 """Files that stay as they are once a run is finished."""
 DECIDING: dict[str, type[BaseModel]] = {
@@ -240,19 +240,23 @@ class RunFolder:
         return self.path / "checkpoint.npz"
 
     @cached_property
-    def _model_suffix(self) -> str:
+    def _model_suffixes(self) -> tuple[str, ...]:
         point = read_record(self.path / "point.json", Point).record
-        return engine_traits(point.engine if point else DEFAULT).model_suffix
+        return engine_traits(point.engine if point else DEFAULT).model_suffixes
 
     @property
     def model(self) -> Path:
-        """The trained model, in the format of its engine."""
-        return self.path / f"model{self._model_suffix}"
+        """The trained model, in a format of its engine."""
+        return self._present("model")
 
     @property
     def best(self) -> Path:
         """The model with the weights of the best epoch, if they are kept; see `best_record`."""
-        return self.path / f"best{self._model_suffix}"
+        return self._present("best")
+
+    def _present(self, stem: str) -> Path:
+        files = [self.path / f"{stem}{suffix}" for suffix in self._model_suffixes]
+        return next((file for file in files if file.exists()), files[0])
 
     @property
     def gallery(self) -> Path:

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 LOGITS = "_keras_logits"
-"""Where Keras keeps the logits behind a softmax or sigmoid; private to it."""
+"""Where Keras keeps the logits behind a softmax or sigmoid; private to it, and used here alone."""
 
 
 def split_ignored(targets: Any, ignore: int | None) -> tuple[Any, Any]:

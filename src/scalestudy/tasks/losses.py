@@ -19,7 +19,7 @@ from scalestudy.data.loading.augment.reader import FIRST, SECOND, SHARE
 from scalestudy.study.augmentation import parsed
 from scalestudy.study.formula import FormulaTerm
 from scalestudy.tasks.base import DataInfo, Task
-from scalestudy.tasks.labels import LOGITS, is_of, mean_over_rest, split_ignored, widened
+from scalestudy.tasks.labels import is_of, mean_over_rest, split_ignored, widened
 from scalestudy.util.errors import UserError
 
 Loss = Callable[[Any, Any], Any]
@@ -145,15 +145,13 @@ def with_mixed_loss(task: Task, augment: str, *, masks: bool) -> Task:
 def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> Any:
     """Cross-entropy of each label, shape [B, ...]."""
     ops, outputs = keras.ops, widened(outputs)
-    logits = getattr(outputs, LOGITS, None)  # which only TensorFlow's backend looks for itself
-    known, outputs = logits is not None, outputs if logits is None else logits
     if outputs.shape[-1] == 1:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
-        return keras.losses.binary_crossentropy(true, outputs, known, smoothing)
+        return keras.losses.binary_crossentropy(true, outputs, label_smoothing=smoothing)
     if smoothing == 0:
-        return keras.losses.sparse_categorical_crossentropy(targets, outputs, known)
+        return keras.losses.sparse_categorical_crossentropy(targets, outputs)
     true = ops.cast(is_of(targets, data.classes), outputs.dtype)
-    return keras.losses.categorical_crossentropy(true, outputs, known, smoothing)
+    return keras.losses.categorical_crossentropy(true, outputs, label_smoothing=smoothing)
 
 
 def _averaged(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:

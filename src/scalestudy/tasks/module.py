@@ -150,7 +150,7 @@ class ModuleModel:
 
     def multiply_adds(self, variables: Sequence[Any]) -> list[int]:
         """See `engines.keras.layers.multiply_adds`; of each module's weight."""
-        with FlopCounterMode(self.module, display=False) as counter, torch.no_grad():
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
             self(self._zeros)
         counts = {path.partition(".")[2]: sum(ops.values()) for path, ops in counter.get_flop_counts().items()}
         return [counts.get(name.removesuffix(".weight"), 0) // 2 if name.endswith(".weight") else 0

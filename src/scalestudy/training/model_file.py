@@ -54,7 +54,7 @@ def try_saving(folder: RunFolder, trainer: Trainer) -> None:
         RunError: If the folder cannot take the file.
     """
     try:
-        with _half(folder.model) as half:
+        with _half(folder.model.with_suffix(trainer.model_suffix)) as half:
             trainer.prove_savable(str(half))
     except OSError as error:
         raise RunError(
@@ -71,9 +71,10 @@ def save(folder: RunFolder, trainer: Trainer) -> str | None:
         Why it is not there; None if it is. The whole error is in the log.
     """
     try:
-        with _half(folder.model) as half:
+        file = folder.model.with_suffix(trainer.model_suffix)
+        with _half(file) as half:
             trainer.save(str(half))
-            os.replace(half, folder.model)
+            os.replace(half, file)
     except Exception as error:  # what was measured stands, whatever an engine or a disk does here
         traceback.print_exc()
         return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
@@ -173,9 +174,10 @@ class BestKeeper:
             return
         self._folder.refuse_other_job()
         try:
-            with _half(self._folder.best) as half:
+            file = self._folder.best.with_suffix(self._trainer.model_suffix)
+            with _half(file) as half:
                 self._trainer.save(str(half))
-                os.replace(half, self._folder.best)
+                os.replace(half, file)
             self._folder.write_best_record(BestRecord(epoch=epoch, metric=metric, value=value))
             self._best = value
         except Exception as error:  # of a disk, or of the user's own classes: what was measured stands

@@ -110,7 +110,7 @@ class TensorFlowTraits(EngineTraits):
     strategies = (SINGLE, NATIVE, MIRRORED, CENTRAL_STORAGE, MULTIWORKER, TPU, HOROVOD, VIRTUAL)
     default_strategy = NATIVE.name
     across = MULTIWORKER.name
-    model_suffix = ".keras"
+    model_suffixes = (".keras",)
     export_forms = MappingProxyType({"keras": ".keras", "savedmodel": "", "onnx": ".onnx"})
     requirements = (
         Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),

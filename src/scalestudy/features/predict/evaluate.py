@@ -48,10 +48,10 @@ def evaluate(
     from scalestudy.features.predict.job import ModelJob, computed, device_for
     from scalestudy.study.engines import engine_traits
 
-    suffix = engine_traits(model.record.engine).model_suffix
-    if model.record.inputs != "scaled" or model.path.suffix != suffix:
+    suffixes = engine_traits(model.record.engine).model_suffixes
+    if model.record.inputs != "scaled" or model.path.suffix not in suffixes:
         raise UserError(
-            f"a run, or a {suffix} file of its folder",
+            f"a run, or a {' or '.join(suffixes)} file of its folder",
             f"{model.path}, which was exported for other programs",
             "Name the run that trained it: its task has the loss and the metrics.",
         )

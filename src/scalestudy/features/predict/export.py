@@ -47,7 +47,7 @@ def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
     suffixes = engine.export_forms
     if form not in suffixes:
         raise UserError(f"--format {', '.join(suffixes)}", repr(form), "Choose one of these.")
-    if model.path.suffix != engine.model_suffix or model.record.inputs == "stored":
+    if model.path.suffix not in engine.model_suffixes or model.record.inputs == "stored":
         raise UserError(
             "a run's model", f"{model.path}, which was exported before", "Name the run that trained it."
         )

@@ -174,7 +174,7 @@ def _of_file(path: Path) -> FoundModel:
     from scalestudy.study.model_record import EMBEDDED, ModelRecord
     from scalestudy.study.record_file import read_record
 
-    suffixes = sorted({engine_traits(name).model_suffix for name in engine_names()})
+    suffixes = sorted({suffix for name in engine_names() for suffix in engine_traits(name).model_suffixes})
     if not path.is_file() or path.suffix not in suffixes:
         raise UserError(
             f"a run's folder, a study's, or a model's file ({' or '.join(suffixes)})",
