@@ -152,9 +152,8 @@ class ModuleModel:
         """See `engines.keras.layers.multiply_adds`; of each module's weight."""
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             self(self._zeros)
-        counts = {path.partition(".")[2]: sum(ops.values()) for path, ops in counter.get_flop_counts().items()}
-        return [counts.get(name.removesuffix(".weight"), 0) // 2 if name.endswith(".weight") else 0
-                for name in (variable.name for variable in variables)]  # fmt: skip
+        counts = {f"{path}.weight": sum(of.values()) for path, of in counter.get_flop_counts().items()}
+        return [counts.get(f"{self.name}.{variable.name}", 0) // 2 for variable in variables]
 
     def flops(self, trained: Sequence[Any]) -> float:
         """Floating-point operations of a step that trains these variables, a sample: two for each product."""
@@ -177,7 +176,8 @@ class ModuleModel:
         """
         self.save(path)
         state, again = self.module.state_dict(), self._read(path)
-        if state.keys() != again.keys() or not all(torch.equal(state[key].cpu(), again[key]) for key in state):
+        alike = (torch.equal(value.cpu(), again[key]) for key, value in state.items())
+        if state.keys() != again.keys() or not all(alike):
             raise UserError(
                 "a state dict that comes back as it was saved", f"another of {self.name}",
                 "Keep what changes in parameters and buffers.",
@@ -249,8 +249,8 @@ def note_on_logits(model: ModuleModel, outputs: Any, file: str) -> list[str]:
     chances = low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
     if model.logits and chances:
         return [
-            f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, and are taken for "
-            "logits: write logits = False in the task file if the module ends in a softmax or a sigmoid."
+            f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, and are taken "
+            "for logits: write logits = False in the task file if the module ends in a softmax or a sigmoid."
         ]
     if not model.logits and not chances:
         raise UserError(

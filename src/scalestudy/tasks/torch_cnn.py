@@ -1,4 +1,4 @@
-"""The task `cnn` as a module of PyTorch's: the same layers, weights drawn alike, and numbers of parameters."""
+"""The task `cnn` as a module of PyTorch's: the same layers, and weights drawn alike."""
 
 from torch import nn
 

@@ -81,7 +81,8 @@ class Evaluation(ABC):
 
 def quality_of_each(task: Task, targets: Any, outputs: Any) -> NDArray[np.float64]:
     """The task's first metric over each sample alone, shape [B]; NaN where it has no number for one."""
-    metric = next(iter(task.metrics.values()))
+    name, metric = next(iter(task.metrics.items()))
+    targets, outputs = task.seen_by(name, targets, outputs)
     start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]
     values = []
     for row in range(len(targets)):

@@ -35,12 +35,17 @@ class KerasInference:
         return self._find_task()
 
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
-        return _array(self._outputs(inputs, scale), "float32")
+        return _array(self.shown(self._outputs(inputs, scale)), "float32")
+
+    def shown(self, outputs: Any) -> Any:
+        """What others are told of the model's outputs."""
+        return outputs
 
     def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
         outputs, true = self._outputs(inputs, scale), keras.ops.convert_to_tensor(targets)
         losses = _array(self._task.loss(true, outputs), "float64")
-        return Judged(_array(outputs, "float32"), losses, quality_of_each(self._task, true, outputs))
+        qualities = quality_of_each(self._task, true, outputs)
+        return Judged(_array(self.shown(outputs), "float32"), losses, qualities)
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
         if self._stored is not None:

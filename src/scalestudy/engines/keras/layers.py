@@ -61,6 +61,8 @@ def multiply_adds(model: keras.Model, variables: Sequence[keras.Variable]) -> li
         One number a variable, in their order; None where the layers are of other kinds, or do not tell their
         shapes.
     """
+    if not isinstance(model, keras.Model):  # a module of PyTorch's
+        return model.multiply_adds(variables)
     known: dict[int, int] = {}
     for layer in in_order(model):
         work = _work(layer)
@@ -76,6 +78,8 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
     A trained kernel multiplies again for its gradient; and so does each layer behind a trained variable, for
     the gradient of its input.
     """
+    if not isinstance(model, keras.Model):
+        return Flops(model.flops(trained) or None)
     learns, total, behind = {id(variable) for variable in trained}, 0, False
     uncounted = set[str]()
     for layer in in_order(model):

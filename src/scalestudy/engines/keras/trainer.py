@@ -13,7 +13,6 @@ from scalestudy.data.loading.slices import Call
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Bucket, Flops, Variable
 from scalestudy.engines.group import Group
-from scalestudy.engines.keras.adapt import MakeOurs, adapt
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.layers import flops_of
@@ -43,7 +42,8 @@ class KerasTrainer:
         prepared: The data set.
         rates: Learning rate of each step of the run, shape [steps].
         group: The processes.
-        make_ours: Makes one of the engine's layers of a layer whose meaning would depend on the workers.
+        adapt: (model, seed, sync_batch_norm): makes the engine's own of layers whose meaning would depend on
+            the workers.
         prepare: Is given each optimizer before it is built.
         scope: In which model and optimizers are made.
         extra: Makes further variables that training changes, in that scope.
@@ -54,7 +54,7 @@ class KerasTrainer:
 
     def __init__(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], group: Group, *,
-        make_ours: MakeOurs, prepare: Callable[[Any], None] = lambda _: None,
+        adapt: Callable[..., None], prepare: Callable[[Any], None] = lambda _: None,
         scope: AbstractContextManager[Any] | None = None,
         extra: Callable[[], Sequence[keras.Variable]] = tuple,
         halves: bool = False,
@@ -66,7 +66,7 @@ class KerasTrainer:
         with scope or nullcontext():
             self.task = task = self._load()
             refuse_moving_averages(task.callbacks)
-            adapt(task.model, make_ours, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             others = list(extra())
             self._phases = phases_of(task, rates, point, prepare=prepare)
         self._phase = 0
@@ -89,6 +89,7 @@ class KerasTrainer:
         self.variables: Sequence[Variable] = [
             Variable(variable.dtype, tuple(variable.shape), id(variable) in own) for variable in self._all
         ]
+        self.model_suffix = ".keras" if isinstance(task.model, keras.Model) else ".pt"
         self.metrics: Sequence[str] = list(task.metrics)
         self.sense = task.sense
         self.senses: Mapping[str, Sense] = task.senses
@@ -156,6 +157,9 @@ class KerasTrainer:
         self._as_plain().model.save(path)
 
     def restore(self, path: str) -> None:
+        if not isinstance(self.task.model, keras.Model):
+            self.task.model.restore(path)
+            return
         saved = load_model(path, self._named[0]).get_weights()
         if [value.shape for value in saved] != [tuple(weight.shape) for weight in self.task.model.weights]:
             raise other_model(path, *self._named)

@@ -1,5 +1,6 @@
 """One process's part of a run, computed by TensorFlow."""
 
+from functools import partial
 from typing import Any, SupportsFloat
 
 import keras
@@ -11,6 +12,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import Values
 from scalestudy.engines.group import Joined
+from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.tensorflow.evaluation import CompiledEvaluation
@@ -51,8 +53,8 @@ class TensorFlowTrainer(KerasTrainer):
             return self.loss_scale.variables
 
         super().__init__(
-            point, prepared, rates, group, make_ours=make_ours, prepare=prepare, scope=self._replicas.scope(),
-            extra=loss_scale,
+            point, prepared, rates, group, adapt=partial(adapt, make_ours=make_ours), prepare=prepare,
+            scope=self._replicas.scope(), extra=loss_scale,
             halves=point.launch.bucket_size == "auto"
             and self._replicas.overlaps_once
             and group.communication == "nccl",

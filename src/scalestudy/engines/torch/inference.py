@@ -11,6 +11,7 @@ from scalestudy.engines.keras.model_files import load_model
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.module import ModuleModel
 
 
 class TorchInference(KerasInference):
@@ -20,10 +21,16 @@ class TorchInference(KerasInference):
         self, model: keras.Model, task: Callable[[], Task], *, stored: ModelRecord | None = None
     ) -> None:
         super().__init__(torch.no_grad()(partial(model, training=False)), task, stored=stored)
+        if isinstance(model, ModuleModel):
+            self.shown = model.probabilities  # type: ignore[method-assign]
 
 
 def open_inference(path: str, record: ModelRecord) -> TorchInference:
-    """Load a `.keras` file."""
+    """Load a `.keras` file, or the state dict of a module, which its task builds again."""
     stored = record if record.inputs == "stored" else None
     task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
+    if path.endswith(".pt"):
+        built = task()
+        built.model.restore(path)
+        return TorchInference(built.model, lambda: built)
     return TorchInference(load_model(path, record.task), task, stored=stored)

@@ -40,7 +40,7 @@ class TorchBatchNorm(layers.BatchNormalization):
         learns = training and self.trainable
         if learns and worker is not None and worker.sync_sum is not None:
             wide = x.to(dtype)
-            mean, variance = self._synchronised(wide, worker)
+            mean, variance, _ = statistics_of_all(wide, self.moving_mean.value, worker)
             self._move(mean, variance, worker, shared=True)
             slope = gamma * torch.rsqrt(variance + self.epsilon)
             shape = [1, -1] + [1] * (x.ndim - 2)
@@ -62,24 +62,6 @@ class TorchBatchNorm(layers.BatchNormalization):
         out = torch.batch_norm(x, gamma, beta, mean, variance, True, 1.0, self.epsilon, True)
         return out, mean, variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance)
 
-    def _synchronised(self, x: Any, worker: Working) -> tuple[Any, Any]:
-        """Mean and biased variance over the global batch, by one sum over the workers.
-
-        Squares are taken about the moving mean, alike on all workers: about zero, float32 would lose the
-        variance of channels whose mean is large.
-        """
-        assert worker.sync_sum is not None
-        about = self.moving_mean.value.detach().to(x.dtype)
-        real = float(worker.slice.count > 0)
-        pixels = worker.slice.count * math.prod(x.shape[2:])
-        centred = x - about.view([1, -1] + [1] * (x.ndim - 2))
-        axes = [axis for axis in range(x.ndim) if axis != 1]
-        counted = torch.full([1], float(pixels), dtype=x.dtype, device=x.device)
-        packed = torch.cat([real * centred.sum(axes), real * centred.square().sum(axes), counted])
-        sums, squares, count = worker.sync_sum(packed).split([x.shape[1], x.shape[1], 1])
-        mean = sums / count
-        return mean + about, torch.clamp(squares / count - mean.square(), min=0)
-
     @torch.no_grad()
     def _move(self, mean: Any, variance: Any, worker: Working | None, shared: bool = False) -> None:
         keep, add = self.momentum, 1 - self.momentum
@@ -90,7 +72,26 @@ class TorchBatchNorm(layers.BatchNormalization):
             variable.value.mul_(keep).add_(value.to(variable.value.dtype), alpha=add)
 
 
-class _Drawing(RowNoise):
+def statistics_of_all(x: Any, moving_mean: Any, worker: Working) -> tuple[Any, Any, Any]:
+    """Mean, biased variance and number of values over the global batch, by one sum over the workers.
+
+    Squares are taken about the moving mean, alike on all workers: about zero, float32 would lose the variance
+    of channels whose mean is large. `x` has the shape [B, C, ...].
+    """
+    assert worker.sync_sum is not None
+    about = moving_mean.detach().to(x.dtype)
+    real = float(worker.slice.count > 0)
+    pixels = worker.slice.count * math.prod(x.shape[2:])
+    centred = x - about.view([1, -1] + [1] * (x.ndim - 2))
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    counted = torch.full([1], float(pixels), dtype=x.dtype, device=x.device)
+    packed = torch.cat([real * centred.sum(axes), real * centred.square().sum(axes), counted])
+    sums, squares, count = worker.sync_sum(packed).split([x.shape[1], x.shape[1], 1])
+    mean = sums / count
+    return mean + about, torch.clamp(squares / count - mean.square(), min=0), count
+
+
+class Drawing(RowNoise):
     """Draws by PyTorch what TensorFlow draws."""
 
     def drawn(self, inputs: Any, worker: Working, draw: Callable[..., Any]) -> Any:
@@ -101,7 +102,7 @@ class _Drawing(RowNoise):
         return noise.view(rows, groups * GROUP)[:, : math.prod(sample)].view(rows, *sample)
 
 
-class TorchDropout(_Drawing, layers.Dropout):
+class TorchDropout(Drawing, layers.Dropout):
     """Keras's dropout, by `RowNoise`."""
 
     def call(self, inputs: Any, training: bool = False) -> Any:
@@ -113,7 +114,7 @@ class TorchDropout(_Drawing, layers.Dropout):
         return inputs * (kept.to(inputs.dtype) * (1 / (1 - self.rate)))
 
 
-class TorchGaussianNoise(_Drawing, layers.GaussianNoise):
+class TorchGaussianNoise(Drawing, layers.GaussianNoise):
     """Keras's Gaussian noise, by `RowNoise`."""
 
     def call(self, inputs: Any, training: bool = False) -> Any:

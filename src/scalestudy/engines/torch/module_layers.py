@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from scalestudy.engines.context import Working, current
-from scalestudy.engines.torch.layers import WIDE, Drawing, statistics_of_all
+from scalestudy.engines.keras.adapt import adapt
+from scalestudy.engines.torch.layers import WIDE, Drawing, make_ours, statistics_of_all
 from scalestudy.engines.torch.random import uniform
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
@@ -85,12 +86,20 @@ class ModuleDropout(Drawing, nn.Dropout):
         return input * (kept.to(input.dtype) * (1 / (1 - self.p) if self.p < 1 else 0.0))
 
 
-def adapt_module(model: ModuleModel, *, seed: int, sync_batch_norm: bool) -> None:
-    """Make ours of a module's batch normalisation and dropout, where they are.
+def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> None:
+    """Make ours of the layers of a Keras model or a module whose meaning would depend on the workers.
 
     Raises:
         UserError: If a layer cannot be shared out to workers.
     """
+    if isinstance(model, ModuleModel):
+        adapt_module(model, seed=seed, sync_batch_norm=sync_batch_norm)
+    else:
+        adapt(model, make_ours, seed=seed, sync_batch_norm=sync_batch_norm)
+
+
+def adapt_module(model: ModuleModel, *, seed: int, sync_batch_norm: bool) -> None:
+    """Make ours of a module's batch normalisation and dropout, where they are; see `adapt_model`."""
     numbers = itertools.count()
     for path, layer in model.module.named_modules():
         if isinstance(layer, _BatchNorm) and layer.track_running_stats:

@@ -19,7 +19,7 @@ from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.torch.evaluation import TorchEvaluation
 from scalestudy.engines.torch.group import TorchReplicas
 from scalestudy.engines.torch.inference import TorchInference
-from scalestudy.engines.torch.layers import make_ours
+from scalestudy.engines.torch.module_layers import adapt_model
 from scalestudy.engines.torch.step import START, Step, TorchLossScale, scaled, stage, step_of
 from scalestudy.study.point import Point
 
@@ -42,7 +42,7 @@ class TorchTrainer(KerasTrainer):
             self.loss_scale = TorchLossScale(value.value, good.value)
             return [value, good]
 
-        super().__init__(point, prepared, rates, joined.group, make_ours=make_ours, extra=loss_scale)
+        super().__init__(point, prepared, rates, joined.group, adapt=adapt_model, extra=loss_scale)
         self.share()
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
         self._synchronised = point.train.sync_batch_norm and bool(self.local)

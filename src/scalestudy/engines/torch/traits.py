@@ -40,8 +40,10 @@ class TorchTraits(EngineTraits):
     strategies = (DDP, TORCH_SINGLE, TORCH_VIRTUAL)
     default_strategy = DDP.name
     across = DDP.name
-    model_suffix = ".keras"
-    export_forms = MappingProxyType({"keras": ".keras"})
+    model_suffixes = (".keras", ".pt")
+    export_forms = MappingProxyType(
+        {"keras": ".keras", "pt": ".pt", "pt2": ".pt2", "torchscript": ".ts", "onnx": ".onnx"}
+    )
     requirements = (
         Requirement("PyTorch", ("torch",), ">=2.9"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),
