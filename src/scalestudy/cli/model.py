@@ -155,10 +155,17 @@ def samples(
 @app.command("export")
 def export(
     out_path: Annotated[
-        Path, typer.Option("--out", help="File (.keras, .onnx), or folder of a SavedModel.", metavar="PATH")
+        Path,
+        typer.Option("--out", help="File (.keras, .onnx, .pt2), or folder of a SavedModel.", metavar="PATH"),
     ],
     model: Model = None,
-    format: Annotated[str, typer.Option(help="What is written.", metavar="keras|savedmodel|onnx")] = "keras",
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="What is written; what --out ends in when absent.",
+            metavar="keras|savedmodel|onnx|pt2|torchscript",
+        ),
+    ] = None,
     raw_inputs: Annotated[
         bool, typer.Option("--raw-inputs", help="Leave the scaling out: inputs are then numbers from 0 to 1.")
     ] = False,

@@ -5,7 +5,8 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,8 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
             "Install them beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format savedmodel.",
         )
     whole = with_scaling(model, record) if record.inputs == "stored" else model
-    path = Path(out)
-    half = path.with_name(f".half.{path.name}")
-    _remove(half)
     text = record.model_dump_json(indent=1)
-    try:
+    with written_whole(out, form) as half:
         if form == "keras":
             whole.save(half)
             with zipfile.ZipFile(half, "a") as archive:
@@ -93,6 +91,20 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
             (half / EMBEDDED).write_text(text)
         else:
             _export_onnx(whole, str(half), text)
+
+
+@contextmanager
+def written_whole(out: str, form: str) -> Iterator[Path]:
+    """A path to write a model to, which then comes to be at `out`: whole, or not at all.
+
+    Raises:
+        UserError: If whatever was raised within says that it cannot be written in this form.
+    """
+    path = Path(out)
+    half = path.with_name(f".half.{path.name}")
+    _remove(half)
+    try:
+        yield half
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         os.replace(half, path)

@@ -16,8 +16,9 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.layers import begin
 from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import forbid_downloads, keep_layout, losses_by_logits
+from scalestudy.engines.torch.export import export_module
 from scalestudy.engines.torch.group import without_exchange
-from scalestudy.engines.torch.inference import TorchInference, open_inference
+from scalestudy.engines.torch.inference import TorchInference, built_module, open_inference
 from scalestudy.engines.torch.trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.study.model_record import ModelRecord
@@ -71,7 +72,16 @@ class Torch:
         return open_inference(path, record)
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
-        export_model(load_model(path, record.task), record, out, form)
+        if path.endswith(".pt") == (form == "keras"):
+            raise UserError(
+                "--format pt2, torchscript or onnx for a module of PyTorch's, keras for a Keras model",
+                repr(form),
+                "Choose another --format.",
+            )
+        if form == "keras":
+            export_model(load_model(path, record.task), record, out, form)
+        else:
+            export_module(built_module(path, record).model, record, out, form)
 
     def try_step(
         self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],

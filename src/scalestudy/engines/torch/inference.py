@@ -27,10 +27,20 @@ class TorchInference(KerasInference):
 
 def open_inference(path: str, record: ModelRecord) -> TorchInference:
     """Load a `.keras` file, or the state dict of a module, which its task builds again."""
+    if path.endswith(".pt"):
+        built = built_module(path, record)
+        return TorchInference(built.model, lambda: built)
     stored = record if record.inputs == "stored" else None
     task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
-    if path.endswith(".pt"):
-        built = task()
-        built.model.restore(path)
-        return TorchInference(built.model, lambda: built)
     return TorchInference(load_model(path, record.task), task, stored=stored)
+
+
+def built_module(path: str, record: ModelRecord) -> Task:
+    """The task of a module whose state dict is at `path`, with these weights.
+
+    Raises:
+        UserError: If they are another module's.
+    """
+    task = load_task(record.task, DataInfo.of_record(record), record.rebuilt)
+    task.model.restore(path)
+    return task

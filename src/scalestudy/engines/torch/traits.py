@@ -41,9 +41,7 @@ class TorchTraits(EngineTraits):
     default_strategy = DDP.name
     across = DDP.name
     model_suffixes = (".keras", ".pt")
-    export_forms = MappingProxyType(
-        {"keras": ".keras", "pt": ".pt", "pt2": ".pt2", "torchscript": ".ts", "onnx": ".onnx"}
-    )
+    export_forms = MappingProxyType({"keras": ".keras", "pt2": ".pt2", "torchscript": ".ts", "onnx": ".onnx"})
     requirements = (
         Requirement("PyTorch", ("torch",), ">=2.9"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),

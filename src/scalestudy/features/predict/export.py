@@ -10,13 +10,13 @@ from scalestudy.util.errors import UserError
 
 
 def export_model(
-    model: FoundModel, out: Path, form: str, listener: Listener, *, raw_inputs: bool = False,
+    model: FoundModel, out: Path, form: str | None, listener: Listener, *, raw_inputs: bool = False,
     force: bool = False,
 ) -> Path:  # fmt: skip
     """Write a run's model, and beside it a JSON of its classes and preprocessing, whose file is returned.
 
-    `form` is one of its engine's: "keras", "savedmodel" (`out` is a folder) or "onnx". With `raw_inputs`
-    it takes inputs from 0 to 1, without the scaling inside; `force` replaces what is there.
+    `form` is one of its engine's: "keras", "savedmodel" (`out` is a folder), "onnx", "pt2" …; without one
+    that which `out` ends in. With `raw_inputs` it takes inputs from 0 to 1, without the scaling inside; `force` replaces what is there.
 
     Raises:
         UserError: If it cannot be written there, or in this form.
@@ -25,6 +25,8 @@ def export_model(
     from scalestudy.features.predict.job import ModelJob, computed
     from scalestudy.util.files import write_atomically
 
+    forms = engine_traits(model.record.engine).export_forms
+    form = form or next((name for name in forms if forms[name] == out.suffix), next(iter(forms)))
     _refuse(model, out, form, force=force)
     record = model.record.model_copy(update={"inputs": "scaled" if raw_inputs else "stored"})
     job = ModelJob(

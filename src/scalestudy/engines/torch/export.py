@@ -1,0 +1,79 @@
+"""A trained module of PyTorch's written for other programs."""
+
+import importlib.util
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from scalestudy.engines.keras.model_files import written_whole
+from scalestudy.study.model_record import EMBEDDED, ModelRecord
+from scalestudy.tasks.module import ModuleModel
+from scalestudy.util.errors import UserError
+
+ROWS = 2
+"""Samples of the batch by which a module is traced: of one, its size would be taken for fixed."""
+
+
+class Scaled(nn.Module):
+    """A module behind what multiplies stored inputs into [0, 1]."""
+
+    def __init__(self, module: nn.Module, scale: float, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.module, self.scale, self.dtype = module, scale, dtype
+
+    def forward(self, image: Any) -> Any:
+        """What the module gives for `image` [B, C, H, W], as stored."""
+        return self.module(image.to(self.dtype) * self.scale)
+
+
+def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) -> None:
+    """Write a module: inputs [B, C, H, W], outputs as it gives them, batches of any size.
+
+    Args:
+        model: As its task builds it, with the weights.
+        record: What it is of; see `Engine.export`.
+        out: File to write.
+        form: "pt2" of torch.export, "torchscript" or "onnx".
+
+    Raises:
+        UserError: If it cannot be written in this form.
+    """
+    module, text = model.module.cpu().eval(), record.model_dump_json(indent=1)
+    dtype = next(module.parameters()).dtype
+    height, width, channels = record.input_shape
+    image = torch.zeros(ROWS, channels, height, width, dtype=dtype)
+    if record.inputs == "stored":
+        module = Scaled(module, record.scale, dtype).eval()
+        image = image.to(getattr(torch, record.dtype))
+    with written_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tracing: what sizes decide is decided by the record's
+        if form == "pt2":
+            batch = torch.export.Dim("batch", min=1)
+            program = torch.export.export(module, (image,), dynamic_shapes=({0: batch},))
+            torch.export.save(program, half, extra_files={EMBEDDED: text})
+        elif form == "torchscript":
+            traced = torch.jit.trace(module, image, check_trace=False)
+            torch.jit.save(traced, half, _extra_files={EMBEDDED: text})
+        else:
+            _write_onnx(module, image, half, text)
+
+
+def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
+    if importlib.util.find_spec("onnx") is None:
+        raise UserError(
+            "the package that writes ONNX", "no onnx in this environment",
+            "Install it beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format pt2.",
+        )  # fmt: skip
+    import onnx
+
+    names = {"input_names": ["image"], "output_names": ["output"]}
+    axes = {"image": {0: "batch"}, "output": {0: "batch"}}
+    torch.onnx.export(module, (image,), str(path), dynamo=False, dynamic_axes=axes, **names)
+    made: Any = onnx.load(path)
+    values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
+    onnx.helper.set_model_props(made, values)
+    onnx.save(made, path)
