@@ -244,7 +244,7 @@ def note_on_logits(model: ModuleModel, outputs: Any, file: str) -> list[str]:
     if model.kind == "custom" or not torch.is_tensor(outputs):
         return []
     axis = 1 if outputs.ndim > OWN_AXES[model.kind] else None
-    low, high = float(outputs.min()), float(outputs.max())
+    low, high = float(outputs.detach().min()), float(outputs.detach().max())
     sums = outputs.sum(1) if axis and outputs.shape[1] > 1 else None
     chances = low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
     if model.logits and chances:

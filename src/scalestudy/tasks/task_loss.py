@@ -164,7 +164,7 @@ def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
             variables[id(thing)] = thing
         elif isinstance(thing, keras.layers.Layer):
             variables.update({id(variable): variable for variable in thing.variables})
-        elif hasattr(thing, "named_parameters"):  # of PyTorch
+        elif hasattr(thing, "named_parameters") and not isinstance(thing, type):  # of PyTorch
             variables.update({
                 id(value): keras.Variable(value, dtype=str(value.dtype).removeprefix("torch."), name=name)
                 for name, value in thing.named_parameters()

@@ -16,7 +16,8 @@ def export_model(
     """Write a run's model, and beside it a JSON of its classes and preprocessing, whose file is returned.
 
     `form` is one of its engine's: "keras", "savedmodel" (`out` is a folder), "onnx", "pt2" …; without one
-    that which `out` ends in. With `raw_inputs` it takes inputs from 0 to 1, without the scaling inside; `force` replaces what is there.
+    that which `out` ends in. With `raw_inputs` it takes inputs from 0 to 1, without the scaling inside;
+    `force` replaces what is there.
 
     Raises:
         UserError: If it cannot be written there, or in this form.
