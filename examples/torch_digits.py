@@ -1,6 +1,6 @@
 """A module of PyTorch's, with a loss of PyTorch's: scikit-learn's digits, 8 x 8 pixels, in ten classes.
 
-    scalestudy train examples/torch_digits.py --strategy ddp --workers 2
+scalestudy train examples/torch_digits.py --strategy ddp --workers 2
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ train = {"epochs": 10, "batch_size": 64, "learning_rate": 2e-3}
 
 
 class Network(nn.Module):
-    """Two convolutions with batch normalisation, dropout, and a linear layer: [B, 1, 8, 8] -> logits [B, 10]."""
+    """Two convolutions with batch normalisation, dropout, a linear layer: [B, 1, 8, 8] -> logits [B, 10]."""
 
     def __init__(self, channels: int, classes: int) -> None:
         super().__init__()

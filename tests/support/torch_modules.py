@@ -22,7 +22,7 @@ from scalestudy.engines.context import Working, working
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.layers import begin, flops_of, multiply_adds
 from scalestudy.engines.keras.optimizers import make_optimizer
-from scalestudy.engines.torch.engine import ENGINE, set_up
+from scalestudy.engines.torch.engine import ENGINE
 from scalestudy.engines.torch.module_layers import adapt_model
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.model_record import ModelRecord
@@ -92,7 +92,9 @@ def architectures() -> dict[str, Any]:
         one, other = task_of(ours, data, TRAIN), task_of(keras_task, data, TRAIN)
         take_over(one.model.module, other.model)
         images = torch.rand(3, *data.input_shape)
-        targets = torch.randint(0, data.classes, (3, *data.input_shape[:2])[: 3 if data.kind == "masks" else 1])
+        targets = torch.randint(
+            0, data.classes, (3, *data.input_shape[:2])[: 3 if data.kind == "masks" else 1]
+        )
         quality = next(iter(one.metrics))
         values = []
         with torch.no_grad():
@@ -189,7 +191,8 @@ def objectives() -> dict[str, Any]:
     targets = torch.tensor([0, 1, 2, 2, 1], dtype=torch.int32)
     given = {
         "name": "cross_entropy", "object": nn.CrossEntropyLoss(), "class": nn.CrossEntropyLoss,
-        "function": nn.functional.cross_entropy, "own": own, "of the data": lambda data: nn.CrossEntropyLoss(),
+        "function": nn.functional.cross_entropy, "own": own,
+        "of the data": lambda data: nn.CrossEntropyLoss(),
     }  # fmt: skip
     losses = {}
     for name, loss in given.items():
@@ -235,17 +238,21 @@ def digits() -> tuple[Any, Any]:
     return prepared, stored_split(prepared, 0.3, 0)
 
 
-def session(task: str, workers: int, **train: Any) -> Session:
-    """A session of 70 digits in batches of 32: the last is uneven, and of 3 workers too."""
+def point_of(task: str, workers: int, **train: Any) -> Point:
     settings = {
         "epochs": 2, "batch_size": 32, "batch": "global", "optimizer": "momentum", "learning_rate": 0.05,
         "schedule": "constant", "precision": "float64", **train,
     }  # fmt: skip
-    point = Point.model_validate({
+    return Point.model_validate({
         "name": "test", "study": "test", "task": task, "engine": "torch", "strategy": "torch-virtual",
         "terms": {"implementation": "torch-virtual"}, "workers": workers, "seed": 0, "train": settings,
         "data": {"source": "digits"},
     }).with_files("", "", None)  # fmt: skip
+
+
+def session(task: str, workers: int, **train: Any) -> Session:
+    """A session of 70 digits in batches of 32: the last is uneven, and of 3 workers too."""
+    point = point_of(task, workers, **train)
     begin(0, point.train.precision)
     joined = join("torch-virtual", ALONE, workers=workers, device="cpu")
     return Session(point, ENGINE, joined, *digits(), PhaseClock())
@@ -264,8 +271,9 @@ kind, engine = "classes", "torch"
 loss, metrics = nn.CrossEntropyLoss(), ["accuracy"]
 
 def model(data):
-    return nn.Sequential(nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6, momentum=MOMENTUM), nn.ReLU(), nn.Dropout2d(0.3),
-                         nn.Flatten(), nn.Linear(6 * 36, 10))
+    norm = nn.BatchNorm2d(6, momentum=MOMENTUM)
+    head = nn.Flatten(), nn.Linear(6 * 36, 10)
+    return nn.Sequential(nn.Conv2d(1, 6, 3), norm, nn.ReLU(), nn.Dropout2d(0.3), *head)
 """
 
 
@@ -300,11 +308,9 @@ def statistics() -> dict[str, Any]:
             layer(part)
         ours = []
         for start, count in ((0, 3), (3, 2)):
-            task = task_file(
-                info("classes", (4, 4, 3), 3),
-                model=lambda data: nn.Sequential(nn.BatchNorm2d(3, momentum=momentum), nn.Flatten(), nn.Linear(48, 3)),
-                loss="cross_entropy",
-            )  # fmt: skip
+            net = nn.Sequential(nn.BatchNorm2d(3, momentum=momentum), nn.Flatten(), nn.Linear(48, 3))
+            data = info("classes", (4, 4, 3), 3)
+            task = task_file(data, model=lambda data, net=net: net, loss="cross_entropy")
             adapt_model(task.model, seed=0, sync_batch_norm=False)
             part = Slice(None, None, start, count, 5)
             with working(Working(part, 2 * count / 5)):
@@ -312,7 +318,9 @@ def statistics() -> dict[str, Any]:
             ours.append(task.model.module[0])
         for name in ("running_mean", "running_var"):
             mean = sum(getattr(layer, name).double() for layer in ours) / 2
-            weighted = sum(share * getattr(layer, name) for share, layer in zip((0.6, 0.4), plain, strict=True))
+            weighted = sum(
+                share * getattr(layer, name) for share, layer in zip((0.6, 0.4), plain, strict=True)
+            )
             found[f"{name} {momentum}"] = difference(mean, weighted)
         found[f"tracked {momentum}"] = [int(layer.num_batches_tracked) for layer in ours]
     return found
@@ -359,7 +367,10 @@ def exported() -> dict[str, float]:
 
     made = session("torch_cnn", 1, precision="float32")
     next(made.epoch_records())
-    path, images = FOLDER / "model.pt", np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1)).astype(np.uint8)
+    path, images = (
+        FOLDER / "model.pt",
+        np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1)).astype(np.uint8),
+    )
     made.trainer.save(str(path))
     record = ModelRecord.model_validate({
         "engine": "torch", "task": "torch_cnn", "kind": "classes", "input_shape": (8, 8, 1), "dtype": "uint8",
@@ -380,10 +391,18 @@ def exported() -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    set_up(threads=1, deterministic=True, tf32=False)
+    ENGINE.set_up(point_of("torch_cnn", 1), threads=1, device="cpu")
     tasks = SimpleNamespace(**globals())
-    parts = ("architectures", "optimizers", "objectives", "workers", "statistics", "resumed", "frozen", "exported")
-    begin(0, "float32")
+    parts = (
+        "architectures",
+        "optimizers",
+        "objectives",
+        "workers",
+        "statistics",
+        "resumed",
+        "frozen",
+        "exported",
+    )
     answers = {}
     for part in parts:
         if not sys.argv[2:] or part in sys.argv[2:]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.study import keys
-from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application
+from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application, task_defaults
 from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
 from scalestudy.study.file import FEWER, MOST_POINTS, Study, read_text, toml_table
 from scalestudy.study.lines import KeyLines
@@ -66,9 +66,11 @@ class _Parser:
             if key in sections[section]:
                 expected = f"{key} under [{section}] or under [sweep]"
                 self._wrong(expected, "it under both", f"sweep.{key}", "Keep one of the two.", literal=True)
-        strategies = self._strategies(sweep.get("strategy"), self._engines(table, sweep.pop("engine", None)))
+        task, engines = self._task(table), self._engines(table, sweep.pop("engine", None))
+        engines = self._engines_of(task, engines, sweep.get("strategy") or [])
+        strategies = self._strategies(sweep.get("strategy"), engines)
         top = {
-            "name": self._name(table), "task": self._task(table),
+            "name": self._name(table), "task": task,
             "engine": list(dict.fromkeys(traits(name).engine for name in strategies)),
             "quality_margin": self._margin(table),
         }  # fmt: skip
@@ -182,6 +184,23 @@ class _Parser:
             expected = "engine at the top of the file or under [sweep]"
             self._wrong(expected, "it at both", "sweep.engine", "Keep one of the two.", literal=True)
         return self._list("sweep.engine", table["engine"], "engine")
+
+    def _engines_of(self, task: str, engines: list[str], words: list[str]) -> list[str]:
+        """The same engines; that of the task where the file names none, and its models need one."""
+        needed = task_defaults(task).engine
+        if needed is None:
+            return engines
+        label = engine_traits(needed).label
+        for engine in engines:
+            if engine != needed:
+                action = f'Write engine = "{needed}", or take another task.'
+                self._wrong(f"the engine of the task {task}: {label}", engine, "engine", action)
+        choices = ", ".join(map(_names, of_engine(needed)))
+        for word in words:
+            if not named(word, [needed]):
+                expected = f"strategies of {label}, whose models the task {task} trains: {choices}"
+                self._wrong(expected, word, "sweep.strategy", "Take one of these, or another task.")
+        return [needed]
 
     def _strategies(self, words: list[str] | None, engines: list[str]) -> list[str]:
         """The strategies that words mean: those of one engine after another, each once."""

@@ -39,7 +39,7 @@ class Gradients:
             sizes = [member.numel() for member in members]
             self.flat.append(torch.zeros(sum(sizes), dtype=members[0].dtype, device=members[0].device))
             for index, part in zip(bucket, self.flat[-1].split(sizes), strict=True):
-                self.values[index] = part.view_as(self._parameters[index])
+                self.values[index] = _laid_out(part, self._parameters[index])
         self._missing: list[int] = []
         self._started: list[Any] = []
         self._last = False
@@ -90,3 +90,10 @@ class Gradients:
     def _start(self) -> None:
         assert self._start_sum is not None
         self._started.append(self._start_sum(self.flat[len(self._started)]))
+
+
+def _laid_out(part: Any, parameter: Any) -> Any:
+    """A flat tensor as a view of a parameter's shape: of channels last where the parameter is."""
+    if parameter.ndim == 4 and parameter.is_contiguous(memory_format=torch.channels_last):
+        return part.as_strided(parameter.shape, parameter.stride())
+    return part.view_as(parameter)

@@ -1,0 +1,141 @@
+"""Modules of PyTorch: the built-in ones, losses, metrics, layers, and what any number of workers computes."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paths import PROJECT, SUPPORT
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed here"),
+]
+ROUNDING = 1e-12
+LEARNT = ["5.weight", "5.bias"]
+OF_PRETRAINED = ["0.weight", "0.bias", "1.weight", "1.bias"]
+STATISTICS = ["1.running_mean", "1.running_var", "1.num_batches_tracked"]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory) -> dict[str, Any]:
+    """What modules compute, by a process whose Keras computes by PyTorch."""
+    folder = tmp_path_factory.mktemp("modules")
+    variables = os.environ | {
+        "KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONPATH": os.pathsep.join(map(str, [SUPPORT, *filter(None, sys.path)])),
+    }  # fmt: skip
+    command = [sys.executable, str(SUPPORT / "torch_modules.py"), str(folder)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((folder / "answers.json").read_text())
+
+
+@pytest.mark.parametrize("name", ["unet", "unet of 4 classes", "cnn"])
+def test_a_built_in_module_computes_what_the_keras_model_of_its_name_does(answers, name):
+    """With weights copied over: outputs, losses and the quality; and outputs in training, with dropout."""
+    found = answers["architectures"][name]
+    for key in ("parameters", "flops", "multiply_adds"):
+        assert found[key][0] == found[key][1], key
+    assert max(*found["differences"], found["training"]) < 1e-6
+
+
+def test_optimizers_are_those_of_pytorch(answers):
+    found = answers["optimizers"]
+    assert max(found[name] for name in ("sgd", "momentum", "nesterov")) < 1e-14
+    # Keras adds epsilon to the root before the correction of bias, PyTorch after it.
+    assert max(found[name] for name in ("adam", "adamw")) < 2e-6
+
+
+def test_a_loss_of_pytorch_is_that_of_each_sample_however_it_is_given(answers):
+    losses = answers["objectives"]["losses"]
+    for name in ("object", "class", "function", "own", "of the data"):
+        assert losses[name] == pytest.approx(losses["name"], rel=1e-6), name
+    pixels = answers["objectives"]["pixels"]
+    assert pixels["object"] == pytest.approx(pixels["name"], rel=1e-6)
+
+
+def test_a_metric_of_sums_in_the_way_of_torchmetrics_is_taken_and_another_refused(answers):
+    found = answers["objectives"]
+    assert found["metrics"]["hits"] == pytest.approx(found["metrics"]["accuracy"])
+    assert found["better"] == "higher"
+    assert "hits of Hits" in found["mean"]
+
+
+def test_outputs_that_are_not_what_logits_says_are_noted_or_refused(answers):
+    found = answers["objectives"]["notes"]
+    assert found == {"net True": 0, "soft True": 1, "soft False": 0, "net False": "refused"}
+    assert "mat1 and mat2" in answers["objectives"]["width"]
+
+
+def test_any_number_of_workers_computes_the_same(answers):
+    """Two epochs with uneven last batches: dropout, clipping, a changing rate, synchronised statistics."""
+    found = {name: value for name, value in answers["workers"].items() if not name.startswith("mixed")}
+    assert len(found) == 8
+    assert max(found.values()) < ROUNDING, found
+
+
+def test_mixed_precision_is_near_and_another(answers):
+    for name, most in (("mixed_bfloat16", 0.05), ("mixed_float16", 0.02)):
+        assert 0 < max(answers["workers"][name]) < most, name
+
+
+def test_running_statistics_are_pytorch_s_own_weighted_by_the_workers_rows(answers):
+    found = answers["statistics"]
+    for momentum in (0.2, None):
+        assert found[f"running_mean {momentum}"] < 1e-6
+        assert found[f"running_var {momentum}"] < 1e-6
+        assert found[f"tracked {momentum}"] == [1, 1]
+
+
+def test_a_run_goes_on_from_its_values_bit_for_bit(answers):
+    assert answers["resumed"] == 0
+
+
+def test_parts_that_are_frozen_keep_weights_and_statistics(answers):
+    first, second = answers["frozen"]["moved"]
+    assert first == LEARNT
+    assert set(second) == {*OF_PRETRAINED, *LEARNT, *STATISTICS}
+
+
+def test_what_is_exported_gives_what_the_model_gives(answers):
+    assert max(answers["exported"].values()) < 1e-6
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    """The folder of a study of the example, on two workers."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "study.toml").write_text(
+        f'task = "{PROJECT / "examples" / "torch_digits.py"}"\n'
+        "[sweep]\nworkers = [2]\nseed = [0]\n"
+        '[train]\nepochs = 4\nbatch = "global"\n'
+    )
+    done = scalestudy(folder, "run", "study.toml", "--out", "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def scalestudy(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "scalestudy", *words]
+    variables = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_the_example_is_tried_trained_evaluated_and_exported(study):
+    (run,) = (study / "out" / "points").glob("*/run-1")
+    result = json.loads((run / "result.json").read_text())
+    assert (run.parent.name, result["metric"]) == ("ddp-w2-s0", "accuracy")
+    assert result["quality"] > 0.8
+    assert {"model.pt", "best.pt"} <= {file.name for file in run.iterdir()}
+    evaluated = scalestudy(study, "model", "evaluate", "out", "--format", "json")
+    assert json.loads(evaluated.stdout)["results"]["accuracy"] == pytest.approx(result["quality"], abs=1e-6)
+    exported = scalestudy(study, "model", "export", "out", "--out", "digits.pt2")
+    assert exported.returncode == 0, exported.stderr
+    assert (study / "digits.pt2").stat().st_size > 1000
