@@ -19,7 +19,7 @@ from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
 from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.engines import EngineTraits, Requirement
+from scalestudy.study.engines import EngineTraits, Requirement, engine_traits
 from scalestudy.study.metrics import Sense
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.strategies import Traits
@@ -70,6 +70,7 @@ class LinearTrainer:
             Variable("float64", shape, False), Variable("float64", shape, False),
             Variable("float64", shape[:1], True),
         ]  # fmt: skip
+        (self.model_suffix,) = engine_traits(point.engine).model_suffixes
         self.buckets = [Bucket(self.weight.nbytes, self.weight.size)]
         self.told: list[object] = []
         self.stop_after = point.train.epochs

@@ -176,10 +176,10 @@ def _read(file: Path, changed: int) -> TaskDefaults:
 
 
 def _engine(name: Any, file: Path) -> str | None:
-    if name is not None and name not in engine_names():
-        expected = " or ".join(f'"{known}"' for known in engine_names())
-        raise _wrong_task_file(f"{expected} for engine", repr(name), file)
-    return name
+    if name is None or name in engine_names():
+        return None if name is None else str(name)
+    expected = " or ".join(f'"{known}"' for known in engine_names())
+    raise _wrong_task_file(f"{expected} for engine", repr(name), file)
 
 
 def _checked(section: str, given: Any, known: Collection[str], file: Path) -> dict[str, Any]:

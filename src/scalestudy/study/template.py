@@ -36,7 +36,7 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
         *_comment(_one_line(engine.description) + _choices(SweptValue, "engine")),
         toml_line("engine", values["engine"])
         if "engine" in values
-        else f"# {toml_line('engine', engine.get_default()[0])}",
+        else f"# {toml_line('engine', task_defaults(task).engine or engine.get_default()[0])}",
         *_comment(f"{_one_line(margin.description)} Not set; for example:"),
         f"# {toml_line('quality_margin', (margin.examples or [None])[0])}",
         "",

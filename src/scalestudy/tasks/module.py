@@ -23,7 +23,7 @@ class Buffer(keras.Variable):
 
     def __init__(self, owner: nn.Module, key: str, name: str) -> None:
         self._owner, self._key = owner, key
-        tensor = owner._buffers[key]
+        tensor: Any = owner._buffers[key]
         super().__init__(tensor, dtype=_name(tensor.dtype), trainable=False, autocast=False, name=name)
 
     def _initialize(self, value: Any) -> None:

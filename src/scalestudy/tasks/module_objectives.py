@@ -86,7 +86,8 @@ class SummedMetric(keras.Metric):
     def __init__(self, metric: Any, name: str | None = None) -> None:
         super().__init__(name=name or type(metric).__name__.lower(), dtype="float64")
         self.metric = metric.to(keras.ops.convert_to_tensor(0.0).device) if is_module(metric) else metric
-        self.better = {True: "higher", False: "lower"}.get(getattr(metric, "higher_is_better", None))
+        better: Any = getattr(metric, "higher_is_better", None)
+        self.better = {True: "higher", False: "lower"}.get(better)
         self.bounded = None
         self.states: dict[str, Any] = {}
         for state, value in metric._defaults.items():

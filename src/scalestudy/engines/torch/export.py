@@ -56,7 +56,7 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
             program = torch.export.export(module, (image,), dynamic_shapes=({0: batch},))
             torch.export.save(program, half, extra_files={EMBEDDED: text})
         elif form == "torchscript":
-            traced = torch.jit.trace(module, image, check_trace=False)
+            traced: Any = torch.jit.trace(module, image, check_trace=False)  # type: ignore[no-untyped-call]
             torch.jit.save(traced, half, _extra_files={EMBEDDED: text})
         else:
             _write_onnx(module, image, half, text)
@@ -70,9 +70,11 @@ def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
         )  # fmt: skip
     import onnx
 
-    names = {"input_names": ["image"], "output_names": ["output"]}
     axes = {"image": {0: "batch"}, "output": {0: "batch"}}
-    torch.onnx.export(module, (image,), str(path), dynamo=False, dynamic_axes=axes, **names)
+    torch.onnx.export(
+        module, (image,), str(path), dynamo=False, dynamic_axes=axes, input_names=["image"],
+        output_names=["output"],
+    )  # fmt: skip
     made: Any = onnx.load(path)
     values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
     onnx.helper.set_model_props(made, values)

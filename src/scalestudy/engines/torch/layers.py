@@ -91,7 +91,7 @@ def statistics_of_all(x: Any, moving_mean: Any, worker: Working) -> tuple[Any, A
     return mean + about, torch.clamp(squares / count - mean.square(), min=0), count
 
 
-class Drawing(RowNoise):
+class TorchRowNoise(RowNoise):
     """Draws by PyTorch what TensorFlow draws."""
 
     def drawn(self, inputs: Any, worker: Working, draw: Callable[..., Any]) -> Any:
@@ -102,7 +102,7 @@ class Drawing(RowNoise):
         return noise.view(rows, groups * GROUP)[:, : math.prod(sample)].view(rows, *sample)
 
 
-class TorchDropout(Drawing, layers.Dropout):
+class TorchDropout(TorchRowNoise, layers.Dropout):
     """Keras's dropout, by `RowNoise`."""
 
     def call(self, inputs: Any, training: bool = False) -> Any:
@@ -114,7 +114,7 @@ class TorchDropout(Drawing, layers.Dropout):
         return inputs * (kept.to(inputs.dtype) * (1 / (1 - self.rate)))
 
 
-class TorchGaussianNoise(Drawing, layers.GaussianNoise):
+class TorchGaussianNoise(TorchRowNoise, layers.GaussianNoise):
     """Keras's Gaussian noise, by `RowNoise`."""
 
     def call(self, inputs: Any, training: bool = False) -> Any:

@@ -9,7 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from scalestudy.engines.context import Working, current
 from scalestudy.engines.keras.adapt import adapt
-from scalestudy.engines.torch.layers import WIDE, Drawing, make_ours, statistics_of_all
+from scalestudy.engines.torch.layers import WIDE, TorchRowNoise, make_ours, statistics_of_all
 from scalestudy.engines.torch.random import uniform
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
@@ -72,7 +72,7 @@ class ModuleBatchNorm(_BatchNorm):
             statistic.mul_(keep).add_(value.to(statistic.dtype), alpha=part)
 
 
-class ModuleDropout(Drawing, nn.Dropout):
+class ModuleDropout(TorchRowNoise, nn.Dropout):
     """PyTorch's dropout, by `RowNoise`: as Keras would draw for the same values, channels last."""
 
     def forward(self, input: Any) -> Any:
