@@ -189,7 +189,9 @@ def trainer(*metrics: str, better: str = "higher", save=None):
         Path(path).write_text("weights")
 
     senses = {name: known(name) for name in metrics} | {metrics[0]: Sense(better)}
-    return SimpleNamespace(metrics=metrics, sense=Sense(better), senses=senses, save=save or write)
+    return SimpleNamespace(
+        metrics=metrics, sense=Sense(better), senses=senses, save=save or write, model_suffix=".keras"
+    )
 
 
 def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None) -> BestKeeper:
