@@ -15,7 +15,7 @@ from scalestudy.util.files import contents
 _FIELDS = EpochRecord.model_fields
 REQUIRED = [name for name, field in _FIELDS.items() if field.is_required()]
 INTEGERS = [name for name, field in _FIELDS.items() if field.annotation is int]
-FLOATS = [name for name, field in _FIELDS.items() if field.annotation is float]
+FLOATS = [name for name, field in _FIELDS.items() if field.annotation in (float, float | None)]
 
 
 class Epochs(Sequence[EpochRecord]):

@@ -41,7 +41,8 @@ def resolve(environment: Environment) -> Placement:
                 f"rank {first.rank} of {first.size} from {first.source}, "
                 f"rank {other.rank} of {other.size} from {other.source}"
             )
-    placement = placements[0] if placements else None
+    named = (placement for placement in placements if all(placement.hosts))
+    placement = next(named, placements[0] if placements else None)
     _hold_to_pmix(environment, placement)
     return placement or horovodrun(environment) or _alone()
 
@@ -73,20 +74,20 @@ def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None
 
 
 def torchrun(environment: Environment) -> Placement | None:
-    """The convention of torchrun, which the local launcher follows; None where its variables are not set."""
+    """The convention of torchrun, which the local launcher follows; None where its variables are not set.
+
+    Of several nodes it names the first alone.
+    """
     if "RANK" not in environment and "WORLD_SIZE" not in environment:
         return None
     number = Variables(environment, "torchrun").number
     rank, size, local_size = number("RANK"), number("WORLD_SIZE"), number("LOCAL_WORLD_SIZE")
-    if local_size != size:
-        raise UserError(
-            "all workers of a run on this machine",
-            f"LOCAL_WORLD_SIZE={local_size} with WORLD_SIZE={size} (torchrun does not name its hosts)",
-            "Start runs over several nodes through the cluster's own launcher.",
-        )
     host = environment.get("MASTER_ADDR", "localhost")
     port = number("MASTER_PORT") if "MASTER_PORT" in environment else None
-    return Placement(rank, size, number("LOCAL_RANK"), local_size, 0, (host,) * size, "torchrun", port)
+    one_node = local_size == size
+    node = 0 if one_node else number("GROUP_RANK")
+    hosts = (host,) * size if one_node else (host, *[""] * (size - 1))
+    return Placement(rank, size, number("LOCAL_RANK"), local_size, node, hosts, "torchrun", port)
 
 
 def horovodrun(environment: Environment) -> Placement | None:

@@ -146,6 +146,8 @@ class EngineTraits:
             GPUs, and says how things were built (see `engines.tensorflow.strategies.collectives`); "" where
             there are none.
         unused: Packages that it only looks for: hidden while it is imported.
+        script_modules: Modules by whose import a script is known that trains in a loop of its own: it is
+            started as torchrun starts one, and measured. () where scripts train with Keras's `fit`.
     """
 
     name: str
@@ -162,6 +164,7 @@ class EngineTraits:
     variables: tuple[str, ...] = ()
     trial_module: str = ""
     unused: tuple[str, ...] = ()
+    script_modules: tuple[str, ...] = ()
 
     def environment(
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,

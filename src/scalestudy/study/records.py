@@ -49,14 +49,14 @@ class EpochOutcome(Record):
 
 
 class EpochRecord(EpochOutcome):
-    """One line of `epochs.jsonl`, appended by rank 0 after each epoch: of our own runs all is known."""
+    """One line of `epochs.jsonl`, appended by rank 0 after each epoch.
+
+    Only a run of a user's own script may lack a learning rate, a loss and the waiting for input.
+    """
 
     steps: int
     samples: int
-    learning_rate: float
-    loss: float
     train_seconds: float
-    input_seconds: float
     elapsed_training_seconds: float
 
 
@@ -382,7 +382,7 @@ class Result(Outcome):
     """`result.json`, written atomically once all is measured: its presence means that the run is done.
 
     It is the last of the run's files. Here stands what must be known of a run of ours; what each field means
-    stands in `Outcome`.
+    stands in `Outcome`. Only a run of a user's own script may lack a quality and the number of parameters.
     """
 
     seed: int
@@ -398,9 +398,5 @@ class Result(Outcome):
     wall_seconds: Seconds
     phases: dict[str, float]
     metric: str
-    quality: float
-    best_quality: float
-    best_epoch: int
-    parameters: int
     weights_digest: str
     finished: str

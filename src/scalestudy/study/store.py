@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Literal
@@ -144,6 +144,20 @@ class StudyFolder:
         if record != self._record:
             with self.lock():
                 _write(self.path, record, study_text)
+        return StudyFolder(self.path, record)
+
+    def updated(self, change: Callable[[Study, list[Point]], tuple[Study, list[Point], str]]) -> "StudyFolder":
+        """The folder after a change of its study, its points and the text of its study file.
+
+        One process at a time changes them, as they are then; the others wait.
+        """
+        with take(self.path / "lock", wait=True) or nullcontext():
+            now = StudyFolder.open(self.path)
+            study, points, text = change(now.study, now.points())
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            record = StudyRecord(study=study, points=points, order=now.order, study_text=digest)
+            if record != now._record:
+                _write(self.path, record, text)
         return StudyFolder(self.path, record)
 
     @property

@@ -144,10 +144,13 @@ def one_worker(
     if not measured:
         return None
     first = measured[0].result
+    bucket_bytes = tuple(first.bucket_bytes) or (first.parameters and (first.parameters * word_bytes,))
+    if not bucket_bytes:
+        return None
     means = [fmean(epoch.train_seconds for epoch in run.steady) for run in measured]
     deviation, freedom = _repeats(means, measured[0].steady)
     reach = student(freedom) * deviation
-    waiting = sum(epoch.input_seconds for run in measured for epoch in run.steady)
+    waiting = sum(epoch.input_seconds or 0.0 for run in measured for epoch in run.steady)
     total = sum(epoch.train_seconds for run in measured for epoch in run.steady)
     recorded = [(steps or {}).get(run.result.name) for run in measured]
     return OneWorker(
@@ -161,7 +164,7 @@ def one_worker(
         first_seconds=max(0.0, fmean(run.warm_up for run in measured)),
         evaluation_seconds=fmean(run.evaluation(epochs) for run in measured),
         other_seconds=fmean(run.other for run in measured),
-        bucket_bytes=tuple(first.bucket_bytes) or (first.parameters * word_bytes,),
+        bucket_bytes=bucket_bytes,
         bucket_work=tuple(first.bucket_work),
         runs=len(measured),
         per_worker_rule=per_worker_rule,

@@ -157,8 +157,9 @@ def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, .
 def _gain(result: "Result") -> float:
     from scalestudy.study.metrics import gain, known
 
-    value = gain(result.quality, result.better or known(result.metric).better or "higher")
-    return value if math.isfinite(value) else -math.inf
+    if result.quality is None or not math.isfinite(result.quality):
+        return -math.inf
+    return gain(result.quality, result.better or known(result.metric).better or "higher")
 
 
 def _newest(runs: "Sequence[RunFolder]", where: Path) -> "RunFolder":

@@ -6,16 +6,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.gpu_assignment import assigned_gpus, device_of, refuse_missing
+from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.secret import SECRET, secret_set
+from scalestudy.features.scripts.detect import engine_of_script, main_file
+from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.hardware import cores
-from scalestudy.study.engines import engine_traits
+from scalestudy.hardware.devices import visible_gpus
+from scalestudy.study.engines import EngineTraits, engine_traits
 from scalestudy.study.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
-STRATEGY, WORKERS, DEVICE = (f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE"))
-"""Variables by which `scalestudy launch` says what its processes are to be."""
+STRATEGY, WORKERS, DEVICE, FOLDER, OUT, SEED = (
+    f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE", "FOLDER", "OUT", "SEED")
+)
+"""Variables by which `scalestudy launch` says what its processes are to be, and where they leave what."""
 
 
 class Start(NamedTuple):
@@ -34,18 +40,22 @@ class Start(NamedTuple):
     device: Literal["auto", "cpu", "gpu"]
 
 
-def strategy_of(name: str) -> Traits:
-    """The strategy that does the work of several workers of a script.
+def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
+    """The strategy that does the work of several workers of a script, which is of `engine`.
 
     Raises:
         UserError: If there is none of this name, or it needs the model on several devices of one process.
     """
+    if name == DEFAULT:
+        return traits((engine or engine_traits(traits(name).engine)).across)
     if name not in REGISTRY:
         raise UserError(f"a strategy among {', '.join(working_names())}", repr(name), "Name one of them.")
     strategy = traits(name)
     across = engine_traits(strategy.engine).across
-    if name == DEFAULT:
-        return traits(across)
+    if has_own_loop(strategy) and name != across:
+        raise UserError(
+            f"{across}, for a script with a training loop of its own", name, f"Take --strategy {across}."
+        )
     if strategy.one_process and not strategy.one_device:
         raise UserError(
             "a strategy of one device in each process, for a script",
@@ -53,6 +63,11 @@ def strategy_of(name: str) -> Traits:
             f"Take {across}: the same workers, in a process each.",
         )
     return strategy
+
+
+def has_own_loop(strategy: Traits) -> bool:
+    """Whether scripts of its engine train in loops of their own, and so are measured rather than shared."""
+    return bool(engine_traits(strategy.engine).script_modules)
 
 
 def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mapping[str, Any]) -> Start:
@@ -67,7 +82,10 @@ def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mappin
         UserError: If that cannot be.
     """
     placement = resolve(variables)
-    kind = strategy_of(variables.get(STRATEGY) or strategy or DEFAULT)
+    file = main_file(modules)
+    kind = strategy_of(variables.get(STRATEGY) or strategy or DEFAULT, file and engine_of_script(file))
+    if has_own_loop(kind):
+        return Start(placement, placement.size, kind.name, variables.get(DEVICE) or "auto")  # type: ignore[arg-type]
     workers = int(variables.get(WORKERS) or placement.size)
     if workers == 1:
         return Start(placement, 1, traits(DEFAULT).implementation(1, 1), "auto")
@@ -98,6 +116,30 @@ def session_of(start: Start) -> Any:
         return engine_of(kind.engine).script_session(
             kind.name, placement, workers=start.workers, device=device, threads=len(cores.granted())
         )
+
+
+def loop_session_of(start: Start) -> Any:
+    """What measures a script with a loop of its own, in this process; it gets torchrun's variables.
+
+    Raises:
+        UserError: If the placement contradicts the strategy, or has no port.
+        RunError: If the others are not found, or a GPU is missing.
+    """
+    placement, kind = start.placement, traits(start.strategy)
+    seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
+    used = device_of(start.device, assigned, seen)
+    if used == "gpu":
+        refuse_missing(assigned, seen)
+    gpus = len(seen) if used == "gpu" else None
+    check_placement(placement, strategy=kind, workers=start.workers, gpus=gpus)
+    if placement.size > 1:
+        os.environ.update(torchrun_variables(placement))
+    device = "cpu" if gpus is None else f"cuda:{placement.gpu_place(gpus)}"
+    from scalestudy.engines.base import engine_of
+
+    return engine_of(kind.engine).script_session(
+        kind.name, placement, workers=start.workers, device=device, threads=len(cores.granted())
+    )
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """The processes of a user's own script on this machine: rank 0 at the terminal, the others in their logs."""
 
 import contextlib
+import os
 import shlex
 import shutil
 import sys
@@ -8,21 +9,38 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from scalestudy.app.one_point import one_point_study
 from scalestudy.cluster.environment import process_environment
+from scalestudy.cluster.placement import Placement
 from scalestudy.features.scripts import process
-from scalestudy.features.scripts.join import DEVICE, STRATEGY, WORKERS, strategy_of
+from scalestudy.features.scripts.detect import engine_of_script
+from scalestudy.features.scripts.join import (
+    DEVICE,
+    FOLDER,
+    OUT,
+    SEED,
+    STRATEGY,
+    WORKERS,
+    has_own_loop,
+    strategy_of,
+)
+from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
+from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.hardware import devices
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.launcher import points_here, refuse_missing_software
 from scalestudy.launch.local.reserve import granted, reserved_gpus
-from scalestudy.launch.local.run import failure_of_end, terminable
+from scalestudy.launch.local.run import STOP, failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands
 from scalestudy.study.engines import engine_traits
+from scalestudy.study.expand import RunOrder
 from scalestudy.study.point import Point
+from scalestudy.study.records import Failure
 from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.study.state import finished_run
+from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 
 PLAIN = ("cnn", "digits")
@@ -37,21 +55,30 @@ class Script:
     point: Point
     file: str
     arguments: tuple[str, ...] = ()
+    out: str | None = None
+
+    @property
+    def own_loop(self) -> bool:
+        """Whether it is started as torchrun starts one, and measured if it asks for that."""
+        return has_own_loop(self.point.traits)
 
     def variables(self) -> dict[str, str]:
         """Variables by which its processes know what they are: see `join`."""
         point = self.point
         return {
             STRATEGY: point.implementation, WORKERS: str(point.workers), DEVICE: point.launch.device,
+            SEED: str(point.seed), **({OUT: os.path.abspath(self.out)} if self.out else {}),
         }  # fmt: skip
 
 
 def script_of(
-    file: Path, arguments: Sequence[str], *, strategy: str, workers: int, launch: dict[str, Any]
-) -> Script:
+    file: Path, arguments: Sequence[str], *, strategy: str, workers: int, launch: dict[str, Any],
+    seed: int = 0, out: Path | None = None,
+) -> Script:  # fmt: skip
     """What is to be started, on this machine's devices and cores.
 
-    `strategy`, and the keys in `launch` (device, cpus_per_worker), are those of a study.
+    `strategy`, and the keys in `launch` (device, cpus_per_worker), are those of a study. `out` is where runs
+    of a script that is measured are kept; in `studies` when None.
 
     Raises:
         UserError: If it cannot be started so.
@@ -60,19 +87,92 @@ def script_of(
         raise UserError(
             "a Python script", f"{file}, which is no file", "Name it first, its arguments after it."
         )
-    kind = strategy_of(strategy)
+    kind = strategy_of(strategy, engine_of_script(file))
     if kind.most_workers == 1 and workers > 1:
         raise UserError(
             f"one worker for strategy {strategy}", str(workers), "Take multiworker or horovod for several."
         )
-    sweep = {"strategy": kind.name, "workers": workers, "seed": 0}
+    sweep = {"strategy": kind.name, "workers": workers, "seed": seed}
     (point,) = points_here(one_point_study(*PLAIN, sweep, {"launch": launch}))
     refuse_missing_software([point])
-    return Script(
-        point.model_copy(update={"name": file.name, "study": "scalestudy launch"}),
-        str(file),
-        tuple(arguments),
-    )
+    if has_own_loop(kind):
+        text = script_text(file, arguments)
+        point = measured_point(text, kind.name, workers, seed, point.terms)
+        folder_path(text, str(out) if out else None)
+    else:
+        point = point.model_copy(update={"name": file.name, "study": "scalestudy launch"})
+    return Script(point, str(file), tuple(arguments), str(out) if out else None)
+
+
+def sweep_of(
+    file: Path, arguments: Sequence[str], workers: Sequence[int], seeds: int, **given: Any
+) -> list[Script]:
+    """The runs of a script at all these numbers of workers, under seeds from 0: in randomised blocks.
+
+    `given` is as in `script_of`.
+
+    Raises:
+        UserError: If there are several, of a script that is not measured.
+    """
+    scripts = [
+        script_of(file, arguments, workers=count, seed=seed, **given)
+        for count in workers
+        for seed in range(seeds)
+    ]
+    if len(scripts) > 1 and not scripts[0].own_loop:
+        raise UserError(
+            "one number of workers and one seed, for a script that trains with Keras's fit",
+            f"{len(scripts)} runs",
+            "Sweep over a task (docs/own-tasks.md), or launch it once for each.",
+        )
+    order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
+    named = {script.point.name: script for script in scripts}
+    return [
+        Script(point, named[point.name].file, named[point.name].arguments, named[point.name].out)
+        for point in order
+    ]
+
+
+def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> None:
+    """Run them one after another; of several, those that have a result are not run again.
+
+    Raises:
+        RunError: If one fails: the others are still run.
+        KeyboardInterrupt: As `run_script`.
+    """
+    failures: list[RunError] = []
+    for script in scripts:
+        text = script_text(Path(script.file), script.arguments)
+        if len(scripts) > 1:
+            path = folder_path(text, script.out)
+            done = path.exists() and finished_run(StudyFolder.open(path).runs(script.point.name))
+            on_note(f"{script.point.name}{': done before' if done else ''}")
+            if done:
+                continue
+        try:
+            run_script(script, logs, on_note)
+        except RunError as error:
+            if len(scripts) == 1:
+                raise
+            on_note(f"{script.point.name}: {error}")
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def run_rank(script: Script, placement: Placement) -> NoReturn:
+    """Become one process of a script that srun or mpirun has started several times, each by this command.
+
+    Raises:
+        UserError: If the launcher has started another number of them.
+        RunError: If the host of rank 0 is not found.
+    """
+    engine = engine_traits(script.point.engine)
+    gpus = [] if script.point.launch.device == "cpu" else None
+    environment = process_environment(os.environ, engine, gpus=gpus).applied(os.environ)
+    environment = environment | torchrun_variables(placement) | script.variables()
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, script.file, *script.arguments], environment)
 
 
 def start_lines(script: Script) -> list[str]:
@@ -83,12 +183,18 @@ def start_lines(script: Script) -> list[str]:
     for rank in range(point.processes):
         log = "this terminal" if rank == 0 else f"its log (rank-{rank}.log)"
         lines.append(f"rank {rank}: {command}  (output: {log})")
+    if script.own_loop:
+        launch = f"scalestudy launch{f' --out {script.out}' if script.out else ''}"
+        command = command.replace("python", launch, 1)
     if not point.traits.spans_nodes:
         return [*lines, "Through Slurm: take horovod or multiworker, which have a process for each worker"]
     on_gpus = point.launch.device == "gpu" or (point.launch.device == "auto" and devices.gpus() > 0)
+    # A script that takes cuda:LOCAL_RANK is to see all GPUs of its node.
+    gpus = (f" --gpus={point.workers}" if script.own_loop else " --gpus-per-task=1") * on_gpus
     srun = (
-        f"{STRATEGY}={point.implementation} srun --kill-on-bad-exit=1 --ntasks={point.workers} "
-        f"--cpus-per-task={point.launch.cpus_per_worker}{' --gpus-per-task=1' * on_gpus} {command}"
+        f"{STRATEGY}={point.implementation} " * (not script.own_loop)
+        + f"srun --kill-on-bad-exit=1 --ntasks={point.workers} "
+        f"--cpus-per-task={point.launch.cpus_per_worker}{gpus} {command}"
     )
     return [*lines, f"Through Slurm: {srun}"]
 
@@ -120,9 +226,16 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
             on_note(f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be.")
         write_point(folder / "point.json", point)
         kills = oom_kills()
-        with WorkerProcesses(commands(script, run, port, cpus, environment)) as workers:
-            failed = workers.wait()
+        try:
+            with WorkerProcesses(commands(script, run, port, cpus, environment)) as workers:
+                failed = workers.wait()
+        except KeyboardInterrupt:
+            _leave_measured(folder, STOP.failure(run))
+            raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
+    measured = _leave_measured(folder, failure)
+    if measured and not failure:
+        on_note(f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}")
     if failure is None:
         if logs is None:
             shutil.rmtree(folder)
@@ -135,14 +248,29 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     )
 
 
+def _leave_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
+    """The run that the script has been measured as, if it was, with its logs and why it failed."""
+    try:
+        run = RunFolder((folder / "run").read_text())
+    except OSError:
+        return None
+    if (folder / "logs").is_dir():
+        shutil.copytree(folder / "logs", run.path / "logs", dirs_exist_ok=True)
+    if failure and not run.result():
+        run.write_failure(failure)
+    return run
+
+
 def commands(
     script: Script, run: RunFolder, port: int, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> list[Command]:
     """The command of each process: a worker's, but in this folder, and rank 0 with this process's output."""
     processes = []
     for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
-        changes = process_environment(worker.environment, engine_traits(script.point.engine), gpus=None)
+        hidden: list[str] | None = [] if script.own_loop and script.point.launch.device == "cpu" else None
+        changes = process_environment(worker.environment, engine_traits(script.point.engine), gpus=hidden)
         variables = changes.applied(worker.environment) | script.variables()
+        variables[FOLDER] = str(run.path.absolute())
         if rank == 0:
             variables.pop("PYTHONUNBUFFERED", None)
         arguments = [

@@ -27,6 +27,10 @@ def main(arguments: list[str]) -> int:
         from scalestudy.study.run_folder import RunFolder
 
         placement = resolve(os.environ)
+        if _has_own_loop():
+            from scalestudy.features.scripts.torchrun import torchrun_variables
+
+            os.environ.update(torchrun_variables(placement))
         return supervised(
             RunFolder(folder),
             placement.rank,
@@ -64,9 +68,10 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
     except SystemExit as error:
         if error.code not in (None, 0):
             raise
-    from scalestudy.features.scripts.workers import joined_already
+    from scalestudy.features.scripts.workers import finish, joined_already
 
-    if not joined_already():
+    finish()
+    if not (joined_already() or _has_own_loop()):
         raise UserError(
             "a script that calls scalestudy.workers(), by which its processes are one training",
             f"{script}, which has ended without: each process was alone",
@@ -76,6 +81,13 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
     while not all((folder / f"done-{other}").exists() for other in range(size)):
         time.sleep(LOOK)  # a last sum of theirs may still read from this process
     return 0
+
+
+def _has_own_loop() -> bool:
+    from scalestudy.features.scripts.join import STRATEGY, has_own_loop
+    from scalestudy.study.strategies import traits
+
+    return has_own_loop(traits(os.environ[STRATEGY]))
 
 
 if __name__ == "__main__":

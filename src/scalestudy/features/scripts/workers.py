@@ -1,11 +1,11 @@
-"""`scalestudy.workers()`: a Keras script of the user's own, trained by several workers.
+"""`scalestudy.workers()`: a script of the user's own, trained by several workers.
 
     workers = scalestudy.workers()          # before anything computes
     workers.fit(model, x, y, ...)           # instead of model.fit(x, y, ...)
     if workers.is_chief: ...                # around what is to happen once: saving, printing
 
 `scalestudy launch` starts such a script; so do srun and mpirun. Started by itself it is one worker, and all
-of this is Keras's own.
+of this is Keras's own. A script with a training loop of its own gets `LoopWorkers`, which measure it.
 """
 
 import os
@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scalestudy.features.scripts.join import Start, session_of, start_of
+from scalestudy.features.scripts.join import Start, has_own_loop, session_of, start_of
+from scalestudy.features.scripts.loop import LoopWorkers
+from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
 
 Batch = Literal["global", "per-worker"]
@@ -112,31 +114,41 @@ class Workers:
             self._session.group.host_sum(np.zeros(1))
 
 
-_made: list[Workers] = []
+_made: list[Workers | LoopWorkers] = []
 
 
-def workers(strategy: str | None = None) -> Workers:
+def workers(strategy: str | None = None) -> Any:
     """The workers of this script: call it once, before TensorFlow computes anything.
+
+    They are `LoopWorkers` where the script trains in a loop of its own, as PyTorch's do, else `Workers`.
 
     Under `scalestudy launch`, srun or mpirun the processes find each other here. Started by itself, a script
     is one worker.
 
     Args:
         strategy: How the workers combine their gradients, where `scalestudy launch` has not said: "horovod"
-            or "multiworker"; the latter when None.
+            or "multiworker"; when None the latter, or that of the framework whose loop the script has.
 
     Raises:
         UserError: If the workers cannot be what is asked for, or TensorFlow has computed already.
         RunError: If they do not find each other.
     """
     if not _made:
-        _made.append(Workers(start_of(os.environ, strategy, sys.modules)))
+        start = start_of(os.environ, strategy, sys.modules)
+        _made.append(LoopWorkers(start) if has_own_loop(traits(start.strategy)) else Workers(start))
     return _made[0]
 
 
 def joined_already() -> bool:
     """Whether the script has asked for its workers."""
     return bool(_made)
+
+
+def finish() -> None:
+    """The script has come to its end: what it has measured becomes a result."""
+    for made in _made:
+        if isinstance(made, LoopWorkers):
+            made.finish()
 
 
 def _is_per_worker(batch: str) -> bool:

@@ -1,0 +1,250 @@
+"""What measures a PyTorch script: its workers' own exchange, and the clock of its device.
+
+The script's process groups stay its own: small values go through the store at which its processes meet.
+"""
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import pickle
+import socket
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.distributed import PrefixStore, TCPStore
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import Group
+from scalestudy.engines.rendezvous import meeting_address, start_within
+from scalestudy.util.errors import RunError, UserError
+
+
+class StoreGroup(Group):
+    """The processes of a script, which exchange small values through a store at rank 0."""
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement.rank, placement.size)
+        self._store = PrefixStore("scalestudy", _store(placement))
+        self._used = 0
+
+    def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Sum over processes."""
+        rows = [pickle.loads(row) for row in self._all(pickle.dumps(values))]
+        return np.sum(rows, axis=0, dtype=values.dtype)
+
+    def share_object(self, value: Any) -> Any:
+        """What rank 0 has."""
+        key = self._key()
+        if self.rank == 0:
+            self._store.set(key, pickle.dumps(value))
+        shared = pickle.loads(self._read(key))
+        if self._store.add(f"{key}/read", 1) == self.size:
+            self._store.delete_key(key)
+        return shared
+
+    def to_first(self, value: Any) -> list[Any] | None:
+        """Every process's JSON value, by rank, on rank 0, which waits for them; None elsewhere, at once."""
+        key = self._key()
+        if self.rank:
+            self._store.set(f"{key}/{self.rank}", json.dumps(value))
+            return None
+        values = [value]
+        for rank in range(1, self.size):
+            values.append(json.loads(self._read(f"{key}/{rank}")))
+            self._store.delete_key(f"{key}/{rank}")
+        return values
+
+    def _all(self, mine: bytes) -> list[bytes]:
+        key = self._key()
+        self._store.set(f"{key}/{self.rank}", mine)
+        rows = [self._read(f"{key}/{rank}") for rank in range(self.size)]
+        if self._store.add(f"{key}/read", 1) == self.size:
+            for rank in range(self.size):
+                self._store.delete_key(f"{key}/{rank}")
+        return rows
+
+    def _key(self) -> str:
+        self._used += 1
+        return str(self._used)
+
+    def _read(self, key: str) -> bytes:
+        try:
+            return bytes(self._store.get(key))
+        except RuntimeError as error:
+            raise RunError(
+                "all workers of the script at the same place within "
+                f"{self._store.timeout.total_seconds():.0f} s",
+                str(error).splitlines()[0],
+                "Call epochs, broadcast and barrier on every worker; look into the others' logs.",
+            ) from error
+
+
+class OneProcess(Group):
+    """A process alone."""
+
+    def to_first(self, value: Any) -> list[Any] | None:
+        """Its value."""
+        return [value]
+
+
+def _store(placement: Placement) -> TCPStore:
+    """The store of the script's processes; where torchrun's agent does not hold it, rank 0 does.
+
+    The server is the one that `init_process_group` then finds at MASTER_PORT. It listens at the address at
+    which they meet alone: a store knows no password.
+    """
+    assert placement.port is not None
+    host, timeout = os.environ["MASTER_ADDR"], datetime.timedelta(seconds=start_within())
+    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if agent or placement.rank:
+        return TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
+    given: dict[str, Any] = {}
+    with contextlib.suppress(OSError):  # the script's own process group has a server there already
+        given["master_listen_fd"] = socket.create_server((meeting_address(placement), placement.port)).detach()
+    return TCPStore(
+        host, placement.port, None, True, timeout, wait_for_workers=False, multi_tenant=True, **given
+    )
+
+
+class TorchScript:
+    """A process of a PyTorch script, as what measures it sees it.
+
+    Attributes:
+        group: The script's processes.
+        device: "cpu", or its own GPU as "cuda:1".
+        threads: That PyTorch computes with.
+    """
+
+    def __init__(self, placement: Placement, device: str, threads: int) -> None:
+        self.group = StoreGroup(placement) if placement.size > 1 else OneProcess()
+        self.device, self.threads = device, threads
+        self._gpu = device != "cpu"
+        self._first = self._last = _now()
+        self._events: list[torch.cuda.Event] = []
+
+    def begin(self) -> None:
+        """Time runs from here, once the device has done all that it was given."""
+        if self._gpu:
+            torch.cuda.synchronize(self.device)
+            self._events = []
+            self._record()
+        self._first = self._last = _now()
+
+    def mark(self) -> None:
+        """What is timed ends with what the device has been given so far."""
+        if self._gpu:
+            del self._events[1:]
+            self._record()
+        self._last = _now()
+
+    def seconds(self) -> tuple[float, float]:
+        """From `begin` to the last `mark`, by the device's own clock, and of its process; waits for it."""
+        wall, used = (last - first for first, last in zip(self._first, self._last, strict=True))
+        if self._gpu:
+            self._events[-1].synchronize()
+            wall = self._events[0].elapsed_time(self._events[-1]) / 1e3
+        return wall, used
+
+    def scalar(self, value: Any) -> Any:
+        """A number, or a tensor of one, to be summed without waiting for the device."""
+        return value.detach().double() if isinstance(value, torch.Tensor) else float(value)
+
+    def parameters(self, model: torch.nn.Module) -> int:
+        """How many a model has."""
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    def digest(self, model: torch.nn.Module) -> str:
+        """SHA-256 of a model's parameters; "" where each process holds a part of them only."""
+        words = hashlib.sha256()
+        for parameter in model.parameters():
+            if hasattr(parameter, "placements") or hasattr(parameter, "_is_flat_param"):
+                return ""
+            words.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return words.hexdigest()
+
+    def devices(self) -> list[str]:
+        """Names of the devices in use."""
+        return [torch.cuda.get_device_name(self.device)] if self._gpu else ["cpu"]
+
+    def build_record(self) -> dict[str, Any]:
+        """How PyTorch was built."""
+        return {"torch": {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}}
+
+    def communication(self) -> str | None:
+        """By what the script's own group sums; None where it has none."""
+        if self.group.size == 1 or not torch.distributed.is_initialized():
+            return None
+        return str(torch.distributed.get_backend())
+
+    def lightning_callback(self, workers: Any, quality: str) -> Any:
+        """See `LoopWorkers.lightning_callback`."""
+        return lightning_callback(workers, quality)
+
+    def _record(self) -> None:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        self._events.append(event)
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def lightning_callback(workers: Any, quality: str) -> Any:
+    """A callback of Lightning's Trainer that measures its epochs: see `LoopWorkers.lightning_callback`."""
+    if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
+        from pytorch_lightning import Callback
+    else:
+        from lightning.pytorch import Callback
+
+    class Measured(Callback):  # type: ignore[misc, valid-type]
+        """Tells what happens."""
+
+        def on_train_start(self, trainer: Any, module: Any) -> None:
+            workers.begin(trainer.max_epochs, module)
+
+        def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
+            workers.begin_epoch()
+
+        def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+            loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+            workers.count(_rows(batch), loss)
+
+        def on_validation_start(self, trainer: Any, module: Any) -> None:
+            if not trainer.sanity_checking:
+                workers.pause()
+
+        def on_validation_end(self, trainer: Any, module: Any) -> None:
+            if trainer.sanity_checking:
+                return
+            if quality not in trainer.callback_metrics:
+                raise UserError(
+                    f"a metric {quality!r} that validation logs",
+                    ", ".join(trainer.callback_metrics) or "none",
+                    "Log it by self.log(...), or name another in lightning_callback.",
+                )
+            workers.quality(quality, trainer.callback_metrics[quality])
+            workers.go_on()
+
+        def on_train_end(self, trainer: Any, module: Any) -> None:
+            workers.end_epoch()
+
+    return Measured()
+
+
+def _rows(batch: Any) -> int:
+    """Samples of a batch: the length of its first tensor."""
+    if isinstance(batch, torch.Tensor):
+        return len(batch)
+    for part in batch.values() if isinstance(batch, dict) else batch:
+        try:
+            return _rows(part)
+        except TypeError:
+            continue
+    raise TypeError("a batch without a tensor")

@@ -1,0 +1,196 @@
+"""The study that runs of a script belong to: a folder for each version of its text, a point for each setting.
+
+It has no study file that a person writes: launching the script again, at another number of workers, under
+another seed or with other arguments, adds to it.
+"""
+
+import hashlib
+import itertools
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalestudy.features.scripts.detect import main_file
+from scalestudy.features.scripts.join import Start
+from scalestudy.hardware import cores
+from scalestudy.study.expand import point_name
+from scalestudy.study.file import Study, SweepSettings
+from scalestudy.study.point import Point, Terms
+from scalestudy.study.record_file import read_record
+from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.settings import (
+    DataSettings,
+    LaunchSettings,
+    ResolvedData,
+    ResolvedLaunch,
+    ResolvedTrain,
+    TrainSettings,
+)
+from scalestudy.study.store import StudyFolder, default_folder
+from scalestudy.study.strategies import traits
+from scalestudy.util.errors import UserError
+
+TASK = "script:"
+"""Before the path of a script, where a study of tasks names its task."""
+ARGUMENTS = "script.arguments"
+"""The key under which a script's arguments count as swept, in a study whose first run had some."""
+
+
+class ScriptText(NamedTuple):
+    """A script as it is now: its path, its arguments, and the SHA-256 of its text."""
+
+    file: Path
+    arguments: tuple[str, ...]
+    digest: str
+
+    @property
+    def swept(self) -> dict[str, Any]:
+        """Its arguments, if it has any."""
+        return {ARGUMENTS: shlex.join(self.arguments)} if self.arguments else {}
+
+    @property
+    def source(self) -> str:
+        """What stands where a study of tasks names its data."""
+        return f"sha256:{self.digest}"
+
+
+def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
+    """A script as it is now."""
+    return ScriptText(file.absolute(), tuple(arguments), hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+def script_here() -> ScriptText:
+    """The script that this process runs.
+
+    Raises:
+        UserError: If it runs none.
+    """
+    file = main_file()
+    if file is None or not file.is_file():
+        raise UserError("a script in a file, to be measured", "none", "Save it, and run that.")
+    return script_text(file, sys.argv[1:])
+
+
+def measured_point(
+    script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms
+) -> Point:
+    """A point of a script's study. Of its training nothing is known before it has run; see `with_facts`."""
+    return Point(
+        name=point_name(strategy, workers, seed, script.swept), study=script.file.stem,
+        task=f"{TASK}{script.file}", engine=traits(strategy).engine, strategy=strategy, workers=workers,
+        seed=seed, swept=script.swept, data=ResolvedData(source=script.source),
+        train=ResolvedTrain(
+            epochs=1, batch_size=1, optimizer="sgd", learning_rate=1.0, schedule="constant",
+            learning_rate_scaling="none",
+        ),
+        terms=terms,
+    )  # fmt: skip
+
+
+def point_of(start: Start, script: ScriptText, seed: int) -> Point:
+    """The point that these processes compute."""
+    launch = ResolvedLaunch(device=start.device, cpus_per_worker=len(cores.granted()))
+    terms = Terms(implementation=start.strategy, launch=launch)
+    return measured_point(script, start.strategy, start.workers, seed, terms)
+
+
+def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
+    """The folder of a script's study, with this point in it: made, or taken further.
+
+    Raises:
+        UserError: If `out` holds anything else, or it cannot be written to.
+    """
+    path = folder_path(script, out)
+    if path.exists():
+        return StudyFolder.open(path).updated(lambda study, points: _grown(study, [*points, point]))
+    study, points, text = _grown(_study(path.name, point), [point])
+    return StudyFolder.create_or_open(path, study, points, text)
+
+
+def folder_path(script: ScriptText, out: str | None) -> Path:
+    """Where the folder of a script's study is, or will be: `studies/train`, `studies/train-2` once it changed.
+
+    Raises:
+        UserError: If `out` is of another script, or of this one as it was before.
+    """
+    if out:
+        path = Path(out)
+        if path.exists() and not _belongs(path, script):
+            raise UserError(
+                f"a folder for runs of {script.file.name} as it is now",
+                f"{path}, which holds something else, or runs of another version of it",
+                "Name another with --out.",
+            )
+        return path
+    base = default_folder(Path("script.toml"), script.file.stem)
+    numbered = (base if number == 1 else Path(f"{base}-{number}") for number in itertools.count(1))
+    return next(path for path in numbered if not path.exists() or _belongs(path, script))
+
+
+def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder:
+    """A new run of the point. `launch`, which started these processes in `launched`, is told which."""
+    if launched:
+        place = Path(launched)
+        planned = read_record(place / "point.json", Point).record
+        if planned:
+            point = point.on(oversubscribed=planned.oversubscribed)
+            point = point.model_copy(update={"turn": planned.turn})
+    run = folder.new_run(point)
+    if launched:
+        (place / "run").write_text(str(run.path.absolute()))
+    return run
+
+
+def with_facts(folder: StudyFolder, point: Point, *, epochs: int, batch: int) -> Point:
+    """The point with what its script has turned out to do, in its study too."""
+    train = point.train.model_copy(update={"epochs": epochs, "batch_size": batch})
+    point = point.model_copy(update={"train": train})
+    folder.updated(
+        lambda study, points: _grown(
+            study.model_copy(
+                update={"train": study.train.model_copy(update={"epochs": epochs, "batch_size": batch})}
+            ),
+            [point if other.name == point.name else other for other in points],
+        )
+    )
+    return point
+
+
+def _study(name: str, point: Point) -> Study:
+    return Study(
+        name=name, task=point.task, engine=point.engine, data=DataSettings(source=point.data.source),
+        train=TrainSettings(learning_rate_scaling="none"), launch=LaunchSettings(device=point.launch.device),
+    )  # fmt: skip
+
+
+def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], str]:
+    """A study of these points, the later ones of equal names; and its text."""
+    named = {point.name: point for point in points}
+    other = {
+        name: list(dict.fromkeys(point.swept[name] for point in named.values()))
+        for name in dict.fromkeys(name for point in named.values() for name in point.swept)
+    }
+    sweep = SweepSettings(
+        strategy=tuple(dict.fromkeys(point.strategy for point in named.values())),
+        workers=tuple(sorted({point.workers for point in named.values()})),
+        seed=tuple(sorted({point.seed for point in named.values()})),
+        other=other,
+    )
+    study = study.model_copy(update={"sweep": sweep})
+    text = (
+        "# Runs of a script of its own: `scalestudy launch` adds to them, `scalestudy run` does not.\n"
+        f"# {study.task.removeprefix(TASK)}, {study.data.source}\n"
+    )
+    return study, list(named.values()), text
+
+
+def _belongs(path: Path, script: ScriptText) -> bool:
+    """Whether a folder is of runs of this version of a script, which all had arguments, or all had none."""
+    try:
+        folder = StudyFolder.open(path)
+    except UserError:
+        return False
+    same = (folder.study.task, folder.study.data.source) == (f"{TASK}{script.file}", script.source)
+    return same and bool(folder.study.sweep.other) == bool(script.arguments)

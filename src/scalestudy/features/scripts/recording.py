@@ -1,0 +1,194 @@
+"""What a script's workers have measured, as the records of a run: written by rank 0 alone."""
+
+import datetime
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalestudy.features.scripts.join import FOLDER, OUT, Start
+from scalestudy.features.scripts.measured_study import folder_of, point_of, run_of, script_here, with_facts
+from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.metrics import Better, Sense, gain, known
+from scalestudy.study.records import EpochRecord, Progress, Result
+from scalestudy.study.run_folder import write_point
+from scalestudy.util.errors import RunError
+
+PROGRESS_EVERY = 1.0
+"""Seconds between two progress records."""
+Qualities = dict[str, tuple[float, float]]
+"""Numerator and denominator by the name of the metric."""
+
+
+@dataclass
+class Tally:
+    """What one worker has counted in an epoch.
+
+    Attributes:
+        samples: It has processed.
+        steps: It has taken.
+        most: Samples of its largest step.
+        seconds: Of training.
+        cpu_seconds: Of its process meanwhile.
+        loss: Sum of its samples' losses; None where the script gives none.
+        qualities: Of the evaluation.
+    """
+
+    samples: int = 0
+    steps: int = 0
+    most: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    loss: Any = None
+    qualities: Qualities = field(default_factory=dict)
+
+
+@dataclass
+class Left:
+    """What one worker knows at the end: `digest` is of its model's parameters, "" where nobody compares."""
+
+    host: str
+    qualities: Qualities
+    peak_memory: int
+    cpu_percent: float
+    digest: str
+    parameters: int | None
+    communication: str | None
+
+
+class Recording:
+    """A run of a script, from its first epoch to its result; `epochs` are those that are planned."""
+
+    def __init__(self, start: Start, seed: int, epochs: int, clock: PhaseClock) -> None:
+        self._clock, self._epochs = clock, epochs
+        script = script_here()
+        self._point = point_of(start, script, seed)
+        self._study = folder_of(script, self._point, os.environ.get(OUT))
+        self.run = run_of(self._study, self._point, os.environ.get(FOLDER))
+        self._records: list[EpochRecord] = []
+        self._most: list[int] = []
+        self._senses: dict[str, Better | None] = {}
+        self._began = self._written = time.time()
+        self._progress = Progress(phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0)
+
+    def sense(self, name: str, better: Better | None) -> None:
+        """The script names a metric; the first one is the quality."""
+        self._senses[name] = better or self._senses.get(name) or known(name).better
+
+    def step(self, samples: int, steps: int) -> None:
+        """About so many samples of all workers, and so many steps, of this epoch are done."""
+        now = time.time()
+        if now - self._written >= PROGRESS_EVERY:
+            self._written = now
+            last = self._records[-1].steps if self._records else 0
+            self._progress = self._progress.model_copy(
+                update={"step": steps, "steps": max(last, steps), "throughput": samples / (now - self._began)}
+            )
+            self.run.write_progress(self._progress.model_copy(update={"updated": now}))
+
+    def epoch(self, tallies: Sequence[Tally]) -> None:
+        """An epoch is over, on all workers."""
+        seconds = max(tally.seconds for tally in tallies)
+        samples = sum(tally.samples for tally in tallies)
+        losses = [tally.loss for tally in tallies]
+        record = EpochRecord(
+            epoch=len(self._records) + 1,
+            steps=max(tally.steps for tally in tallies),
+            samples=samples,
+            loss=None if None in losses else sum(losses) / samples,
+            train_seconds=seconds,
+            elapsed_training_seconds=sum(record.train_seconds for record in self._records) + seconds,
+            validation=_values([tally.qualities for tally in tallies]),
+        )
+        self._records.append(record)
+        self._most = [
+            max(before, tally.most)
+            for before, tally in zip(self._most or [0] * len(tallies), tallies, strict=True)
+        ]
+        self._clock.add("training", seconds)
+        self.run.append_epoch(record)
+        quality = next(iter(record.validation.values()), self._progress.quality)
+        now = time.time()
+        self._progress = self._progress.model_copy(
+            update={
+                "epoch": min(record.epoch + 1, self._epochs), "step": 0, "steps": record.steps,
+                "quality": quality, "throughput": samples / seconds if seconds else None, "updated": now,
+                "seconds_left": (now - self._began) * (self._epochs - record.epoch),
+            }
+        )  # fmt: skip
+        self._began = self._written = now
+        self.run.write_progress(self._progress)
+
+    def result(self, left: Sequence[Left]) -> None:
+        """All is over.
+
+        Raises:
+            RunError: If the script has trained nothing, or the workers' models differ.
+        """
+        records = self._records
+        if not records:
+            raise RunError(
+                "an epoch with a step in it", "none", "Call workers.count(samples) after each step."
+            )
+        digests = {one.digest for one in left}
+        if len(digests) != 1:
+            raise RunError(
+                "equal parameters on all workers at the end of the script",
+                f"{len(digests)} different sets on {len(left)} workers",
+                "Wrap the model for data-parallel training, as in DistributedDataParallel(model); each "
+                "worker trained a model of its own.",
+            )
+        steady = records[1:]
+        seconds = sum(record.train_seconds for record in steady)
+        last: dict[str, float] = {}
+        for record in records:
+            last |= record.validation
+        last |= _values([one.qualities for one in left])
+        metric = next(iter(self._senses), "")
+        sense = Sense(self._senses.get(metric), known(metric).bounded)
+        quality = last.get(metric)
+        best = _best([(r.validation[metric], r.epoch) for r in records if metric in r.validation], sense)
+        self._point = with_facts(self._study, self._point, epochs=len(records), batch=max(self._most))
+        write_point(self.run.path / "point.json", self._point)
+        point = self._point
+        result = Result(
+            name=point.name, engine=point.engine, strategy=point.strategy, workers=point.workers,
+            implementation=point.implementation, communication=left[0].communication, seed=point.seed,
+            swept=point.swept, per_worker_batch=max(self._most), global_batch=sum(self._most),
+            epochs=len(records), updates=sum(record.steps for record in records),
+            samples_processed=sum(record.samples for record in records),
+            training_samples=max(record.samples for record in records),
+            throughput=sum(record.samples for record in steady) / seconds if seconds else None,
+            steady_epochs=len(steady), training_seconds=records[-1].elapsed_training_seconds,
+            wall_seconds=self._clock.wall, phases=self._clock.phases(), metric=metric, better=sense.better,
+            bounded=sense.bounded, quality=quality, validation=last,
+            best_quality=quality if best is None else best[0], best_epoch=best and best[1],
+            parameters=left[0].parameters, weights_digest=left[0].digest,
+            model_missing="the script keeps its own", oversubscribed=point.oversubscribed,
+            peak_memory_bytes=[one.peak_memory for one in left],
+            cpu_percent=[one.cpu_percent for one in left], began=self._clock.started,
+            order=point.turn and point.turn.order, place=point.turn and point.turn.place,
+            hosts=sorted({one.host for one in left}),
+            finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )  # fmt: skip
+        self.run.write_checksums(result)
+        self.run.write_result(result)
+
+
+def _values(given: Sequence[Qualities]) -> dict[str, float]:
+    """Of each metric the workers' numerators by their denominators."""
+    values = {}
+    for name in dict.fromkeys(name for qualities in given for name in qualities):
+        pairs = [qualities[name] for qualities in given if name in qualities]
+        total = sum(pair[1] for pair in pairs)
+        values[name] = sum(pair[0] for pair in pairs) / total if total else float("nan")
+    return values
+
+
+def _best(values: Sequence[tuple[float, int]], sense: Sense) -> tuple[float, int] | None:
+    """The best value and its epoch, the first of equal ones; the last where nothing says which is better."""
+    if not values or sense.better is None:
+        return values[-1] if values else None
+    better = sense.better
+    return max(values, key=lambda pair: (gain(pair[0], better), -pair[1]))

@@ -1,0 +1,47 @@
+"""The variables by which torchrun tells a process its place: what scripts with a loop of their own read."""
+
+import os
+from collections.abc import Mapping
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.rendezvous import interface_of, meeting_address
+from scalestudy.hardware import cores
+from scalestudy.util.errors import UserError
+
+RUN_ID = "TORCHELASTIC_RUN_ID"
+"""Set under torchrun, by which frameworks know that processes have been started for them."""
+
+
+def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What torchrun would set for this process beside `variables`; nothing where torchrun has started it.
+
+    Rank 0 listens at MASTER_ADDR and MASTER_PORT itself, since there is no agent that does.
+
+    Raises:
+        UserError: If the run has no port.
+        RunError: If the host of rank 0 is not found.
+    """
+    if RUN_ID in variables:
+        return {}
+    if placement.port is None:
+        raise UserError(
+            "a port at which the processes of the run meet",
+            f"none (from {placement.source})",
+            "Set MASTER_PORT to a free one, the same for all processes.",
+        )
+    nodes = len(set(placement.hosts)) if all(placement.hosts) else placement.size // placement.local_size
+    values = {
+        "RANK": placement.rank, "WORLD_SIZE": placement.size,
+        "LOCAL_RANK": placement.local_rank, "LOCAL_WORLD_SIZE": placement.local_size,
+        "GROUP_RANK": placement.node_rank or 0, "GROUP_WORLD_SIZE": nodes,
+        "ROLE_RANK": placement.rank, "ROLE_WORLD_SIZE": placement.size, "ROLE_NAME": "default",
+        "MASTER_ADDR": meeting_address(placement), "MASTER_PORT": placement.port,
+        RUN_ID: "scalestudy", "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
+        "TORCHELASTIC_USE_AGENT_STORE": False,
+    }  # fmt: skip
+    interface = interface_of(placement)
+    chosen = {"OMP_NUM_THREADS": str(len(cores.granted()))}
+    chosen |= {"GLOO_SOCKET_IFNAME": interface} if interface else {}
+    return {name: str(value) for name, value in values.items()} | {
+        name: value for name, value in chosen.items() if name not in variables
+    }
