@@ -63,9 +63,13 @@ def test_a_missing_variable_is_named():
         resolve(incomplete)
 
 
-def test_torchrun_over_several_nodes_is_refused_because_it_does_not_name_them():
-    with pytest.raises(UserError, match="LOCAL_WORLD_SIZE=1 with WORLD_SIZE=2"):
-        resolve(torchrun(0, 2) | {"LOCAL_WORLD_SIZE": "1"})
+def test_torchrun_over_several_nodes_names_the_first_alone():
+    node = {"LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "n1"}
+    found = resolve(torchrun(1, 2) | node | {"GROUP_RANK": "1"})
+    assert (found.local_rank, found.local_size, found.node_rank) == (0, 1, 1)
+    assert found.hosts == ("n1", "")
+    with pytest.raises(UserError, match="GROUP_RANK"):
+        resolve(torchrun(0, 2) | node)
 
 
 def captured(launcher: str) -> list[dict[str, str]]:

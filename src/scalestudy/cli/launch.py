@@ -10,7 +10,9 @@ import typer
 from scalestudy.cli.options import DeviceOption, DryRunOption, StrategyOption
 from scalestudy.study.strategies import DEFAULT
 
-OPTION = re.compile(r"-n\d*|--(workers|seeds|strategy|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL)
+OPTION = re.compile(
+    r"-n\d*|--(workers|seeds?|strategy|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL
+)
 """Options of `launch`, which after the script would be the script's."""
 MOST_WORKERS = 100_000
 
@@ -24,6 +26,7 @@ def launch(
             "--workers", "-n", help="Number of workers, 1 when absent; several as 1,2,4.", metavar="N"
         ),
     ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of a measured script, or the first of them.")] = 0,
     seeds: Annotated[
         int, typer.Option(min=1, help="Runs of a measured script at each number of workers.", metavar="N")
     ] = 1,
@@ -44,8 +47,9 @@ def launch(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Train with a script of your own on several workers: a PyTorch script as it is, a Keras script after
-    three changed lines.
+    """Train with a script of your own on several workers: a PyTorch script as it is, or one of Keras.
+
+    A Keras script changes in three lines:
 
     \b
       import scalestudy
@@ -68,7 +72,7 @@ def launch(
     """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cli import console
     from scalestudy.cluster.resolve import resolve
-    from scalestudy.features.scripts.launch import run_rank, run_sweep, start_lines, sweep_of
+    from scalestudy.features.scripts.launch import is_own_loop, run_rank, run_sweep, start_lines, sweep_of
     from scalestudy.study.targets import refuse_inside_study
     from scalestudy.util.errors import UserError
 
@@ -77,19 +81,21 @@ def launch(
         refuse_inside_study(logs)
     words = script_arguments(script, arguments or [])
     place = resolve(os.environ)
-    counts = [place.size] if workers is None else worker_counts(workers)
-    planned = sweep_of(script, words, counts, seeds, strategy=strategy, launch=keys, out=out)
+    if place.size > 1 and not dry_run and is_own_loop(script, strategy):
+        if workers is not None or seeds > 1 or logs is not None:
+            raise UserError(
+                f"no -n, --seeds and --logs where {place.source} has started {place.size} processes",
+                "one of them",
+                "Leave them out: each of those processes is a worker, and --seed gives the seed.",
+            )
+        run_rank(script, words, place, strategy=strategy, device=device, seed=seed, out=out)
+    counts = worker_counts(workers or "1")
+    planned = sweep_of(
+        script, words, counts, range(seed, seed + seeds), strategy=strategy, launch=keys, out=out
+    )
     if dry_run:
         for line in [line for one in planned for line in start_lines(one)]:
             console.out().print(line, markup=False, soft_wrap=True)
-    elif place.size > 1 and planned[0].own_loop:
-        if counts != [place.size] or seeds > 1:
-            raise UserError(
-                f"no -n and no --seeds where {place.source} has started {place.size} processes",
-                f"{counts} workers, {seeds} seeds",
-                "Leave them out: each of those processes is a worker.",
-            )
-        run_rank(planned[0], place)
     else:
         run_sweep(planned, logs, lambda text: console.err().print(text, markup=False, soft_wrap=True))
 

@@ -134,9 +134,11 @@ def _echo(cause: Cause) -> int:
     """0 for an end of a rank's own, 1 for what may be an echo, 2 for one that speaks of another rank."""
     if cause.kind == "signal":
         return int(cause.signal in ECHOES)
-    if cause.kind not in ("exception", "exit") or cause.frame:
+    if cause.kind not in ("exception", "exit"):
         return 0
-    return 2 if any(words in cause.words for words in OF_OTHERS) else 1
+    if any(words in cause.words for words in OF_OTHERS):  # in a script, out of a line of its own
+        return 2
+    return 0 if cause.frame else 1
 
 
 def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) -> Failure:

@@ -148,6 +148,7 @@ class EngineTraits:
         unused: Packages that it only looks for: hidden while it is imported.
         script_modules: Modules by whose import a script is known that trains in a loop of its own: it is
             started as torchrun starts one, and measured. () where scripts train with Keras's `fit`.
+        script_session: "module:class" that measures such a script in one process.
     """
 
     name: str
@@ -165,6 +166,7 @@ class EngineTraits:
     trial_module: str = ""
     unused: tuple[str, ...] = ()
     script_modules: tuple[str, ...] = ()
+    script_session: str = ""
 
     def environment(
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,

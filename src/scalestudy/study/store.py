@@ -27,6 +27,8 @@ from scalestudy.util.locks import Timeout, take
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 
 STUDY_SCHEMA: Literal[1] = 1
+Change = Callable[[Study, list[Point]], tuple[Study, list[Point], str]]
+"""From a study and its points to those after it, with the text of its study file."""
 _OTHER_FOLDER = "Name another folder with --out."
 
 
@@ -146,7 +148,7 @@ class StudyFolder:
                 _write(self.path, record, study_text)
         return StudyFolder(self.path, record)
 
-    def updated(self, change: Callable[[Study, list[Point]], tuple[Study, list[Point], str]]) -> "StudyFolder":
+    def updated(self, change: Change) -> "StudyFolder":
         """The folder after a change of its study, its points and the text of its study file.
 
         One process at a time changes them, as they are then; the others wait.

@@ -315,7 +315,8 @@ class Session:
             record = self._epoch(epoch, watch, callbacks)
             with self._clock.phase("callbacks"):
                 validation = {f"val_{key}": value for key, value in record.validation.items()}
-                assert record.loss is not None and record.learning_rate is not None
+                assert record.loss is not None
+                assert record.learning_rate is not None
                 logs = {"loss": record.loss, "learning_rate": record.learning_rate, **validation}
                 stop = callbacks.epoch_end(epoch, logs)
             self.epoch = self.epochs if stop else epoch + 1

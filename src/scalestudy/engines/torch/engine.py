@@ -106,9 +106,9 @@ class Torch:
         self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
     ) -> Any:
         raise UserError(
-            "a script whose framework can be measured",
-            "one of PyTorch's",
-            "Start it without scalestudy.workers().",
+            "a script that trains with Keras's fit on TensorFlow",
+            "one on PyTorch",
+            "Write its loop over epochs and batches; docs/existing-scripts.md shows one that is measured.",
         )
 
 

@@ -6,6 +6,7 @@ The script's process groups stay its own: small values go through the store at w
 import contextlib
 import datetime
 import hashlib
+import importlib
 import json
 import os
 import pickle
@@ -17,12 +18,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.distributed import PrefixStore, TCPStore
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group
 from scalestudy.engines.rendezvous import meeting_address, start_within
 from scalestudy.util.errors import RunError, UserError
+
+distributed: Any = torch.distributed  # whose classes of stores mypy does not see
 
 
 class StoreGroup(Group):
@@ -30,7 +32,7 @@ class StoreGroup(Group):
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement.rank, placement.size)
-        self._store = PrefixStore("scalestudy", _store(placement))
+        self._store = distributed.PrefixStore("scalestudy", _store(placement))
         self._used = 0
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -78,8 +80,7 @@ class StoreGroup(Group):
             return bytes(self._store.get(key))
         except RuntimeError as error:
             raise RunError(
-                "all workers of the script at the same place within "
-                f"{self._store.timeout.total_seconds():.0f} s",
+                f"all workers of the script at the same place within {start_within():.0f} s",
                 str(error).splitlines()[0],
                 "Call epochs, broadcast and barrier on every worker; look into the others' logs.",
             ) from error
@@ -93,7 +94,7 @@ class OneProcess(Group):
         return [value]
 
 
-def _store(placement: Placement) -> TCPStore:
+def _store(placement: Placement) -> Any:
     """The store of the script's processes; where torchrun's agent does not hold it, rank 0 does.
 
     The server is the one that `init_process_group` then finds at MASTER_PORT. It listens at the address at
@@ -103,11 +104,12 @@ def _store(placement: Placement) -> TCPStore:
     host, timeout = os.environ["MASTER_ADDR"], datetime.timedelta(seconds=start_within())
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if agent or placement.rank:
-        return TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
+        return distributed.TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
     given: dict[str, Any] = {}
     with contextlib.suppress(OSError):  # the script's own process group has a server there already
-        given["master_listen_fd"] = socket.create_server((meeting_address(placement), placement.port)).detach()
-    return TCPStore(
+        server = socket.create_server((meeting_address(placement), placement.port))
+        given["master_listen_fd"] = server.detach()
+    return distributed.TCPStore(
         host, placement.port, None, True, timeout, wait_for_workers=False, multi_tenant=True, **given
     )
 
@@ -119,12 +121,17 @@ class TorchScript:
         group: The script's processes.
         device: "cpu", or its own GPU as "cuda:1".
         threads: That PyTorch computes with.
+
+    Args:
+        placement: Of this process; torchrun's variables are set.
+        gpu: Index of its GPU among those that it sees; None on CPUs.
     """
 
-    def __init__(self, placement: Placement, device: str, threads: int) -> None:
+    def __init__(self, placement: Placement, gpu: int | None) -> None:
         self.group = StoreGroup(placement) if placement.size > 1 else OneProcess()
-        self.device, self.threads = device, threads
-        self._gpu = device != "cpu"
+        self.device = "cpu" if gpu is None else f"cuda:{gpu}"
+        self.threads = torch.get_num_threads()
+        self._gpu = gpu is not None
         self._first = self._last = _now()
         self._events: list[torch.cuda.Event] = []
 
@@ -174,7 +181,8 @@ class TorchScript:
 
     def build_record(self) -> dict[str, Any]:
         """How PyTorch was built."""
-        return {"torch": {"cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version()}}
+        cudnn: Any = torch.backends.cudnn
+        return {"torch": {"cuda": torch.version.cuda, "cudnn": cudnn.version()}}
 
     def communication(self) -> str | None:
         """By what the script's own group sums; None where it has none."""
@@ -182,12 +190,13 @@ class TorchScript:
             return None
         return str(torch.distributed.get_backend())
 
-    def lightning_callback(self, workers: Any, quality: str) -> Any:
+    def lightning_callback(self, workers: Any, quality: str, better: str | None) -> Any:
         """See `LoopWorkers.lightning_callback`."""
-        return lightning_callback(workers, quality)
+        return lightning_callback(workers, quality, better)
 
     def _record(self) -> None:
-        event = torch.cuda.Event(enable_timing=True)
+        events: Any = torch.cuda.Event
+        event = events(enable_timing=True)
         event.record(torch.cuda.current_stream(self.device))
         self._events.append(event)
 
@@ -196,14 +205,12 @@ def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-def lightning_callback(workers: Any, quality: str) -> Any:
+def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
     """A callback of Lightning's Trainer that measures its epochs: see `LoopWorkers.lightning_callback`."""
-    if "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
-        from pytorch_lightning import Callback
-    else:
-        from lightning.pytorch import Callback
+    older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
+    package: Any = importlib.import_module("pytorch_lightning" if older else "lightning.pytorch")
 
-    class Measured(Callback):  # type: ignore[misc, valid-type]
+    class Measured(package.Callback):  # type: ignore[misc]
         """Tells what happens."""
 
         def on_train_start(self, trainer: Any, module: Any) -> None:
@@ -212,7 +219,9 @@ def lightning_callback(workers: Any, quality: str) -> Any:
         def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
             workers.begin_epoch()
 
-        def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        def on_train_batch_end(
+            self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+        ) -> None:
             loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
             workers.count(_rows(batch), loss)
 
@@ -229,7 +238,7 @@ def lightning_callback(workers: Any, quality: str) -> Any:
                     ", ".join(trainer.callback_metrics) or "none",
                     "Log it by self.log(...), or name another in lightning_callback.",
                 )
-            workers.quality(quality, trainer.callback_metrics[quality])
+            workers.quality(quality, trainer.callback_metrics[quality], better=better)
             workers.go_on()
 
         def on_train_end(self, trainer: Any, module: Any) -> None:

@@ -52,6 +52,8 @@ class TorchTraits(EngineTraits):
     )  # fmt: skip
     unused = ("sklearn",)
     """What Keras only looks for, as under TensorFlow."""
+    script_session = "scalestudy.engines.torch.script:TorchScript"
+    script_modules = ("torch", "accelerate", "lightning", "pytorch_lightning", "transformers")
 
     def environment(
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,

@@ -17,6 +17,7 @@ from scalestudy.hardware.devices import visible_gpus
 from scalestudy.study.engines import EngineTraits, engine_traits
 from scalestudy.study.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import loaded
 
 STRATEGY, WORKERS, DEVICE, FOLDER, OUT, SEED = (
     f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE", "FOLDER", "OUT", "SEED")
@@ -83,7 +84,8 @@ def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mappin
     """
     placement = resolve(variables)
     file = main_file(modules)
-    kind = strategy_of(variables.get(STRATEGY) or strategy or DEFAULT, file and engine_of_script(file))
+    engine = engine_of_script(file, variables) if file else None
+    kind = strategy_of(variables.get(STRATEGY) or strategy or DEFAULT, engine)
     if has_own_loop(kind):
         return Start(placement, placement.size, kind.name, variables.get(DEVICE) or "auto")  # type: ignore[arg-type]
     workers = int(variables.get(WORKERS) or placement.size)
@@ -134,12 +136,8 @@ def loop_session_of(start: Start) -> Any:
     check_placement(placement, strategy=kind, workers=start.workers, gpus=gpus)
     if placement.size > 1:
         os.environ.update(torchrun_variables(placement))
-    device = "cpu" if gpus is None else f"cuda:{placement.gpu_place(gpus)}"
-    from scalestudy.engines.base import engine_of
-
-    return engine_of(kind.engine).script_session(
-        kind.name, placement, workers=start.workers, device=device, threads=len(cores.granted())
-    )
+    place = None if gpus is None else placement.gpu_place(gpus)
+    return loaded(engine_traits(kind.engine).script_session)(placement, place)
 
 
 @contextlib.contextmanager

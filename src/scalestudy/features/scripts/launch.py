@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.app.one_point import one_point_study
-from scalestudy.cluster.environment import process_environment
+from scalestudy.cluster.environment import library_changes, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.scripts import process
 from scalestudy.features.scripts.detect import engine_of_script
@@ -83,10 +83,7 @@ def script_of(
     Raises:
         UserError: If it cannot be started so.
     """
-    if not file.is_file():
-        raise UserError(
-            "a Python script", f"{file}, which is no file", "Name it first, its arguments after it."
-        )
+    refuse_no_script(file)
     kind = strategy_of(strategy, engine_of_script(file))
     if kind.most_workers == 1 and workers > 1:
         raise UserError(
@@ -104,10 +101,18 @@ def script_of(
     return Script(point, str(file), tuple(arguments), str(out) if out else None)
 
 
+def refuse_no_script(file: Path) -> None:
+    """Refuse what is no file."""
+    if not file.is_file():
+        raise UserError(
+            "a Python script", f"{file}, which is no file", "Name it first, its arguments after it."
+        )
+
+
 def sweep_of(
-    file: Path, arguments: Sequence[str], workers: Sequence[int], seeds: int, **given: Any
+    file: Path, arguments: Sequence[str], workers: Sequence[int], seeds: Sequence[int], **given: Any
 ) -> list[Script]:
-    """The runs of a script at all these numbers of workers, under seeds from 0: in randomised blocks.
+    """The runs of a script at all these numbers of workers, under all these seeds: in randomised blocks.
 
     `given` is as in `script_of`.
 
@@ -117,7 +122,7 @@ def sweep_of(
     scripts = [
         script_of(file, arguments, workers=count, seed=seed, **given)
         for count in workers
-        for seed in range(seeds)
+        for seed in seeds
     ]
     if len(scripts) > 1 and not scripts[0].own_loop:
         raise UserError(
@@ -160,19 +165,28 @@ def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> 
         raise failures[0]
 
 
-def run_rank(script: Script, placement: Placement) -> NoReturn:
+def is_own_loop(file: Path, strategy: str) -> bool:
+    """Whether a script is started as torchrun starts one, under this `--strategy`."""
+    return has_own_loop(strategy_of(strategy, engine_of_script(file)))
+
+
+def run_rank(
+    file: Path, arguments: Sequence[str], placement: Placement, *, strategy: str, device: str, seed: int,
+    out: Path | None,
+) -> NoReturn:  # fmt: skip
     """Become one process of a script that srun or mpirun has started several times, each by this command.
 
     Raises:
-        UserError: If the launcher has started another number of them.
+        UserError: If there is no such script, or the run has no port.
         RunError: If the host of rank 0 is not found.
     """
-    engine = engine_traits(script.point.engine)
-    gpus = [] if script.point.launch.device == "cpu" else None
-    environment = process_environment(os.environ, engine, gpus=gpus).applied(os.environ)
-    environment = environment | torchrun_variables(placement) | script.variables()
+    refuse_no_script(file)
+    kind = strategy_of(strategy, engine_of_script(file))
+    given = {STRATEGY: kind.name, DEVICE: device, SEED: str(seed)}
+    given |= {OUT: os.path.abspath(out)} if out else {}
+    environment = _loop_environment(os.environ, device) | torchrun_variables(placement) | given
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, script.file, *script.arguments], environment)
+    os.execve(sys.executable, [sys.executable, str(file), *arguments], environment)
 
 
 def start_lines(script: Script) -> list[str]:
@@ -192,7 +206,8 @@ def start_lines(script: Script) -> list[str]:
     # A script that takes cuda:LOCAL_RANK is to see all GPUs of its node.
     gpus = (f" --gpus={point.workers}" if script.own_loop else " --gpus-per-task=1") * on_gpus
     srun = (
-        f"{STRATEGY}={point.implementation} " * (not script.own_loop)
+        f"{STRATEGY}={point.implementation} "
+        * (not script.own_loop)
         + f"srun --kill-on-bad-exit=1 --ntasks={point.workers} "
         f"--cpus-per-task={point.launch.cpus_per_worker}{gpus} {command}"
     )
@@ -261,15 +276,29 @@ def _leave_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
     return run
 
 
+def _environment(script: Script, variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables of a process that imports the framework."""
+    if script.own_loop:
+        return _loop_environment(variables, script.point.launch.device)
+    return process_environment(variables, engine_traits(script.point.engine), gpus=None).applied(variables)
+
+
+def _loop_environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
+    """Nothing is decided that is the script's to decide, but which GPUs it sees: all of the run.
+
+    It takes that of LOCAL_RANK.
+    """
+    shown = devices.showing([]) if device == "cpu" else devices.ORDER
+    return library_changes(variables).applied(variables) | shown
+
+
 def commands(
     script: Script, run: RunFolder, port: int, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> list[Command]:
     """The command of each process: a worker's, but in this folder, and rank 0 with this process's output."""
     processes = []
     for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
-        hidden: list[str] | None = [] if script.own_loop and script.point.launch.device == "cpu" else None
-        changes = process_environment(worker.environment, engine_traits(script.point.engine), gpus=hidden)
-        variables = changes.applied(worker.environment) | script.variables()
+        variables = _environment(script, worker.environment) | script.variables()
         variables[FOLDER] = str(run.path.absolute())
         if rank == 0:
             variables.pop("PYTHONUNBUFFERED", None)

@@ -1,10 +1,14 @@
 """`scalestudy.workers()` in a script with a training loop of its own, which is measured in three lines.
 
+A script as PyTorch's tutorials have it:
+
     for epoch in workers.epochs(10, model):      # instead of `for epoch in range(10)`
         for x, y in loader:
             ...
             workers.count(len(x), loss)          # after each step
         workers.quality("accuracy", right, of)   # after the evaluation
+
+Nothing of what it computes changes.
 """
 
 import atexit
@@ -12,6 +16,7 @@ import contextlib
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -26,6 +31,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import peak_memory
 from scalestudy.study.engines import engine_traits
+from scalestudy.study.metrics import Better
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.strategies import traits
 from scalestudy.util.errors import ScalestudyError, UserError
@@ -99,7 +105,7 @@ class LoopWorkers:
         if self._recording:
             self._recording.step(tally.samples * self.size, tally.steps)
 
-    def quality(self, name: str, value: Any, total: Any = None, *, better: str | None = None) -> None:
+    def quality(self, name: str, value: Any, total: Any = None, *, better: Better | None = None) -> None:
         """What the script has evaluated, on this worker; the first name is that of the quality.
 
         Args:
@@ -125,9 +131,14 @@ class LoopWorkers:
         finally:
             self.go_on()
 
-    def lightning_callback(self, quality: str) -> Any:
-        """A callback for Lightning's Trainer, whose epochs are measured; `quality` is a metric it logs."""
-        return self._session.lightning_callback(self, quality)
+    def lightning_callback(self, quality: str, *, better: Better | None = None) -> Any:
+        """A callback for Lightning's Trainer, whose epochs are measured.
+
+        Args:
+            quality: A metric that its validation logs.
+            better: As in `quality`.
+        """
+        return self._session.lightning_callback(self, quality, better)
 
     def broadcast(self, value: Any) -> Any:
         """What rank 0 has, on every process: anything that can be pickled. All must ask."""
@@ -145,17 +156,17 @@ class LoopWorkers:
             self._recording = Recording(self._start, self.seed, count, self._clock)
         path = group.share_object(str(self._recording.run.path) if self._recording else None)
         self._folder = RunFolder(path)
-        self._folder.write_rank(
-            rank_record(
-                self._start.placement, engine_traits(traits(self.strategy).engine),
-                threads=self._session.threads, devices=self._session.devices(),
-                build=self._session.build_record(),
-            )  # fmt: skip
-        )
+        record = rank_record(
+            self._start.placement, engine_traits(traits(self.strategy).engine),
+            threads=self._session.threads, devices=self._session.devices(),
+            build=self._session.build_record(),
+        )  # fmt: skip
+        self._folder.write_rank(record)
 
     def begin_epoch(self) -> None:
-        """An epoch begins, and with it its training."""
-        self._tally = Tally()
+        """An epoch begins, and with it its training; one that was under way is over."""
+        self.end_epoch()
+        self._tally, self._epoch_began = Tally(), time.perf_counter()
         self.go_on()
 
     def pause(self) -> None:
@@ -178,6 +189,7 @@ class LoopWorkers:
             return
         self.pause()
         tally, self._tally = self._tally, None
+        tally.wall = time.perf_counter() - self._epoch_began
         tally.loss = None if tally.loss is None else float(tally.loss)
         self._communication = self._session.communication()
         self._cores_used.append((tally.cpu_seconds, tally.seconds))

@@ -73,9 +73,7 @@ def script_here() -> ScriptText:
     return script_text(file, sys.argv[1:])
 
 
-def measured_point(
-    script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms
-) -> Point:
+def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms) -> Point:
     """A point of a script's study. Of its training nothing is known before it has run; see `with_facts`."""
     return Point(
         name=point_name(strategy, workers, seed, script.swept), study=script.file.stem,
@@ -110,7 +108,7 @@ def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
 
 
 def folder_path(script: ScriptText, out: str | None) -> Path:
-    """Where the folder of a script's study is, or will be: `studies/train`, `studies/train-2` once it changed.
+    """Where a script's study is, or will be: `studies/train`; `studies/train-2` once the script has changed.
 
     Raises:
         UserError: If `out` is of another script, or of this one as it was before.

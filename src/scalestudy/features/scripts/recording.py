@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ class Tally:
         steps: It has taken.
         most: Samples of its largest step.
         seconds: Of training.
+        wall: Seconds of the whole epoch.
         cpu_seconds: Of its process meanwhile.
         loss: Sum of its samples' losses; None where the script gives none.
         qualities: Of the evaluation.
@@ -39,6 +41,7 @@ class Tally:
     steps: int = 0
     most: int = 0
     seconds: float = 0.0
+    wall: float = 0.0
     cpu_seconds: float = 0.0
     loss: Any = None
     qualities: Qualities = field(default_factory=dict)
@@ -74,7 +77,7 @@ class Recording:
 
     def sense(self, name: str, better: Better | None) -> None:
         """The script names a metric; the first one is the quality."""
-        self._senses[name] = better or self._senses.get(name) or known(name).better
+        self._senses[name] = better or self._senses.get(name) or _known(name).better
 
     def step(self, samples: int, steps: int) -> None:
         """About so many samples of all workers, and so many steps, of this epoch are done."""
@@ -98,6 +101,7 @@ class Recording:
             samples=samples,
             loss=None if None in losses else sum(losses) / samples,
             train_seconds=seconds,
+            evaluation_seconds=tallies[0].wall - tallies[0].seconds,
             elapsed_training_seconds=sum(record.train_seconds for record in self._records) + seconds,
             validation=_values([tally.qualities for tally in tallies]),
         )
@@ -107,6 +111,7 @@ class Recording:
             for before, tally in zip(self._most or [0] * len(tallies), tallies, strict=True)
         ]
         self._clock.add("training", seconds)
+        self._clock.add("evaluation", record.evaluation_seconds)
         self.run.append_epoch(record)
         quality = next(iter(record.validation.values()), self._progress.quality)
         now = time.time()
@@ -146,7 +151,7 @@ class Recording:
             last |= record.validation
         last |= _values([one.qualities for one in left])
         metric = next(iter(self._senses), "")
-        sense = Sense(self._senses.get(metric), known(metric).bounded)
+        sense = Sense(self._senses.get(metric), _known(metric).bounded)
         quality = last.get(metric)
         best = _best([(r.validation[metric], r.epoch) for r in records if metric in r.validation], sense)
         self._point = with_facts(self._study, self._point, epochs=len(records), batch=max(self._most))
@@ -174,6 +179,11 @@ class Recording:
         )  # fmt: skip
         self.run.write_checksums(result)
         self.run.write_result(result)
+
+
+def _known(name: str) -> Sense:
+    """What a name says: "val_accuracy", "eval/accuracy" as "accuracy" does."""
+    return known(re.sub(r"^(val|valid|validation|eval|test)[_/]", "", name))
 
 
 def _values(given: Sequence[Qualities]) -> dict[str, float]:
