@@ -1,5 +1,6 @@
-"""Scripts with a training loop of their own: how they are known, what they are told, what is written of them."""
+"""Scripts with a training loop of their own: how they are known and started, and what is written of them."""
 
+import importlib.util
 import socket
 import sys
 
@@ -19,6 +20,8 @@ from scalestudy.study.engines import engine_traits
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError, UserError
+
+with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 
 
 @pytest.fixture
@@ -74,6 +77,7 @@ def test_each_process_has_torchruns_variables():
         torchrun_variables(Placement(0, 1, 0, 1, 0, ("a",), "alone"), {})
 
 
+@with_torch
 def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decided(file, tmp_path):
     script = script_of(file, (), strategy="native", workers=2, launch={"device": "cpu"}, seed=5)
     first, second = commands(script, RunFolder(tmp_path), 20_000, [0, 1], {"A": "1"})
@@ -86,6 +90,7 @@ def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decide
     assert srun.endswith(f"srun --kill-on-bad-exit=1 --ntasks=2 --cpus-per-task=1 scalestudy launch {file}")
 
 
+@with_torch
 def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_another(file):
     given = {"strategy": "native", "launch": {"device": "cpu"}}
     found = [script.point for script in sweep_of(file, (), [1, 2], range(2), **given)]
@@ -152,7 +157,7 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
 
 def test_workers_that_part_and_a_script_without_a_step_give_no_result(file):
     run = recording(2)
-    with pytest.raises(RunError, match="workers.count"):
+    with pytest.raises(RunError, match=r"workers\.count"):
         run.result([left(), left()])
     run.epoch([Tally(6, 1, 6, 1.0), Tally(2, 1, 2, 1.0)])
     with pytest.raises(RunError, match="2 different sets"):
@@ -160,6 +165,7 @@ def test_workers_that_part_and_a_script_without_a_step_give_no_result(file):
     assert run.run.result() is None
 
 
+@pytest.mark.slow
 def test_runs_make_a_study_that_reports_advice_and_comparisons_read(file, call):
     for workers, seconds in ((1, 1.0), (2, 0.3)):
         for seed in range(2):

@@ -120,9 +120,7 @@ def sweep_of(
         UserError: If there are several, of a script that is not measured.
     """
     scripts = [
-        script_of(file, arguments, workers=count, seed=seed, **given)
-        for count in workers
-        for seed in seeds
+        script_of(file, arguments, workers=count, seed=seed, **given) for count in workers for seed in seeds
     ]
     if len(scripts) > 1 and not scripts[0].own_loop:
         raise UserError(
@@ -255,11 +253,15 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
         if logs is None:
             shutil.rmtree(folder)
         return
+    logs_at = folder / "logs"
+    if measured:
+        logs_at = measured.path / "logs"
+        shutil.rmtree(folder)
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
     raise RunError(
         "every worker to do its work",
         failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
-        f"The log of each rank but 0 is in {folder / 'logs'}." if last else "Its output stands above.",
+        f"The log of each rank but 0 is in {logs_at}." if last else "Its output stands above.",
     )
 
 

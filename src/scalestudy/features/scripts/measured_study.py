@@ -158,7 +158,7 @@ def with_facts(folder: StudyFolder, point: Point, *, epochs: int, batch: int) ->
 
 def _study(name: str, point: Point) -> Study:
     return Study(
-        name=name, task=point.task, engine=point.engine, data=DataSettings(source=point.data.source),
+        name=name, task=point.task, engine=(point.engine,), data=DataSettings(source=point.data.source),
         train=TrainSettings(learning_rate_scaling="none"), launch=LaunchSettings(device=point.launch.device),
     )  # fmt: skip
 

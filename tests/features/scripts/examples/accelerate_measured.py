@@ -1,4 +1,5 @@
 """As in Accelerate's documentation: a plain loop, prepared."""
+
 import torch
 import torch.nn.functional as F
 from accelerate import Accelerator
@@ -20,7 +21,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4 * len(train))
 model, optimizer, train, test, schedule = accelerator.prepare(model, optimizer, train, test, schedule)
 
-for epoch in workers.epochs(4, model):
+for _ in workers.epochs(4, model):
     model.train()
     for inputs, labels in train:
         optimizer.zero_grad()
@@ -34,9 +35,8 @@ for epoch in workers.epochs(4, model):
     for inputs, labels in test:
         with torch.no_grad():
             predicted = model(inputs).argmax(1)
-        predicted, labels = accelerator.gather_for_metrics((predicted, labels))
-        right += (predicted == labels).sum().item()
-        total += len(labels)
+        predicted, expected = accelerator.gather_for_metrics((predicted, labels))
+        right += (predicted == expected).sum().item()
+        total += len(expected)
     workers.quality("accuracy", right / total)
-    accelerator.print(epoch, right / total, total)
 accelerator.end_training()

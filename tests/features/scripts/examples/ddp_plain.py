@@ -1,4 +1,4 @@
-"""A script for torchrun, as PyTorch's tutorials write them. What it sees goes to the folder that it is given."""
+"""A script for torchrun, as PyTorch's tutorials write them. What it sees goes to a folder."""
 
 import json
 import os

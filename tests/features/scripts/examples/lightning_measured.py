@@ -1,8 +1,10 @@
 """As in Lightning's documentation."""
+
 import os
+
+import lightning as L
 import torch
 import torch.nn.functional as F
-import lightning as L
 from torch.utils.data import DataLoader, TensorDataset
 
 import scalestudy
@@ -37,7 +39,12 @@ y = (x[:, :10].sum(1) > 0).long()
 train = DataLoader(TensorDataset(x[:400], y[:400]), batch_size=16, shuffle=True)
 val = DataLoader(TensorDataset(x[400:], y[400:]), batch_size=25)
 trainer = L.Trainer(
-    max_epochs=4, accelerator="cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]), strategy="ddp", logger=False,
-    enable_checkpointing=False, callbacks=[workers.lightning_callback("val_accuracy")],
+    max_epochs=4,
+    accelerator="cpu",
+    devices=int(os.environ["LOCAL_WORLD_SIZE"]),
+    strategy="ddp",
+    logger=False,
+    enable_checkpointing=False,
+    callbacks=[workers.lightning_callback("val_accuracy")],
 )
 trainer.fit(Model(), train, val)

@@ -1,0 +1,121 @@
+"""PyTorch scripts as their users write them: started as torchrun starts them, measured, and as they fail."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scalestudy.analysis.read import read_study
+from scalestudy.study.store import StudyFolder
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
+]
+
+SCRIPTS = Path(__file__).parents[2] / "features" / "scripts" / "examples"
+
+
+def launch(folder, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "scalestudy", "launch", "--device", "cpu", *map(str, arguments)],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def results(folder):
+    """Of a study: each point's newest run's result and epochs, by its workers."""
+    study = StudyFolder.open(folder)
+    runs = [study.runs(point.name)[-1] for point in study.points()]
+    return {run.result().workers: (run.result(), run.epochs()) for run in runs if run.result()}
+
+
+def test_a_script_for_torchrun_runs_as_it_is(tmp_path):
+    done = launch(tmp_path, "-n", 2, SCRIPTS / "ddp_plain.py", tmp_path, "--lr", "0.1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = [json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2)]
+    for rank, one in enumerate(seen):
+        assert (one["rank"], one["size"], one["local_rank"], one["elastic"]) == (rank, 2, rank, True)
+        assert one["argv"] == [str(tmp_path), "--lr", "0.1"]
+        assert one["gradient"] == [[3.0] * 4]  # the mean of 2 and 4
+        found = one["variables"]
+        assert (found["ROLE_RANK"], found["GROUP_RANK"], found["LOCAL_WORLD_SIZE"]) == (str(rank), "0", "2")
+    assert seen[0]["variables"]["MASTER_PORT"] == seen[1]["variables"]["MASTER_PORT"]
+    assert not (tmp_path / "studies").exists()  # nothing was measured
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A measured loop on one worker and on two."""
+    folder = tmp_path_factory.mktemp("swept")
+    done = launch(folder, "-n", "1,2", SCRIPTS / "ddp_measured.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_three_lines_measure_a_loop(swept):
+    found = results(swept / "studies" / "ddp_measured")
+    assert set(found) == {1, 2}
+    for workers, (result, epochs) in found.items():
+        assert [epoch.samples for epoch in epochs] == [400] * 3
+        assert [epoch.steps for epoch in epochs] == [25 if workers == 1 else 13] * 3
+        assert (result.per_worker_batch, result.global_batch) == (16, 16 * workers)
+        assert result.parameters == 20 * 32 + 32 + 32 * 2 + 2
+        steady = sum(epoch.train_seconds for epoch in epochs[1:])
+        assert result.throughput == pytest.approx(800 / steady)
+        assert 0 < result.training_seconds < result.wall_seconds
+        assert result.communication == ("gloo" if workers == 2 else None)
+        assert epochs[2].loss < epochs[0].loss
+        assert epochs[2].validation["accuracy"] == result.quality > 0.8
+        assert result.weights_digest and len(result.peak_memory_bytes) == workers
+    study = StudyFolder.open(swept / "studies" / "ddp_measured")
+    rows = {row.key.workers: row for row in read_study(study).rows}
+    assert rows[2].speed.steady.value == pytest.approx(found[2][0].throughput / found[1][0].throughput)
+
+
+def test_what_is_done_is_not_swept_again(swept):
+    done = launch(swept, "-n", "1,2", SCRIPTS / "ddp_measured.py")
+    assert done.returncode == 0, done.stderr
+    assert len(list(swept.glob("studies/*/points/*/run-*"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"),
+    [
+        (
+            "raise",
+            "rank 1 ended with exit code 1: ValueError: sample 17 is broken (ddp_measured.py, line",
+        ),
+        ("kill", "rank 1 was ended by SIGKILL"),
+        ("alone", "2 different sets on 2 workers"),
+    ],
+)
+def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(tmp_path, how, cause):
+    done = launch(tmp_path, "-n", 2, SCRIPTS / "ddp_measured.py", how)
+    assert done.returncode == 1
+    assert cause in " ".join(done.stderr.split())
+    (run,) = tmp_path.glob("studies/ddp_measured/points/*/run-1")
+    assert cause in json.loads((run / "failure.json").read_text())["reason"]
+    assert (run / "logs" / "rank-1.log").exists()
+    assert not (run / "result.json").exists()
+    assert not [one for one in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(one.info["cmdline"])]
+
+
+@pytest.mark.parametrize(
+    ("package", "samples", "metric"),
+    [("accelerate", 416, "accuracy"), ("lightning", 400, "val_accuracy")],  # Accelerate fills up last batches
+)
+def test_scripts_of_other_packages_are_measured(tmp_path, package, samples, metric):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    done = launch(tmp_path, "-n", 2, SCRIPTS / f"{package}_measured.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    ((result, epochs),) = results(tmp_path / "studies" / f"{package}_measured").values()
+    assert [epoch.samples for epoch in epochs] == [samples] * 4
+    assert (result.workers, result.global_batch, result.metric) == (2, 32, metric)
+    assert result.quality == epochs[-1].validation[metric] > 0.8
+    assert result.throughput > 0 and epochs[-1].loss < epochs[0].loss
