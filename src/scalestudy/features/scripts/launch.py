@@ -254,7 +254,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
             shutil.rmtree(folder)
         return
     logs_at = folder / "logs"
-    if measured:
+    if measured and logs is None:
         logs_at = measured.path / "logs"
         shutil.rmtree(folder)
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
