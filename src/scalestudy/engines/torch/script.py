@@ -210,7 +210,7 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
     older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
     package: Any = importlib.import_module("pytorch_lightning" if older else "lightning.pytorch")
 
-    class Measured(package.Callback):  # type: ignore[misc]
+    class LightningEpochs(package.Callback):  # type: ignore[misc]
         """Tells what happens."""
 
         def on_train_start(self, trainer: Any, module: Any) -> None:
@@ -244,7 +244,7 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
         def on_train_end(self, trainer: Any, module: Any) -> None:
             workers.end_epoch()
 
-    return Measured()
+    return LightningEpochs()
 
 
 def _rows(batch: Any) -> int:
