@@ -63,7 +63,7 @@ def test_a_last_line_that_is_still_being_written_is_left_out(run):
 
 @pytest.mark.parametrize(
     "change",
-    [{"loss": None}, {"epoch": 2.5}, {"validation": 3}, {"validation": {"loss": []}}, {"steps": ...}],
+    [{"samples": None}, {"epoch": 2.5}, {"validation": 3}, {"validation": {"loss": []}}, {"steps": ...}],
     ids=str,
 )
 def test_a_damaged_line_is_named_by_its_number_and_left_out(run, change):
