@@ -1,12 +1,13 @@
 """What `gpu.py` holds our loop against: one rank of a bare loop, or of plain Keras `model.fit`.
 
-`python bare.py ERRAND`, with ERRAND as JSON: `way` ("fit" or "loop"), `strategy`, `task`, `arrays` (an .npz
-with inputs and targets), `kind`, `classes`, `batch` (of a worker), `steps`, `epochs`, `workers`, `precision`,
-`device`. The place among the ranks is in torchrun's variables. Rank 0 prints samples per second of all.
+`python bare.py ERRAND`, with ERRAND as JSON: `way` ("fit", "loop" or "fused"), `strategy`, `task`, `arrays`
+(an .npz with inputs and targets), `kind`, `classes`, `batch` (of a worker), `steps`, `epochs`, `workers`,
+`precision`, `device`. The place among the ranks is in torchrun's variables. Rank 0 prints samples per second
+of all.
 
 "loop" is as little as a strategy can be used with: one compiled step on one batch that stays on the device;
-no loader, no metrics, no uneven batches. "fit" is Keras with the published tf.data pipeline, its default for
-XLA, and the first epoch left out.
+no loader, no metrics, no uneven batches. "fused" is the same with Adam by one kernel a variable. "fit" is
+Keras with the published tf.data pipeline, its default for XLA, and the first epoch left out.
 """
 
 import json
@@ -36,7 +37,7 @@ def main(errand: dict[str, Any]) -> None:
         cpu_devices=at_once if errand["device"] == "cpu" else 1, deterministic=False,
     )  # fmt: skip
     begin(0, errand["precision"])
-    rate = {"fit": fit, "loop": loop}[errand["way"]](errand, placement)
+    rate = {"fit": fit, "loop": loop, "fused": loop}[errand["way"]](errand, placement)
     if placement.rank == 0:
         print("THROUGHPUT", rate, flush=True)
     if kind.rendezvous and not kind.rendezvous.secret:
@@ -97,6 +98,12 @@ def loop(errand: dict[str, Any], placement: Any) -> float:
     import numpy as np
     import tensorflow as tf
 
+    from scalestudy.engines.tensorflow.fused import fuse
+
+    def sum_of_replicas(gradients: list[Any]) -> list[Any]:
+        context = tf.distribute.get_replica_context()
+        return list(context.all_reduce(tf.distribute.ReduceOp.SUM, gradients))
+
     strategy, summed = joined(errand, placement)
     stored = np.load(errand["arrays"])
     inputs, targets = (stored[name][: errand["batch"]] for name in ("inputs", "targets"))
@@ -105,6 +112,10 @@ def loop(errand: dict[str, Any], placement: Any) -> float:
         task = task_of(errand, inputs.shape[1:])
         variables = task.model.trainable_variables
         optimizer = keras.optimizers.Adam()
+        if errand["way"] == "fused":
+            fuse(optimizer)
+            if strategy:  # what Keras's own update does first
+                summed = sum_of_replicas
         optimizer.build(variables)
 
     def work() -> Any:

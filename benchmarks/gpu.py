@@ -1,10 +1,11 @@
-"""On GPUs, how fast: our loop against plain Keras and against a bare loop of each strategy, in one table.
+"""On GPUs, how fast: our loop against plain Keras and against bare loops of each strategy, in one table.
 
 `.venv/bin/python benchmarks/gpu.py [--rounds 3] [--engine torch] [--model unet] [--precision tf32]`
 on a node with its GPUs; `--device cpu --small` does the same on two cores, to see that it works. Every round
 runs all programs once, one after another, so that what disturbs a round disturbs them all; ratios are taken
 within a round. Each program is a process of its own (or the workers of a real run): on one device, and on all
 of the node. All may sum in any order (`deterministic = false`). The table is Markdown, to be pasted.
+TensorFlow's bare loop updates as Keras does, and its "fused loop" by one kernel a variable (PyTorch's does).
 With PyTorch's engine, "ours" trains the Keras model, and "ours, module" the same network as an `nn.Module`.
 """
 
@@ -87,7 +88,7 @@ class Program:
 
     Attributes:
         model: Name of the model, with the precision.
-        way: "Keras fit", "bare loop", "ours" or "ours, module".
+        way: "Keras fit", "bare loop", "fused loop", "ours" or "ours, module".
         point: Our run, or the one of which `errand` is the other side.
         store: Of our run.
         errand: Of a program that is not ours.
@@ -195,9 +196,11 @@ def programs(
                 for point in points:
                     named, strategy = f"{name}, {precision}", point.implementation
                     if way == "ours":
-                        others = {"bare loop": "loop"} | (
-                            {"Keras fit": "fit"} if strategy in WITH_FIT else {}
-                        )
+                        others = {"bare loop": "loop"}
+                        if engine == "tensorflow":
+                            others["fused loop"] = "fused"
+                        if strategy in WITH_FIT:
+                            others["Keras fit"] = "fit"
                         for other_way, errand in others.items():
                             yield Program(
                                 named,

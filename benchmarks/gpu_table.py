@@ -43,8 +43,9 @@ def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
         f"{heading}. Samples/s: median [smallest, largest]. Ratios: ours over the other, median of rounds."
         " Phases: shares of our wall time, last round.",
         "",
-        f"| model | {unit} | strategy | program | samples/s | / Keras | / bare | phases of the run, % |",
-        "|---|--:|---|---|--:|--:|--:|---|",
+        f"| model | {unit} | strategy | program | samples/s | / Keras | / bare | / fused"
+        " | phases of the run, % |",
+        "|---|--:|---|---|--:|--:|--:|--:|---|",
     ]
     for row in rows:
         middle, least, most = statistics.median(row["rates"]), min(row["rates"]), max(row["rates"])
@@ -57,6 +58,6 @@ def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
         lines.append(
             f"| {row['model']} | {row['workers']} | {row['strategy']} | {row['way']} | {middle:.1f}"
             f" [{least:.1f}, {most:.1f}] | {over(row, 'Keras fit')} | {over(row, 'bare loop')}"
-            f" | {', '.join(spent)} |"
+            f" | {over(row, 'fused loop')} | {', '.join(spent)} |"
         )
     return lines

@@ -1,43 +1,82 @@
-"""Updates by one kernel a variable are those of Keras's optimizers, to rounding."""
+"""Updates by few kernels a variable are those of Keras's optimizers, to rounding."""
+
+from contextlib import nullcontext
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from scalestudy.study.settings import Optimizer
+
 pytestmark = pytest.mark.engine
-SHAPES = ((3, 4), (4,))
+SHAPES = ((3, 4), (4,), (2,))
+KERNELS = {"adamw": 3, "lamb": 7}
+"""Operations of a variable's update that launch a kernel, where they are not one."""
+FREE = {"Const", "Identity", "NoOp", "Placeholder", "ReadVariableOp"}
+ALIKE = {"rtol": 2e-5, "atol": 1e-5}
+"""The kernel of Adam takes 1 - 0.999 of float32's 0.999, which moves each update by 6e-6 of itself."""
 
 
-def updated(framework, name, table, *, fused, **how):
-    """Variables after each step of an optimizer, and the operations of a step's graph."""
+def updated(framework, name, table, *, fused, mirrored=False, repeats=1, **how):
+    """Variables of each device after each step of an optimizer, and the operations of a device's step."""
     import keras
 
     from scalestudy.engines.keras.optimizers import make_optimizer
-    from scalestudy.engines.tensorflow.step import fuse
+    from scalestudy.engines.keras.private import take_summed
+    from scalestudy.engines.tensorflow.fused import fuse
 
+    tf = framework
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]) if mirrored else None
     draw = np.random.default_rng(0)
-    variables = [keras.Variable(draw.normal(size=shape).astype("float32")) for shape in SHAPES]
-    optimizer = make_optimizer(name, np.asarray(table), **how)
-    optimizer.build(variables)
-    if fused:
-        fuse(optimizer)
-    step = framework.function(lambda *gradients: optimizer.apply(list(gradients), variables), autograph=False)
+    starts = [draw.normal(size=shape).astype("float32") for shape in SHAPES * repeats]
+    starts[2][:] = 0  # LAMB takes the plain rate for weights that are all zero
+    with strategy.scope() if strategy else nullcontext():
+        variables = [keras.Variable(start) for start in starts]
+        optimizer = make_optimizer(name, np.asarray(table), **how)
+        take_summed(optimizer)
+        if fused:
+            fuse(optimizer)
+        optimizer.build(variables)
+
+    def update(*gradients):
+        optimizer.apply(list(gradients), variables)
+
+    step = tf.function(
+        lambda *given: strategy.run(update, given) if strategy else update(*given), autograph=False
+    )
+    copies = strategy.experimental_local_results if strategy else lambda variable: [variable]
     values = []
     for _ in table:
-        step(*(framework.constant(draw.normal(size=shape).astype("float32")) for shape in SHAPES))
-        values.append(np.concatenate([variable.numpy().ravel() for variable in variables]))
-    return np.array(values), step.get_concrete_function(*variables).graph.get_operations()
+        step(*(tf.constant(draw.normal(size=shape).astype("float32")) for shape in SHAPES * repeats))
+        devices = zip(*(copies(variable.value) for variable in variables), strict=True)
+        values.append([np.concatenate([copy.numpy().ravel() for copy in device]) for device in devices])
+    operations = step.get_concrete_function(*starts).graph.get_operations()
+    return np.array(values), [operation for operation in operations if operation.type not in FREE]
 
 
-@pytest.mark.parametrize("name", ["sgd", "momentum", "nesterov", "adam", "adamw"])
+@pytest.mark.parametrize("name", get_args(Optimizer))
 def test_they_are_keras_own_step_by_step(framework, name):
     for table, how in (([0.1] * 8, {}), (np.linspace(0.1, 0.01, 8), {"clip_norm": 0.5})):
         expected, many = updated(framework, name, table, fused=False, **how)
-        found, few = updated(framework, name, table, fused=True, **how)
-        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
-        assert sum("ResourceApply" in operation.type for operation in few) == len(SHAPES)
+        fused, few = updated(framework, name, table, fused=True, **how)
+        np.testing.assert_allclose(fused, expected, **ALIKE)
         assert len(few) < len(many)
 
 
-def test_one_without_such_a_kernel_stays_as_it_is(framework):
-    (expected, _), (found, _) = (updated(framework, "lamb", [0.1] * 3, fused=fused) for fused in (0, 1))
-    assert np.array_equal(expected, found)
+@pytest.mark.parametrize("name", get_args(Optimizer))
+def test_a_variable_takes_few_kernels(framework, name):
+    one, two = (
+        len(updated(framework, name, [0.1, 0.01], fused=True, repeats=repeats)[1]) for repeats in (1, 2)
+    )
+    assert two - one == KERNELS.get(name, 1) * len(SHAPES)
+
+
+@pytest.mark.parametrize("name", ["nesterov", "adamw", "lamb"])
+def test_mirrored_copies_are_updated_each_on_its_device(framework, name):
+    table = np.linspace(0.1, 0.01, 4)
+    expected, _ = updated(framework, name, table, fused=False, mirrored=True)
+    fused, operations = updated(framework, name, table, fused=True, mirrored=True)
+    assert np.array_equal(fused[:, 0], fused[:, 1])
+    np.testing.assert_allclose(fused, expected, **ALIKE)
+    devices = [operation.device for operation in operations if "ResourceApply" in operation.type]
+    assert {device[-5:] for device in devices} == {"CPU:0", "CPU:1"}

@@ -50,12 +50,13 @@ def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
 
 
 def replace_update(optimizer: keras.optimizers.Optimizer, update: Callable[..., None]) -> None:
-    """Let an optimizer update by `update(gradients, variables, rate)`, after clipping and weight decay."""
+    """Let an optimizer update, after clipping, by `update(gradients, variables, rate)`, which decays, too."""
     optimizer._backend_update_step = update
+    optimizer._apply_weight_decay = lambda variables: None
 
 
 def moments_of(optimizer: keras.optimizers.Optimizer, variable: keras.Variable) -> list[keras.Variable]:
-    """The averages that SGD or Adam keeps for a variable."""
+    """The averages that SGD, Adam or LAMB keeps for a variable."""
     index = optimizer._get_variable_index(variable)
     if isinstance(optimizer, keras.optimizers.SGD):
         return [optimizer.momentums[index]]

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -14,7 +13,6 @@ from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept
-from scalestudy.engines.keras.private import moments_of, replace_update
 from scalestudy.engines.local_steps import LocalSteps
 from scalestudy.engines.tensorflow.parts import in_parts
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, scaled_inputs, typed
@@ -188,45 +186,3 @@ def average(replicas: CompiledReplicas, variables: Sequence[Any], buckets: Bucke
         return tf.constant(0)
 
     tf.cond(due, averaged, lambda: tf.constant(0))
-
-
-def fuse(optimizer: keras.Optimizer) -> None:
-    """Let SGD, Adam and AdamW update by one kernel of TensorFlow's a variable, to rounding as Keras does.
-
-    Keras's own arithmetic is some thirty kernels each, which a GPU takes longer to launch than to compute.
-    """
-    update: Callable[..., None]
-    if type(optimizer) is keras.optimizers.SGD:
-        update = partial(_sgd, optimizer)
-    elif isinstance(optimizer, keras.optimizers.Adam) and not optimizer.amsgrad:
-        update = partial(_adam, optimizer)
-    else:
-        return
-    replace_update(optimizer, update)
-
-
-def _sgd(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
-    for gradient, variable in zip(gradients, variables, strict=True):
-        handle, dtype = variable.value.handle, gradient.dtype
-        if optimizer.momentum:
-            (velocity,) = moments_of(optimizer, variable)
-            tf.raw_ops.ResourceApplyKerasMomentum(
-                var=handle, accum=velocity.value.handle, lr=tf.cast(rate, dtype), grad=gradient,
-                momentum=tf.constant(optimizer.momentum, dtype), use_nesterov=optimizer.nesterov,
-            )  # fmt: skip
-        else:
-            tf.raw_ops.ResourceApplyGradientDescent(var=handle, alpha=tf.cast(rate, dtype), delta=gradient)
-
-
-def _adam(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
-    dtype = gradients[0].dtype
-    step = tf.cast(optimizer.iterations.value + 1, dtype)
-    betas = [tf.constant(beta, dtype) for beta in (optimizer.beta_1, optimizer.beta_2)]
-    first_power, second_power = (tf.pow(beta, step) for beta in betas)  # the step's scalars, once
-    for gradient, variable in zip(gradients, variables, strict=True):
-        mean, square = moments_of(optimizer, variable)
-        tf.raw_ops.ResourceApplyAdam(
-            var=variable.value.handle, m=mean.value.handle, v=square.value.handle, beta1_power=first_power,
-            beta2_power=second_power, lr=tf.cast(rate, dtype), beta1=betas[0], beta2=betas[1],
-            epsilon=tf.constant(optimizer.epsilon, dtype), grad=gradient,
-        )  # fmt: skip

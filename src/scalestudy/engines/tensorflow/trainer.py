@@ -16,10 +16,11 @@ from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.tensorflow.evaluation import CompiledEvaluation
+from scalestudy.engines.tensorflow.fused import fuse
 from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.layers import make_ours
 from scalestudy.engines.tensorflow.staging import gpu, stage
-from scalestudy.engines.tensorflow.step import LossScale, fuse, make_train_call
+from scalestudy.engines.tensorflow.step import LossScale, make_train_call
 from scalestudy.engines.tensorflow.strategies.replicas import share_values, tensors
 from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
@@ -37,8 +38,7 @@ class TensorFlowTrainer(KerasTrainer):
                 "xla = true",
                 "Leave it out, or have read(data) give sequences of one length.",
             )
-        one_device = len(self._replicas.slices) == 1  # mirrored variables have no kernel of their own
-        fused = gpu(0) is not None and one_device
+        fused = gpu(0) is not None and self._replicas.copies_weights
         self.loss_scale: LossScale | None = None
 
         def prepare(optimizer: keras.Optimizer) -> None:

@@ -30,6 +30,7 @@ class CentralReplicas(MirroredReplicas):
     """
 
     overlaps_once = False
+    copies_weights = False
 
     @contextmanager
     def scope(self) -> Iterator[None]:

@@ -39,6 +39,8 @@ class CompiledReplicas(Replicas):
     overlaps_once = False
     """Whether on GPUs only the first bucket's sum is under way while back-propagation goes on: TensorFlow's
     collectives wait for all that was begun before them."""
+    copies_weights = True
+    """Whether each device has a copy of the weights, which its worker alone updates."""
 
     def scope(self) -> AbstractContextManager[Any]:
         """Where the model and the optimizer are made."""

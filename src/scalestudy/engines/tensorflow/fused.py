@@ -1,0 +1,106 @@
+"""Keras's optimizers by TensorFlow's kernels: an update is one kernel a variable, LAMB's seven.
+
+Keras's own arithmetic is some thirty kernels each, which a GPU takes longer to launch than to compute.
+Settings that Keras casts to the type of a variable go through float32, in float64 too; here the same do.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from scalestudy.engines.keras.private import moments_of, replace_update
+
+
+def fuse(optimizer: keras.Optimizer) -> None:
+    """Let an optimizer of `make_optimizer` update by such kernels, to rounding as Keras does.
+
+    Within a replica it updates the copies of the variables that lie on its device.
+    """
+    update = KERNELS[type(optimizer)]
+    replace_update(optimizer, partial(_updated, optimizer, update))
+
+
+def _updated(
+    optimizer: Any, update: Callable[..., None],
+    gradients: Sequence[Any], variables: Sequence[Any], rate: Any,
+) -> None:  # fmt: skip
+    """Decay the weights, as Keras does before it updates them, and update them."""
+    rate = tf.cast(rate, gradients[0].dtype)
+    if optimizer.weight_decay is not None:
+        share = rate * tf.cast(optimizer.weight_decay, rate.dtype)
+        for variable in variables:
+            decay = share * tf.convert_to_tensor(variable.value)
+            tf.raw_ops.AssignSubVariableOp(resource=variable.value.handle, value=decay)
+    update(optimizer, gradients, variables, rate)
+
+
+def _sgd(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    momentum = tf.cast(optimizer.momentum, rate.dtype)
+    for gradient, variable in zip(gradients, variables, strict=True):
+        handle = variable.value.handle
+        if optimizer.momentum:
+            (velocity,) = moments_of(optimizer, variable)
+            tf.raw_ops.ResourceApplyKerasMomentum(
+                var=handle, accum=velocity.value.handle, lr=rate, grad=gradient, momentum=momentum,
+                use_nesterov=optimizer.nesterov,
+            )  # fmt: skip
+        else:
+            tf.raw_ops.ResourceApplyGradientDescent(var=handle, alpha=rate, delta=gradient)
+
+
+def _adam(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    powers = _powers(optimizer, rate.dtype)
+    _apply_adam(optimizer, gradients, variables, rate, powers)
+
+
+def _lamb(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    """Adam's moments, then a rate for each variable: |w| / |u| of the weights and Adam's update u of them.
+
+    With β₁ᵗ and β₂ᵗ out of it, u = c m / (√v + ε √(1 − β₂ᵗ)), where c = √(1 − β₂ᵗ) / (1 − β₁ᵗ) is a scalar.
+    """
+    first_power, second_power = powers = _powers(optimizer, rate.dtype)
+    _apply_adam(optimizer, gradients, variables, tf.zeros_like(rate), powers)  # a rate of 0 moves no weight
+    root = tf.sqrt(1 - second_power)
+    correction, epsilon = root / (1 - first_power), root * tf.constant(optimizer.epsilon, rate.dtype)
+    updates = []
+    for variable in variables:
+        mean, square = (tf.convert_to_tensor(moment.value) for moment in moments_of(optimizer, variable))
+        updates.append(mean / (tf.sqrt(square) + epsilon))
+    weights, lengths = (
+        tf.sqrt(2 * tf.stack([tf.nn.l2_loss(value) for value in values]))
+        for values in ([variable.value for variable in variables], updates)
+    )
+    both = tf.logical_and(weights > 0, lengths > 0)
+    rates = tf.unstack(rate * tf.where(both, weights / lengths, correction))
+    for variable, update, alpha in zip(variables, updates, rates, strict=True):
+        tf.raw_ops.ResourceApplyGradientDescent(var=variable.value.handle, alpha=alpha, delta=update)
+
+
+def _powers(optimizer: Any, dtype: Any) -> list[Any]:
+    """β₁ᵗ and β₂ᵗ of this step t, from 1: scalars."""
+    step = tf.cast(optimizer.iterations.value + 1, dtype)
+    return [tf.pow(tf.cast(beta, dtype), step) for beta in (optimizer.beta_1, optimizer.beta_2)]
+
+
+def _apply_adam(
+    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any, powers: Sequence[Any]
+) -> None:
+    constants = [optimizer.beta_1, optimizer.beta_2, optimizer.epsilon]
+    beta1, beta2, epsilon = (tf.constant(value, rate.dtype) for value in constants)
+    for gradient, variable in zip(gradients, variables, strict=True):
+        mean, square = moments_of(optimizer, variable)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.value.handle, m=mean.value.handle, v=square.value.handle, beta1_power=powers[0],
+            beta2_power=powers[1], lr=rate, beta1=beta1, beta2=beta2, epsilon=epsilon, grad=gradient,
+        )  # fmt: skip
+
+
+KERNELS: dict[type, Callable[..., None]] = {
+    keras.optimizers.SGD: _sgd,
+    keras.optimizers.Adam: _adam,
+    keras.optimizers.AdamW: _adam,
+    keras.optimizers.Lamb: _lamb,
+}
