@@ -312,7 +312,7 @@ class LaunchSettings(StrictModel):
     bucket_size: BucketSize = "auto"
     """Gradients are summed over workers in buckets of this size at least, the last layers' first, so that
     sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; under
-    TensorFlow's own strategies on GPUs it is two, each with half of the work of back-propagation."""
+    TensorFlow's own strategies with NCCL it is two, each with half of the work of back-propagation."""
     compression: Literal["none", "fp16", "bf16"] = "none"
     """Numbers of 16 bits in which gradients are summed over workers: half of the bytes, each rounded to 11
     ("fp16") or 8 ("bf16") bits. "fp16" loses gradients under 6e-8, which "bf16" keeps."""

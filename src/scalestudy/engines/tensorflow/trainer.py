@@ -55,9 +55,7 @@ class TensorFlowTrainer(KerasTrainer):
         super().__init__(
             point, prepared, rates, group, adapt=partial(adapt, make_ours=make_ours), prepare=prepare,
             scope=self._replicas.scope(), extra=loss_scale,
-            halves=point.launch.bucket_size == "auto"
-            and self._replicas.overlaps_once
-            and group.communication == "nccl",
+            halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
         )  # fmt: skip
         self.share()
         columns = prepared.columns if prepared.has_sequences else None

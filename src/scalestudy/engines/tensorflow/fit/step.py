@@ -13,9 +13,9 @@ import keras
 import tensorflow as tf
 
 from scalestudy.data.loading.slices import Call, Slice
-from scalestudy.engines.buckets import in_buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.exact_losses import part_of, refuse_unreduced
+from scalestudy.engines.keras.phases import cut
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.fit.layers import shared_layers
 from scalestudy.engines.tensorflow.fit.rows import BatchForm
@@ -23,7 +23,7 @@ from scalestudy.engines.tensorflow.staging import tensors_of
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
 
 BUCKET = 32 * 2**20
-"""Bytes of gradients that are summed at once, as in a study."""
+"""Bytes of gradients that are summed at once, where these are not cut in halves; as in a study."""
 
 
 class Steps:
@@ -69,11 +69,8 @@ class Steps:
             # Known while it is traced, and the same on all: an optimizer leaves what has no gradient alone.
             reached[:] = [index for index, value in enumerate(values) if value is not None]
             gradients = [tf.convert_to_tensor(values[index]) for index in reached]
-            sizes = [
-                value.dtype.size * prod(variables[i].shape)
-                for i, value in zip(reached, gradients, strict=True)
-            ]
-            buckets[:] = in_buckets(sizes, BUCKET)
+            known = [trained[index] for index in reached]
+            buckets[:] = cut(self._model, known, BUCKET, halves=self._replicas.in_halves)
             return gradients, sums
 
         def update(gradients: Gradients) -> None:

@@ -42,6 +42,11 @@ class CompiledReplicas(Replicas):
     copies_weights = True
     """Whether each device has a copy of the weights, which its worker alone updates."""
 
+    @property
+    def in_halves(self) -> bool:
+        """Whether gradients are best exchanged in two buckets: here only the first one's sum is hidden."""
+        return self.overlaps_once and self.group.communication == "nccl"
+
     def scope(self) -> AbstractContextManager[Any]:
         """Where the model and the optimizer are made."""
         return nullcontext()

@@ -1,0 +1,20 @@
+"""What strategies of one process say of themselves."""
+
+import pytest
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.mark.parametrize(
+    ("communication", "mirrored", "central"), [("nccl", True, False), ("ring", False, False)]
+)
+def test_gradients_go_in_halves_where_only_the_first_sum_is_hidden(
+    framework, communication, mirrored, central
+):
+    from scalestudy.engines.tensorflow.strategies.central_storage import CentralReplicas
+    from scalestudy.engines.tensorflow.strategies.mirrored import MirroredReplicas
+    from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup
+
+    group = TensorGroup(communication=communication)
+    assert MirroredReplicas(None, group, 2).in_halves == mirrored
+    assert CentralReplicas(None, group, 2).in_halves == central
