@@ -114,13 +114,14 @@ def _work(rank: int, work: Callable[[], int], tell: int) -> int:
     try:
         code = work()
     except (Exception, SystemExit) as error:
-        os.write(tell, _raised(rank, error).model_dump_json().encode() + b"\n")
+        os.write(tell, cause_of(rank, error).model_dump_json().encode() + b"\n")
         raise
     os.write(tell, DONE)
     return code
 
 
-def _raised(rank: int, error: BaseException) -> Cause:
+def cause_of(rank: int, error: BaseException) -> Cause:
+    """How a rank ends that has raised this."""
     ours = isinstance(error, ScalestudyError)
     if isinstance(error, SystemExit):
         code = exit_code(error)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,18 @@ def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(tmp
     assert (run / "logs" / "rank-1.log").exists()
     assert not (run / "result.json").exists()
     assert not [one for one in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(one.info["cmdline"])]
+
+
+def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_kept(tmp_path):
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*torchrun, SCRIPTS / "ddp_measured.py", "raise"], cwd=tmp_path, capture_output=True, check=False,
+        env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    (run,) = tmp_path.glob("studies/ddp_measured/points/ddp-w2-*/run-1")
+    assert json.loads((run / "failure.json").read_text())["rank"] == 1
+    assert len(list(run.glob("ranks/*.json"))) == 2
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ import psutil
 from scalestudy.features.scripts.join import FOLDER, SEED, Start, loop_session_of
 from scalestudy.features.scripts.recording import Left, Recording, Tally
 from scalestudy.hardware.cores import granted
+from scalestudy.launch.failures import failure_of, first_cause
+from scalestudy.launch.supervise import cause_of
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import peak_memory
@@ -239,6 +241,13 @@ class LoopWorkers:
             print(f"scalestudy: {error}", file=sys.stderr, flush=True)
             os._exit(error.exit_code)
 
-    def _on_error(self, *error: Any) -> None:
+    def _on_error(self, kind: Any, error: BaseException, trace: Any) -> None:
+        """The script has raised; every rank that does says so, and so the last knows the first cause."""
         self._failed = True
-        sys.__excepthook__(*error)
+        sys.__excepthook__(kind, error, trace)
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                self._folder.write_cause(cause_of(self.rank, error))
+                if first := first_cause(self._folder.causes()):
+                    several = len(set(self._start.placement.hosts)) > 1
+                    self._folder.write_failure(failure_of(self._folder, first, hosts=several))
