@@ -147,8 +147,8 @@ def describe(*, builds: bool) -> Built:
     )
 
 
-def describe_other(prefix: Path, *, builds: bool) -> Built:
-    """The environment in a folder, as its own Python describes it.
+def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] | None = None) -> Built:
+    """The environment in a folder, as its own Python describes it, with these variables or our own.
 
     Raises:
         UserError: There is none, or Scalestudy is not in it.
@@ -161,7 +161,13 @@ def describe_other(prefix: Path, *, builds: bool) -> Built:
         )  # fmt: skip
     command = [str(python), "-P", "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
     done = subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * LIMIT, check=False
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=2 * LIMIT,
+        check=False,
+        env=variables,
     )
     try:
         return Built.model_validate_json(done.stdout)

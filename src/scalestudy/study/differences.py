@@ -34,8 +34,8 @@ def differences(before: Reading, after: Reading) -> Iterator[str]:
     asked_for = after[0].sweep.other.keys()
     for name in sorted(swept ^ asked_for):
         yield f"{name} is swept in {'the folder' if name in swept else 'the study file'} only"
-    # Neither the cache nor how long a run may stand still can change a result.
-    ignored = {"data.cache", "launch.progress_timeout", *swept, *asked_for}
+    # Neither folders of software and data nor how long a run may stand still can change a result.
+    ignored = {"data.cache", "launch.environments", "launch.progress_timeout", *swept, *asked_for}
     pairs = [(settings_of(before[0]), settings_of(after[0]))]
     points = {point.name: point for point in before[1]}
     pairs += [(_settings(points[point.name]), _settings(point)) for point in after[1] if point.name in points]

@@ -139,6 +139,7 @@ class EngineTraits:
             them end in ".json".
         export_forms: Suffixes by the forms that it exports models in; "" for a folder.
         requirements: Packages that it needs; the first is the framework, which the others' limits come from.
+        install: What installs them: a sentence for who has none.
         libraries: Of its strategies.
         collectives: In the order in which they are tried; of one need, what is preferred comes later.
         variables: Environment variables that decide how it computes and sums, which a run records.
@@ -160,6 +161,7 @@ class EngineTraits:
     export_forms: Mapping[str, str] = MappingProxyType({})
     across: str = ""
     requirements: tuple[Requirement, ...] = ()
+    install: str = ""
     libraries: tuple[StrategyLibrary, ...] = ()
     collectives: tuple[Collective, ...] = ()
     variables: tuple[str, ...] = ()

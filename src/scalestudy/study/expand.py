@@ -93,6 +93,8 @@ def _point(
     launch, kind = sections["launch"], traits(strategy)
     if launch["cpus_per_worker"] is None:
         launch["cpus_per_worker"] = machine.cpus_per_worker(launch["device"])
+    places = launch["environments"] or {}
+    launch["environments"] = {kind.engine: places[kind.engine]} if kind.engine in places else None
     nodes = machine.nodes(workers, launch["cpus_per_worker"], launch["device"])
     train = TrainSettings.model_validate(sections["train"])
     return Point.model_validate(

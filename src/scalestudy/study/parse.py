@@ -1,6 +1,7 @@
 """From the text of a study file to a `Study`; everything wrong in it is refused with its line."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,14 +133,21 @@ class _Parser:
         value = self._expanded(value, label, at)
         if name == "train.weights" and isinstance(value, str) and value not in ("imagenet", "none"):
             value = str((self.path.absolute().parent / Path(value).expanduser()).resolve())
+        if name == "launch.environments" and isinstance(value, dict):
+            value = {engine: self._absolute(place) for engine, place in value.items()}
         try:
             return keys.checked(name, value)
         except keys.WrongValue as wrong:
             self._wrong(f"{wrong} for {label}", value, at, wrong.action or _repair(name, value))
 
+    def _absolute(self, place: Any) -> Any:
+        return os.path.abspath(self.path.absolute().parent / place) if isinstance(place, str) else place
+
     def _expanded(self, value: Any, name: str, at: str) -> Any:
         if isinstance(value, list):
             return [self._expanded(item, name, at) for item in value]
+        if isinstance(value, dict):
+            return {key: self._expanded(item, name, at) for key, item in value.items()}
         if not isinstance(value, str):
             return value
         if not keys.is_plain(value):

@@ -41,8 +41,8 @@ class Terms(StrictModel):
     """Why its timing says nothing about speed-up (more workers than cores or GPUs), or None."""
 
     def timing(self) -> dict[str, Any]:
-        """What decides how fast it is, as JSON values: not how long it may stand still."""
-        return self.model_dump(mode="json", exclude={"launch": {"progress_timeout"}})
+        """What decides how fast it is, as JSON values: not how long it may stand still, nor a folder."""
+        return self.model_dump(mode="json", exclude={"launch": {"progress_timeout", "environments"}})
 
 
 class PointFiles(StrictModel):
@@ -102,6 +102,11 @@ class Point(StrictModel):
     def launch(self) -> ResolvedLaunch:
         """Where it runs."""
         return self.terms.launch
+
+    @property
+    def environment(self) -> str | None:
+        """Folder of the virtual environment, or image, that its workers start in; None for that at hand."""
+        return (self.launch.environments or {}).get(self.engine)
 
     @property
     def oversubscribed(self) -> str | None:

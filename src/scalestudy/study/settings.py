@@ -320,6 +320,14 @@ class LaunchSettings(StrictModel):
     """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
     it is 20 times the slowest step seen, if that is less, but no less than 120 s."""
 
+    environments: dict[EngineName, Name] | None = Field(
+        default=None,
+        examples=[{"tensorflow": "~/venvs/tensorflow"}],
+        json_schema_extra={"wanted": 'a table of folders by engine, { tensorflow = "~/venvs/tensorflow" }'},
+    )
+    """Virtual environments (for a queue also images of containers) that workers of an engine start in, where
+    it is not that of this command, or of the site; relative to the study file."""
+
     @property
     def bucket_bytes(self) -> int | None:
         """Bytes at which a bucket of gradients is full; None where all are one."""

@@ -116,6 +116,7 @@ class TensorFlowTraits(EngineTraits):
         Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),
     )
+    install = "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`."
     libraries = (
         StrategyLibrary(
             "horovod", "Horovod", "==0.28.*",
@@ -190,7 +191,7 @@ class TensorFlowTraits(EngineTraits):
             return UserError(
                 "TensorFlow in this environment",
                 "none",
-                "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`.",
+                self.install,
             )
         if "horovod" in libraries and horovod_build.library_file() is None:
             return UserError(

@@ -36,6 +36,7 @@ from scalestudy.launch.local.workers import (
     Command,
     WorkerProcesses,
     share,
+    started_for,
     worker_command,
     worker_commands,
 )
@@ -333,8 +334,8 @@ def _attempt(
     Raises:
         RunError: If one fails.
     """
-    kills = oom_kills()
-    with WorkerProcesses(commands) as workers:
+    kills, point = oom_kills(), runs[0].point()
+    with WorkerProcesses([started_for(point, command) for command in commands]) as workers:
         failed = workers.wait(POLL, lambda: on_blocks(len(list(runs[0].path.glob("block-*")))))
     if failed is not None:
         process, code = failed

@@ -30,7 +30,8 @@ from scalestudy.features.scripts.measured_study import folder_path, measured_poi
 from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.hardware import devices
 from scalestudy.hardware.memory import oom_kills
-from scalestudy.launch.local.launcher import points_here, refuse_missing_software
+from scalestudy.launch.environments import refuse_missing_software
+from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import STOP, failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands

@@ -8,8 +8,8 @@ from pathlib import Path
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
+from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import run
-from scalestudy.study.engines import engine_traits
 from scalestudy.study.expand import expand
 from scalestudy.study.file import Study
 from scalestudy.study.launchers import DEFAULT
@@ -41,19 +41,6 @@ def points_here(study: Study) -> list[Point]:
         capability=devices.lowest_capability(),
         node_gpus=devices.gpus_of_node(),
     )
-
-
-def refuse_missing_software(points: Sequence[Point]) -> None:
-    """Refuse points that this machine's software cannot run.
-
-    Raises:
-        UserError: If an engine's framework, or a library that one of its strategies needs, is missing.
-    """
-    for name in dict.fromkeys(point.engine for point in points):
-        libraries = {point.traits.library for point in points if point.engine == name}
-        missing = engine_traits(name).missing_software({library for library in libraries if library})
-        if missing:
-            raise missing
 
 
 def slow_precisions(points: Sequence[Point]) -> Iterator[Note]:

@@ -8,10 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scalestudy.hardware.cores import only_on
+from scalestudy.launch.environments import python_of, variables_of
+from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util import modules
 
@@ -160,6 +162,15 @@ def _kill_below(leader: int) -> None:
 def _send(leader: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, number)
+
+
+def started_for(point: Point, command: Command) -> Command:
+    """The command of a worker in the environment of its point, where that names one."""
+    folder = point.environment
+    if folder is None:
+        return command
+    arguments = [python_of(folder), *command.arguments[1:]]
+    return replace(command, arguments=arguments, environment=variables_of(folder, command.environment))
 
 
 def worker_commands(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
+from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.queue.base import JobMark, Queue, QueueRefused, study_digest
 from scalestudy.launch.queue.jobs import find_orphans
 from scalestudy.launch.queue.layout import allocation, expand_for, layout
@@ -39,7 +40,8 @@ class QueueLauncher(Generic[AnyQueue]):
         return expand_for(study, _site(study, options))
 
     def refuse(self, points: Sequence[Point]) -> None:
-        """Nothing: what is installed on the nodes is not known here."""
+        """Refuse environments that points name; what else is installed on the nodes is not known here."""
+        refuse_missing_software(points, images=True)
 
     def start(
         self, folder: StudyFolder, points: Sequence[Point], options: Options

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import scalestudy
 from scalestudy.cluster.gpu_assignment import ASSIGNED
 from scalestudy.cluster.variables import PROXIES
+from scalestudy.launch.environments import own_source
 from scalestudy.launch.queue.base import WORKER, JobMark, Queue, output_of
 from scalestudy.launch.queue.containers import container_exports, container_words, srun_words
 from scalestudy.launch.queue.layout import JobLayout, shares_nodes
@@ -26,12 +26,6 @@ PASSED = (
 )  # fmt: skip
 """Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own and those
 that its modules set. CUDA_VISIBLE_DEVICES is each node's own."""
-
-
-def own_source() -> Path | None:
-    """The folder that Scalestudy is imported from, where it is not installed like any other package."""
-    folder = Path(scalestudy.__file__).resolve().parents[1]
-    return None if folder.name in ("site-packages", "dist-packages") else folder
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
+from scalestudy.launch.environments import is_image
 from scalestudy.launch.queue.containers import Container, container_table
 from scalestudy.study import launchers
 from scalestudy.study.feasible import Machine
@@ -235,6 +236,17 @@ class Site(StrictModel):
         fitting = [large for large in self.large_jobs if large.nodes <= nodes]
         changes = fitting[-1].model_dump(exclude={"nodes"}, exclude_none=True) if fitting else {}
         return self.model_copy(update=changes)
+
+    def in_environment(self, place: str | None) -> "Site":
+        """This site with another environment, or image, than its own; as it is for None."""
+        if place is None:
+            return self
+        path = place.replace("$", "$$")
+        if not is_image(place):
+            return self.model_copy(update={"environment": path, "container": None})
+        container = self.container or Container(image=path)
+        container = container.model_copy(update={"image": path})
+        return self.model_copy(update={"container": container})
 
     @property
     def whole_nodes(self) -> bool:

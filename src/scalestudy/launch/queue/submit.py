@@ -96,7 +96,8 @@ def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, 
     """Text of the job script of a point, given its absolute path and that of the run's folder."""
     name = f"{point.study}-{point.name}"
     shape = layout(point, site)
-    return render(JobScript(name, script, run, point, shape, site.for_nodes(shape.nodes), mark), queue)
+    place = site.for_nodes(shape.nodes).in_environment(point.environment)
+    return render(JobScript(name, script, run, point, shape, place, mark), queue)
 
 
 def submit(

@@ -1,0 +1,116 @@
+"""The environment that a point's workers start in: another one where `[launch] environments` names it."""
+
+import os
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import scalestudy
+from scalestudy.hardware.installed import Built, describe_other
+from scalestudy.study.engines import EngineTraits, engine_traits
+from scalestudy.study.point import Point
+from scalestudy.util.errors import UserError
+
+STARTS_WITHIN = 60.0
+"""Seconds for a Python to start, from a slow file system."""
+
+
+def own_source() -> Path | None:
+    """The folder that Scalestudy is imported from, where it is not installed like any other package."""
+    folder = Path(scalestudy.__file__).resolve().parents[1]
+    return None if folder.name in ("site-packages", "dist-packages") else folder
+
+
+def python_of(folder: str) -> str:
+    """The Python of a virtual environment."""
+    return os.path.join(folder, "bin", "python")
+
+
+def variables_of(folder: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables of a process of that environment, of which `variables` are this one's.
+
+    It imports the same source as this process, where that is not installed.
+    """
+    source = own_source()
+    path = [str(source)] if source else []
+    path += [variables["PYTHONPATH"]] if variables.get("PYTHONPATH") else []
+    programs = os.path.join(folder, "bin")
+    changes = {"VIRTUAL_ENV": folder, "PATH": os.pathsep.join((programs, variables.get("PATH", os.defpath)))}
+    changes |= {"PYTHONPATH": os.pathsep.join(path)} if path else {}
+    return {name: value for name, value in variables.items() if name != "PYTHONHOME"} | changes
+
+
+def refuse_missing_software(points: Sequence[Point], *, images: bool = False) -> None:
+    """Refuse points that the software of this machine, or of the environments that they name, cannot run.
+
+    With `images`, for a queue, an environment may be the image of a container, and only what points name is
+    looked at: what else there is on the nodes is not known here.
+
+    Raises:
+        UserError: If an environment, an engine's framework, or a library of one of its strategies is missing.
+    """
+    for name, folder in dict.fromkeys((point.engine, point.environment) for point in points):
+        alike = [point for point in points if (point.engine, point.environment) == (name, folder)]
+        libraries = {point.traits.library for point in alike if point.traits.library}
+        engine = engine_traits(name)
+        if folder is None:
+            missing = None if images else engine.missing_software(libraries)
+        elif images and is_image(folder):
+            missing = None
+        else:
+            missing = _missing_there(engine, folder, libraries, startable=not images)
+        if missing:
+            raise missing
+
+
+def is_image(path: str) -> bool:
+    """Whether this is a container's image, and no virtual environment: a file, or a folder like a root."""
+    return os.path.isfile(path) or os.path.isdir(os.path.join(path, "usr"))
+
+
+def _missing_there(
+    engine: EngineTraits, folder: str, libraries: Collection[str], *, startable: bool
+) -> UserError | None:
+    """What a virtual environment lacks; unless `startable`, its Python may need the modules of a node."""
+    key = f"environments of {engine.name} under [launch]"
+    if not os.path.isdir(folder):
+        action = "Build it (environments/venv.sh), or correct the path: it is relative to the study file."
+        return UserError(f"the folder of an environment in {key}", f"{folder}, which does not exist", action)
+    if not startable and not _starts(folder):
+        return None
+    try:
+        built = describe_other(Path(folder), builds=False, variables=variables_of(folder, os.environ))
+    except UserError as error:
+        return UserError(f"{error.expected}, in {key}", error.received, error.action)
+    return _lacking(engine, built, folder, libraries, key)
+
+
+def _lacking(
+    engine: EngineTraits, built: Built, folder: str, libraries: Collection[str], key: str
+) -> UserError | None:
+    """What of this version of Scalestudy, the engine's needs and libraries is not in an environment."""
+    theirs, ours = built.packages.get("scalestudy", "none"), scalestudy.__version__
+    if own_source() is None and theirs != ours:
+        action = "Install the same version in both."
+        return UserError(f"Scalestudy {ours}, as here, in {key}", f"{theirs} in {folder}", action)
+    for needed in engine.requirements:
+        if not set(needed.packages) & built.packages.keys():
+            action = f"With {python_of(folder)}: {engine.install}"
+            return UserError(f"{needed.label} in {key}", f"{folder} without it", action)
+    for name in libraries:
+        if name.replace("_", "-").lower() not in built.packages:
+            mends = [library.mend for library in engine.libraries if library.name == name]
+            action = next(iter(mends), f"Install {name} there.")
+            return UserError(f"{name} in {key}", f"{folder} without it", action)
+    return None
+
+
+def _starts(folder: str) -> bool:
+    try:
+        done = subprocess.run(
+            [python_of(folder), "-c", ""], capture_output=True, stdin=subprocess.DEVNULL,
+            timeout=STARTS_WITHIN, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
