@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
 from io import StringIO
 from pathlib import Path
 
@@ -111,3 +113,23 @@ def test_a_study_of_tensorflow_is_refused_where_there_is_none(scalestudy, tmp_pa
     np.savez(tmp_path / "rows.npz", x_train=np.zeros((60, 3, 4), "uint8"), y_train=np.arange(60) % 3)
     (tmp_path / "study.toml").write_text(STUDY.replace('"linear"', '"tensorflow"'))
     assert "pip install" in scalestudy(tmp_path, "run", "study.toml", code=2)[1]
+
+
+def test_points_start_in_the_environment_that_the_study_names_and_their_records_tell(
+    scalestudy, study, tmp_path
+):
+    other = tmp_path / "venvs" / "other"
+    venv.create(other, with_pip=False)
+    packages = next(other.glob("lib/python*/site-packages"))
+    (packages / "seen.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    launch = '[launch]\nenvironments = { linear = "venvs/other" }\n[sweep]'
+    text = STUDY.replace("[sweep]", launch).replace("[1, 2]", "1").replace("[0, 1]", "0")
+    (tmp_path / "study.toml").write_text(text.replace("rows.npz", str(study.parents[1] / "rows.npz")))
+    scalestudy(tmp_path, "run", "study.toml", "--no-report")
+    (run,) = (tmp_path / "studies" / "study").glob("points/*/run-1")
+    record = json.loads((run / "ranks" / "0.json").read_text())
+    here = json.loads((study / "points" / "rows-w1-s0" / "run-1" / "ranks" / "0.json").read_text())
+    assert (record["environment_name"], here["environment_name"]) == (str(other), sys.prefix)
+    one = study / "points" / run.parent.name / "run-1" / "result.json"
+    results = [json.loads(path.read_text()) for path in (run / "result.json", one)]
+    assert results[0]["weights_digest"] == results[1]["weights_digest"]

@@ -41,6 +41,7 @@ NEEDS = {
     "steps_per_call",
     "site",
     "deterministic",
+    "environments",
     "loss",
     "metrics",
     "class_weights",

@@ -174,6 +174,7 @@ def _in_queue(plan: Survey, listener: Listener) -> Overview:
 
 def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: Listener) -> set[str]:
     """Give these points to the queue; the names of those that it has taken."""
+    plan.launcher.refuse(points)
     ready = plan.ready(points, listener)
     taken: set[str] = set()
 

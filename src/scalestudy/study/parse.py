@@ -141,7 +141,8 @@ class _Parser:
             self._wrong(f"{wrong} for {label}", value, at, wrong.action or _repair(name, value))
 
     def _absolute(self, place: Any) -> Any:
-        return os.path.abspath(self.path.absolute().parent / place) if isinstance(place, str) else place
+        written = isinstance(place, str) and place
+        return os.path.abspath(self.path.absolute().parent / place) if written else place
 
     def _expanded(self, value: Any, name: str, at: str) -> Any:
         if isinstance(value, list):
