@@ -14,7 +14,7 @@ from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.local.workers import Command, WorkerProcesses, started_for
+from scalestudy.launch.local.workers import Command, WorkerProcesses, started_in
 from scalestudy.launch.queue.submit import job_script
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.expand import expand
@@ -94,8 +94,8 @@ def test_a_worker_starts_by_the_python_of_its_environment_with_our_source(tmp_pa
     )
     log = tmp_path / "log"
     command = Command([sys.executable, "-c", program], dict(os.environ), (), log, tmp_path)
-    assert started_for(point(None), command) is command
-    with WorkerProcesses([started_for(point(folder), command)]) as workers:
+    assert started_in(None, command) is command
+    with WorkerProcesses([started_in(str(folder), command)]) as workers:
         assert workers.wait() is None
     assert json.loads(log.read_text()) == [str(folder), str(folder), scalestudy.__file__]
 

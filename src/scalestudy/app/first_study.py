@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
+from scalestudy.study.engines import DEFAULT, engine_traits, installed_engine
 from scalestudy.study.strategies import of_engine
 from scalestudy.study.template import study_template
 
@@ -32,9 +32,7 @@ def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
     """A study of the GPUs that may be used, or else the cores; `task` None chooses the U-Net."""
     units_here = gpus or cores
     workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= units_here]
-    engine = next(
-        (name for name in engine_names() if engine_traits(name).missing_software() is None), DEFAULT
-    )
+    engine = installed_engine()
     strategies = [engine_traits(engine).default_strategy]
     if len(workers) > 1:
         strategies += _installed_strategies(engine)

@@ -87,7 +87,10 @@ def prepared(
     ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place, base)
     for point in _by_weights(ready):
         folder, within = point.needed_files().prepared, point.launch.progress_timeout
-        fetch_weights(point.task, point.engine, point.train, folder, listener, within=within)
+        fetch_weights(
+            point.task, point.engine, point.train, folder, listener,
+            within=within, environment=point.environment,
+        )  # fmt: skip
     return ready
 
 
@@ -118,7 +121,9 @@ def prepared_ahead(
     ready = _with_data(points, find, place, base)
     for point in _by_weights(ready):
         files = point.needed_files()
-        refuse_missing_weights(point.task, point.engine, point.train, files.prepared, command, listener)
+        refuse_missing_weights(
+            point.task, point.engine, point.train, files.prepared, command, listener, point.environment
+        )
     return ready
 
 

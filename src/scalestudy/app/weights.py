@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener
 from scalestudy.launch.describe import PROGRESS_TIMEOUT, build_task
+from scalestudy.launch.environments import starts
 from scalestudy.study.catalog import has_name, is_ours, task_file
 from scalestudy.study.engines import engine_traits
 from scalestudy.util.errors import UserError
@@ -23,11 +24,13 @@ def fetch_weights(
     *,
     again: bool = False,
     within: float = PROGRESS_TIMEOUT,
+    environment: str | None = None,
 ) -> None:
     """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
 
     Without the framework it says so and goes on: weights may have been fetched elsewhere. `prepared` is the
-    folder of the data set that the model is built for; `again` builds also what was built before.
+    folder of the data set that the model is built for; `again` builds also what was built before, and
+    `environment` is where the engine is, if not here.
 
     Raises:
         UserError: If the model cannot be built.
@@ -38,11 +41,13 @@ def fetch_weights(
             ' them; train.input_scaling = "pretrained" gives what they were trained on.'
         )
     stamp = _stamp(task, engine, train, prepared)
-    if stamp is None or (stamp.exists() and not again) or _cannot_build(task, engine, listener):
+    if stamp is None or (stamp.exists() and not again):
+        return
+    if _cannot_build(task, engine, listener, environment):
         return
     with listener.progress(f"Building the model of {Path(task).name} once, for its weights"):
         asked = {"prepared": prepared, "train": train.model_dump(mode="json"), "engine": engine}
-        built = build_task(task if has_name(task) else task_file(task), asked, within)
+        built = build_task(task if has_name(task) else task_file(task), asked, within, environment)
     for note in built.notes:
         listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +55,13 @@ def fetch_weights(
 
 
 def refuse_missing_weights(
-    task: str, engine: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener
+    task: str,
+    engine: str,
+    train: "ResolvedTrain",
+    prepared: str,
+    command: str,
+    listener: Listener,
+    environment: str | None = None,
 ) -> None:
     """Refuse a task whose model was never built here: its weights may be missing, and jobs fetch none.
 
@@ -60,7 +71,7 @@ def refuse_missing_weights(
         UserError: Naming the command that builds the model.
     """
     stamp = _stamp(task, engine, train, prepared)
-    if stamp is None or stamp.exists() or _cannot_build(task, engine, listener):
+    if stamp is None or stamp.exists() or _cannot_build(task, engine, listener, environment):
         return
     raise UserError(
         "a task whose model was built here once, so that its weights are here: a job never downloads",
@@ -69,9 +80,9 @@ def refuse_missing_weights(
     )
 
 
-def _cannot_build(task: str, engine: str, listener: Listener) -> bool:
+def _cannot_build(task: str, engine: str, listener: Listener, environment: str | None) -> bool:
     label = engine_traits(engine).label
-    if engine_traits(engine).missing_software() is None:
+    if starts(environment) if environment else engine_traits(engine).missing_software() is None:
         return False
     listener.note(
         f"Note: no {label} here, so the model of {task} was not built. If it takes pretrained "

@@ -39,6 +39,9 @@ def check(
     submit: Annotated[
         bool, typer.Option("--submit", help="Check the nodes too, by a short job on them, and wait for it.")
     ] = False,
+    engine: Annotated[
+        str | None, typer.Option(help="Whose strategies to check; the study's first engine when absent.")
+    ] = None,
     skip: Annotated[
         list[str] | None, typer.Option(help="Leave a topic out; can be repeated.", metavar="TOPIC")
     ] = None,
@@ -86,7 +89,7 @@ def check(
     from scalestudy.features.check.check import check as run_check
 
     console, shown = err(), ""
-    options = CheckOptions(workers, nodes, submit, tuple(skip or ()), folder)
+    options = CheckOptions(workers, nodes, submit, tuple(skip or ()), folder, engine)
     with console.status("Checking") as status:
 
         def on_progress(text: str) -> None:

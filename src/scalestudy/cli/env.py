@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scalestudy.hardware.installed import Built
 
-SHOWN = (
-    "tensorflow", "tensorflow-cpu", "keras", "horovod", "numpy", "scalestudy",
-    "nvidia-nccl-cu12", "nvidia-cudnn-cu12", "nvidia-cuda-runtime-cu12",
-)  # fmt: skip
-"""Packages that decide how training runs; --format json gives all."""
+OF_CUDA = ("nvidia-nccl-", "nvidia-cudnn-", "nvidia-cuda-runtime")
+"""Beginnings of the names of CUDA's packages that are shown."""
 
 
 def print_environment(path: Path | None, *, record: bool, form: str) -> None:
@@ -29,8 +26,11 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
         return
     print(f"Environment {built.id}")
     shown = built.model_dump(exclude={"schema_version", "id", "name"})
-    shown["packages"] = {name: built.packages[name] for name in SHOWN if name in built.packages}
-    known = engine_names()
+    known, found = engine_names(), built.packages
+    decisive = [name for engine in map(engine_traits, known) for name in engine.packages]
+    decisive += ["numpy", "scalestudy", *(name for name in found if name.startswith(OF_CUDA))]
+    # What decides how training runs; --format json gives all.
+    shown["packages"] = {name: found[name] for name in dict.fromkeys(decisive) if name in found}
     shown["build_ids"] = {
         engine_traits(name).built if name in known else name: build for name, build in built.build_ids.items()
     }

@@ -26,7 +26,7 @@ from scalestudy.hardware.cores import cpu_model
 from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.nvml import driver_version
 from scalestudy.hardware.shadowing import library_path
-from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
+from scalestudy.study.engines import engine_names, engine_traits, installed_engine
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 
@@ -189,8 +189,8 @@ def read_record(prefix: Path) -> Built | None:
 
 def _builds() -> Mapping[str, Any]:
     """What the framework says of itself; under "error" why it says nothing."""
-    engine = engine_traits(DEFAULT)
-    if engine.missing_software():
+    engine = engine_traits(installed_engine())
+    if engine.missing_software() or not engine.trial_module:
         return {}
     with tempfile.TemporaryDirectory(prefix="scalestudy-env-") as folder:
         events = Path(folder) / "events"

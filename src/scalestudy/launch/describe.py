@@ -6,10 +6,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scalestudy.launch.environments import python_of, variables_of
 from scalestudy.study.catalog import read_task_file
 from scalestudy.study.engines import any_installed
 from scalestudy.study.settings import LaunchSettings
@@ -59,24 +60,45 @@ class BuiltModel(NamedTuple):
     notes: tuple[str, ...]
 
 
-def build_task(path: Path | str, info: dict[str, Any], within: float = PROGRESS_TIMEOUT) -> BuiltModel:
+def build_task(
+    path: Path | str,
+    info: dict[str, Any],
+    within: float = PROGRESS_TIMEOUT,
+    environment: str | None = None,
+) -> BuiltModel:
     """Build the task's model once, its weights downloaded where they are missing, and try it on two samples.
 
     Args:
         path: The task file.
         info: {"prepared": folder of the prepared data set}.
         within: Seconds that the import of the file may take.
+        environment: Folder of the virtual environment that it is built in; this process's where None.
 
     Raises:
         UserError: If it cannot be built, or does not fit its data.
     """
-    answer = _ask(modules.BUILD_TASK, path, json.dumps(info), within=within, after=FETCHED_WITHIN)
+    answer = _ask(
+        modules.BUILD_TASK,
+        path,
+        json.dumps(info),
+        within=within,
+        after=FETCHED_WITHIN,
+        environment=environment,
+    )
     return BuiltModel(int(answer["parameters"]), tuple(answer["notes"]))
 
 
-def _ask(module: str, path: Path | str, *more: str, within: float, after: float = 0.0) -> dict[str, Any]:
-    command = [sys.executable, "-P", "-m", module, str(path), *more]
-    code, output, errors = _output(command, within, after)
+def _ask(
+    module: str,
+    path: Path | str,
+    *more: str,
+    within: float,
+    after: float = 0.0,
+    environment: str | None = None,
+) -> dict[str, Any]:
+    python = python_of(environment) if environment else sys.executable
+    variables = variables_of(environment, os.environ) if environment else os.environ
+    code, output, errors = _output([python, "-P", "-m", module, str(path), *more], variables, within, after)
     try:
         answer: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     except (IndexError, json.JSONDecodeError) as error:
@@ -92,9 +114,11 @@ def _ask(module: str, path: Path | str, *more: str, within: float, after: float 
     return answer
 
 
-def _output(command: Sequence[str], within: float, after: float) -> tuple[int, str, str]:
+def _output(
+    command: Sequence[str], variables: Mapping[str, str], within: float, after: float
+) -> tuple[int, str, str]:
     """Exit code, output and errors of a process that ends with this one, and in time."""
-    variables = os.environ | {ASKED_BY: str(os.getpid()), WITHIN: str(within)}
+    variables = {**variables, ASKED_BY: str(os.getpid()), WITHIN: str(within)}
     try:
         done = subprocess.run(
             command, env=variables, capture_output=True, text=True, stdin=subprocess.DEVNULL,

@@ -76,7 +76,7 @@ def _missing_there(
     if not os.path.isdir(folder):
         action = "Build it (environments/venv.sh), or correct the path: it is relative to the study file."
         return UserError(f"the folder of an environment in {key}", f"{folder}, which does not exist", action)
-    if not startable and not _starts(folder):
+    if not startable and not starts(folder):
         return None
     try:
         built = describe_other(Path(folder), builds=False, variables=variables_of(folder, os.environ))
@@ -105,7 +105,8 @@ def _lacking(
     return None
 
 
-def _starts(folder: str) -> bool:
+def starts(folder: str) -> bool:
+    """Whether the Python of a virtual environment starts here, without the modules of a node."""
     try:
         done = subprocess.run(
             [python_of(folder), "-c", ""], capture_output=True, stdin=subprocess.DEVNULL,

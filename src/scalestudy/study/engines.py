@@ -190,8 +190,13 @@ class EngineTraits:
 
     def versions(self) -> dict[str, str]:
         """Installed versions of what decides how it computes, by the name of the package."""
+        return installed_versions(self.packages)
+
+    @property
+    def packages(self) -> list[str]:
+        """Names of the packages of its requirements and libraries."""
         names = [name for requirement in self.requirements for name in requirement.packages]
-        return installed_versions([*names, *(library.name for library in self.libraries)])
+        return [*names, *(library.name for library in self.libraries)]
 
     def weights_folder(self, variables: Mapping[str, str]) -> str:
         """Where the framework keeps pretrained weights that it has downloaded; "" where it has none."""
@@ -261,6 +266,12 @@ def engine_traits(name: str) -> EngineTraits:
 def engine_names() -> list[str]:
     """Names that a study file may give, in the order in which they are shown."""
     return REGISTRY.names()
+
+
+def installed_engine() -> str:
+    """The first engine that is installed here; the default where none is."""
+    installed = (name for name in REGISTRY.names() if engine_traits(name).missing_software() is None)
+    return next(installed, DEFAULT)
 
 
 def label_of(name: str) -> str:

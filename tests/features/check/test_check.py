@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.features.check.check import CheckOptions, CheckSubject, check, needs_of, plan_of
 from scalestudy.features.check.job import check_point
-from scalestudy.features.check.report import Report, failed, passed
+from scalestudy.features.check.report import Plan, Report, failed, passed
 from scalestudy.study import strategies
 from scalestudy.study.strategies import Traits
 from scalestudy.util.errors import UserError
@@ -29,7 +29,7 @@ def here(monkeypatch):
     """What processes on this machine are said to report."""
 
     def say(report):
-        def check_here(folder, plan, on_progress):
+        def check_here(folder, plan, on_progress, environment):
             on_progress("ring, 1 of 3")
             (folder / "logs").mkdir(parents=True, exist_ok=True)
             if isinstance(report, Exception):
@@ -130,7 +130,7 @@ def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_pa
 
 
 def points(*names):
-    return [check_point(None, 2).on(implementation=name) for name in names]
+    return [check_point(None, Plan(workers=2)).on(implementation=name) for name in names]
 
 
 def test_needs_are_what_processes_meet_by_each_once():

@@ -3,6 +3,7 @@
 import pytest
 
 from scalestudy.features.check import job
+from scalestudy.features.check.report import Plan
 from scalestudy.launch.queue.base import JobView, QueueUnreachable
 from scalestudy.launch.queue.site import find_site
 from scalestudy.launch.slurm import SLURM
@@ -48,7 +49,7 @@ def lines(tmp_path, monkeypatch):
             (tmp_path / "sbatch").write_text(script)
             (tmp_path / "sbatch").chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if script else str(tmp_path))
-        site, point = find_site(str(tmp_path / "site.toml"), tmp_path), job.check_point(None, 8)
+        site, point = find_site(str(tmp_path / "site.toml"), tmp_path), job.check_point(None, Plan(workers=8))
         shape = job.check_layout(point, site, 2)
         return job.queue_lines(site, point, [shape, shape])
 

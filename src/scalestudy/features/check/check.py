@@ -5,7 +5,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -32,7 +32,7 @@ from scalestudy.launch.base import Launcher, launcher, launcher_of
 from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.queue.layout import expand_for, layout
 from scalestudy.launch.queue.site import Site, find_site
-from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.study.engines import DEFAULT, engine_names, engine_traits, installed_engine
 from scalestudy.study.file import Study, read_text, toml_table
 from scalestudy.study.launchers import names
 from scalestudy.study.parse import load_study
@@ -53,6 +53,7 @@ class CheckOptions:
         submit: Whether to check the nodes too, by a short job on them, and to wait for it.
         skip: Topics to leave out.
         folder: For the check's files; kept only after a failure where None.
+        engine: Whose strategies are checked; the study's first where None, or what is installed.
     """
 
     workers: int | None = None
@@ -60,17 +61,24 @@ class CheckOptions:
     submit: bool = False
     skip: tuple[str, ...] = ()
     folder: Path | None = None
+    engine: str | None = None
 
 
 @dataclass(frozen=True)
 class CheckSubject:
-    """What is checked: a study with its points, a site, or this machine."""
+    """What is checked: a study with its points, a site, or this machine.
+
+    Attributes:
+        environment: That the points name for their engine.
+    """
 
     study: Study | None = None
     points: Sequence[Point] = ()
     site: Site | None = None
     base: Path = Path()
     results: Path | None = None
+    engine: str = DEFAULT
+    environment: str | None = None
 
     @property
     def queued(self) -> bool:
@@ -128,7 +136,7 @@ def check(
         raise UserError(f"--skip with one of {', '.join(TOPICS)}", unknown[0], "Correct it.")
     if what is not None and (Path(what) / PLAN_FILE).exists():
         return read_report(Path(what))
-    about = subject(what)
+    about = _of_one_engine(subject(what), options.engine, note)
     _refuse_contradictions(about, options)
     plan = plan_of(about, options)
     report = Report(lines=tuple(login_lines(about, plan, options.nodes)) if about.queued else ())
@@ -143,7 +151,7 @@ def check(
     on_progress(f"Checking with {plan.workers} processes on this machine")
     target = options.folder or Path(tempfile.mkdtemp(prefix="scalestudy-check-"))
     _refuse_full(target)
-    report = check_here(target.absolute(), plan, on_progress)
+    report = check_here(target.absolute(), plan, on_progress, about.environment)
     if report.failed or options.folder is not None:
         note(f"Logs: {target / 'logs'}")
     else:
@@ -170,6 +178,21 @@ def subject(what: str | None) -> CheckSubject:
     return CheckSubject(study, expand_for(study, site), site, base, results)
 
 
+def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> CheckSubject:
+    """The subject with the points of one engine, in the environment that they name."""
+    engines = list(dict.fromkeys(point.engine for point in about.points))
+    if engine is not None and engine not in (engines or engine_names()):
+        expected = f"--engine with one of {', '.join(engines or engine_names())}"
+        raise UserError(expected, engine, "Correct it.")
+    engine = engine or next(iter(engines), installed_engine())
+    if others := [name for name in engines if name != engine]:
+        note(f"What is of {engine} is checked; --engine {others[0]} checks the rest.")
+    points = [point for point in about.points if point.engine == engine]
+    place = points[0].environment if points else None
+    site = about.site and about.site.in_environment(place)
+    return replace(about, points=points, site=site, engine=engine, environment=place)
+
+
 def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
     """What every rank is to look at."""
     from scalestudy.data.sources.locate import cache_folder
@@ -182,7 +205,7 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
         written[site.scratch] = "scratch"
     unasked = [QUEUE_TOPIC] if about.queued and not about.launcher.checked else []
     return Plan(
-        engine=points[0].engine if points else DEFAULT,
+        engine=about.engine,
         workers=options.workers or about.workers(options.nodes),
         device=points[0].launch.device if points else "auto",
         gpus_per_node=site.gpus_per_node if site is not None else 0,
@@ -229,7 +252,7 @@ def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line
         else:
             lines.append(passed("site", "here", f"profile {site.name}"))
     if plan.wants(QUEUE_TOPIC):
-        point = check_point(about.points[0] if about.points else None, plan.workers)
+        point = check_point(about.points[0] if about.points else None, plan)
         layouts = [layout(point, site) for point in about.points]
         lines += queue_lines(site, point, layouts or [check_layout(point, site, nodes)])
     return lines
@@ -241,7 +264,7 @@ def _by_job(
     assert about.site is not None
     target = (options.folder or Path("scalestudy-check") / time.strftime("%Y%m%d-%H%M%S")).absolute()
     _refuse_full(target)
-    point = check_point(about.points[0] if about.points else None, plan.workers)
+    point = check_point(about.points[0] if about.points else None, plan)
     shape = check_layout(point, about.site, options.nodes)
     job = submit_check(target, plan, about.site, point, shape)
     note(f"Job {job}: {plan.workers} processes on {shape.nodes} nodes, files in {target}")

@@ -24,7 +24,7 @@ from scalestudy.launch.queue.script import JobScript, render
 from scalestudy.launch.queue.site import Site
 from scalestudy.launch.slurm import SLURM
 from scalestudy.study.catalog import resolved_data, resolved_train
-from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point, Terms
 from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings
 from scalestudy.util.errors import RunError
@@ -40,11 +40,10 @@ LAG = 30.0
 """Seconds that a report may take to be seen here after its job has ended."""
 
 
-def check_point(point: Point | None, workers: int) -> Point:
+def check_point(point: Point | None, plan: Plan) -> Point:
     """A point with a process for each worker, on the study's own terms where there is a study."""
-    engine = point.engine if point else DEFAULT
-    across = engine_traits(engine).across
-    update = {"name": "check", "engine": engine, "strategy": across, "workers": workers}
+    across = engine_traits(plan.engine).across
+    update = {"name": "check", "engine": plan.engine, "strategy": across, "workers": plan.workers}
     if point is not None:
         return point.model_copy(update=update).on(implementation=across)
     train, data = resolved_train(TASK, TrainSettings()), resolved_data(TASK, DataSettings())

@@ -35,7 +35,7 @@ from scalestudy.features.check.report import (
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.workers import WorkerProcesses, worker_commands
+from scalestudy.launch.local.workers import WorkerProcesses, started_in, worker_commands
 from scalestudy.study.engines import collective, engine_traits
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError
@@ -45,10 +45,15 @@ PATIENCE = 1800.0
 """Seconds without an assignment after which a rank takes rank 0 for gone."""
 
 
-def check_here(folder: Path, plan: Plan, on_progress: Callable[[str], object] = lambda text: None) -> Report:
+def check_here(
+    folder: Path,
+    plan: Plan,
+    on_progress: Callable[[str], object] = lambda text: None,
+    environment: str | None = None,
+) -> Report:
     """Start the plan's ranks on this machine, with files in an empty folder, and wait for their report.
 
-    `on_progress` is given what is done now, for people.
+    `on_progress` is given what is done now, for people. `environment` is another virtual one, to start in.
 
     Raises:
         RunError: If they end without a report.
@@ -61,7 +66,7 @@ def check_here(folder: Path, plan: Plan, on_progress: Callable[[str], object] = 
         reserve.private_run(size) as private,
     ):
         commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
-        with WorkerProcesses(commands) as workers:
+        with WorkerProcesses([started_in(environment, command) for command in commands]) as workers:
             while not workers.ended(0) and not (folder / REPORT_FILE).exists():
                 on_progress(Exchange(folder).progress())
                 time.sleep(POLL)

@@ -25,7 +25,7 @@ from scalestudy.hardware.cores import only_on
 from scalestudy.hardware.devices import Gpu, read_gpus, visible_gpus
 from scalestudy.report.document import Block, Code, Document, Folded, Heading, Items, Section, Table
 from scalestudy.report.format import decimals, number
-from scalestudy.study.engines import DEFAULT, collective, engine_traits
+from scalestudy.study.engines import collective, engine_traits, installed_engine
 from scalestudy.util import units
 from scalestudy.util.errors import RunError
 
@@ -113,7 +113,7 @@ def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None
     if node.gpus:
         on_progress("Measuring copies between two GPUs")
         copies = between_gpus([gpu.uuid or str(gpu.index) for gpu in node.gpus])
-    engine = engine_traits(DEFAULT)
+    engine = engine_traits(installed_engine())
     if engine.missing_software():
         return NodeBandwidth(copies, notes=(f"no {engine.label} here: no all-reduce was measured",))
     return NodeBandwidth(copies, *time_all_reduces(node, on_progress))
@@ -125,7 +125,7 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
     Raises:
         RunError: If it fails, takes too long, or lists other GPUs.
     """
-    engine = engine_traits(DEFAULT)
+    engine = engine_traits(installed_engine())
     command = [sys.executable, "-P", "-m", engine.trial_module, json.dumps({"copies": SIZE})]
     variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(os.environ)
     wanted = f"{engine.label} to copy between {len(gpus)} GPUs"
@@ -158,7 +158,8 @@ def time_all_reduces(
     """
     skip = tuple(topic for topic in TOPICS if topic not in TIMED)
     cpus = [] if node.gpus else node.cores[:MOST_PROCESSES]
-    plan = Plan(workers=len(node.gpus or cpus), device="gpu" if node.gpus else "cpu", skip=skip)
+    workers, device = len(node.gpus or cpus), "gpu" if node.gpus else "cpu"
+    plan = Plan(engine=installed_engine(), workers=workers, device=device, skip=skip)
     with tempfile.TemporaryDirectory(prefix="scalestudy-topology-") as folder, only_on(cpus):
         report = check_here(Path(folder) / "check", plan, on_progress)
     notes = (

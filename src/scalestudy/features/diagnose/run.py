@@ -36,7 +36,7 @@ from scalestudy.launch.local.workers import (
     Command,
     WorkerProcesses,
     share,
-    started_for,
+    started_in,
     worker_command,
     worker_commands,
 )
@@ -335,7 +335,7 @@ def _attempt(
         RunError: If one fails.
     """
     kills, point = oom_kills(), runs[0].point()
-    with WorkerProcesses([started_for(point, command) for command in commands]) as workers:
+    with WorkerProcesses([started_in(point.environment, command) for command in commands]) as workers:
         failed = workers.wait(POLL, lambda: on_blocks(len(list(runs[0].path.glob("block-*")))))
     if failed is not None:
         process, code = failed

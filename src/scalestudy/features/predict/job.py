@@ -16,11 +16,13 @@ from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.features.predict.inputs import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.launch.local.workers import Command, WorkerProcesses
+from scalestudy.launch.environments import starts
+from scalestudy.launch.local.workers import Command, WorkerProcesses, started_in
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.metrics import Better
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.records import Record
+from scalestudy.study.run_folder import RunFolder
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 
@@ -96,7 +98,7 @@ def computed(
         RunError: If a process ended without saying why.
     """
     engine = engine_traits(job.record.engine)
-    if engine.missing_software():
+    if environment_of(job.model) is None and engine.missing_software():
         raise UserError(
             f"{engine.label}, which computes what a model says",
             f"none in this Python ({sys.executable})",
@@ -116,8 +118,16 @@ def computed(
         yield folder, json.loads((folder / "done-0.json").read_text())
 
 
+def environment_of(model: str) -> str | None:
+    """The virtual environment that the run trained in which left this file; None for that at hand."""
+    run = RunFolder(Path(model).parent)
+    place = run.point().environment if (run.path / "point.json").exists() else None
+    return place if place is not None and starts(place) else None
+
+
 def _commands(job: ModelJob, folder: Path) -> Iterator[Command]:
     granted, engine = sorted(cores.granted()), engine_traits(job.record.engine)
+    environment = environment_of(job.model)
     visible = visible_gpus(os.environ) if job.device == "gpu" else []
     for rank in range(job.size):
         cpus = granted[rank * len(granted) // job.size : (rank + 1) * len(granted) // job.size]
@@ -127,7 +137,8 @@ def _commands(job: ModelJob, folder: Path) -> Iterator[Command]:
             ENDS_WITH: str(os.getpid()), "OMP_NUM_THREADS": str(len(cpus)), "PYTHONUNBUFFERED": "1",
         }  # fmt: skip
         words = [sys.executable, "-P", "-m", modules.INFERENCE, str(folder / "job.json"), str(rank)]
-        yield Command(words, variables, cpus, folder / f"log-{rank}", Path.cwd())
+        command = Command(words, variables, cpus, folder / f"log-{rank}", Path.cwd())
+        yield started_in(environment, command)
 
 
 def _error(folder: Path, rank: int, code: int) -> ScalestudyError:

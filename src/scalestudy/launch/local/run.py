@@ -13,7 +13,7 @@ from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
 from scalestudy.launch.failures import failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local.reserve import granted, reserved_gpus
-from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, started_for, worker_commands
+from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, started_in, worker_commands
 from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure, Progress
@@ -168,7 +168,8 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
             point, port, cpus, environment = held.enter_context(granted(point, gpus))
             run = interrupted_run(folder, point) or folder.new_run(point)
             commands = worker_commands(run, point.processes, port, cpus, environment)
-            failure = yield from _attempt(run, [started_for(point, command) for command in commands])
+            commands = [started_in(point.environment, command) for command in commands]
+            failure = yield from _attempt(run, commands)
     except (OSError, RunError) as error:
         failure = unable(error)
     unwritten = write_down(run, failure)

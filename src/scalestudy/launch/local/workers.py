@@ -13,7 +13,6 @@ from pathlib import Path
 
 from scalestudy.hardware.cores import only_on
 from scalestudy.launch.environments import python_of, variables_of
-from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util import modules
 
@@ -164,9 +163,8 @@ def _send(leader: int, number: int) -> None:
         os.killpg(leader, number)
 
 
-def started_for(point: Point, command: Command) -> Command:
-    """The command of a worker in the environment of its point, where that names one."""
-    folder = point.environment
+def started_in(folder: str | None, command: Command) -> Command:
+    """The command of a process of Python's in another virtual environment; None leaves it as it is."""
     if folder is None:
         return command
     arguments = [python_of(folder), *command.arguments[1:]]
