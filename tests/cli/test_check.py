@@ -60,7 +60,7 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, study, tm
 
 
 def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monkeypatch):
-    def judged_by_nobody_else(folder, plan, on_progress):
+    def judged_by_nobody_else(folder, plan, on_progress, environment):
         return Report(lines=tuple(judge_folder("n1", folder) for folder in plan.folders))
 
     monkeypatch.setattr("scalestudy.features.check.check.check_here", judged_by_nobody_else)

@@ -32,7 +32,9 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
     # What decides how training runs; --format json gives all.
     shown["packages"] = {name: found[name] for name in dict.fromkeys(decisive) if name in found}
     shown["build_ids"] = {
-        engine_traits(name).built if name in known else name: build for name, build in built.build_ids.items()
+        engine_traits(name).built if name in known else name: build
+        for name, build in built.build_ids.items()
+        if build
     }
     for name, value in shown.items():
         if value:

@@ -145,3 +145,22 @@ def test_a_strategy_of_another_package_brings_its_library(monkeypatch):
     monkeypatch.setitem(strategies.REGISTRY._loaded, "mine", mine)
     about = CheckSubject(points=points("mine"))
     assert plan_of(about, CheckOptions(workers=2)).libraries == ("mpi4py",) and needs_of(about.points) == ()
+
+
+def test_one_engine_of_a_study_is_checked_in_the_environment_that_it_names(tmp_path, monkeypatch):
+    text = 'engine = ["tensorflow", "torch"]\n[launch]\nenvironments = { torch = "x" }\n[sweep]\nseed = 0\n'
+    (tmp_path / "study.toml").write_text(f'task = "cnn"\n{text}')
+    asked, (notes, _, listeners) = [], telling()
+
+    def check_here(folder, plan, on_progress, environment):
+        asked.append((plan.engine, environment))
+        return Report(lines=())
+
+    monkeypatch.setattr("scalestudy.features.check.check.check_here", check_here)
+    study = str(tmp_path / "study.toml")
+    check(study, **listeners)
+    check(study, CheckOptions(engine="torch"), **listeners)
+    assert asked == [("tensorflow", None), ("torch", str(tmp_path / "x"))]
+    assert "--engine torch" in notes[0] and "--engine tensorflow" in notes[1]
+    with pytest.raises(UserError):
+        check(study, CheckOptions(engine="tensorflaw"))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_nvml import Card, cards
-from scalestudy.engines.tensorflow.traits import TensorFlowTraits
 from scalestudy.features.check import topology
 from scalestudy.features.check.rank import check_here
 from scalestudy.features.check.report import TOPICS, AllReduce, Report, failed, passed, warned
@@ -28,6 +27,7 @@ from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import SIZES
 from scalestudy.report.as_html import html
 from scalestudy.report.as_terminal import terminal
+from scalestudy.study.engines import engine_names, engine_traits
 from scalestudy.util.errors import RunError, UserError
 
 
@@ -98,7 +98,8 @@ def test_all_reduces_are_measured_where_there_is_a_framework(monkeypatch, has_te
     monkeypatch.setattr(topology, "between_gpus", lambda gpus: ((None, 1e9), (1e9, None)))
     monkeypatch.setattr(topology, "time_all_reduces", lambda node, tell: ((row,), ("a note",)))
     missing = None if has_tensorflow else UserError("it", "none", "Install it.")
-    monkeypatch.setattr(TensorFlowTraits, "missing_software", lambda self: missing)
+    for name in engine_names():
+        monkeypatch.setattr(type(engine_traits(name)), "missing_software", lambda self: missing)
     found = measure(gpu_node(2), shown.append)
     assert found.copies is not None and len(shown) == 1
     assert found.all_reduces == ((row,) if has_tensorflow else ())

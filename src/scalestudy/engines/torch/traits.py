@@ -46,6 +46,10 @@ class TorchTraits(EngineTraits):
         Requirement("PyTorch", ("torch",), ">=2.9"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),
     )
+    install = (
+        "In the project's folder, run `pip install '.[torch]'` (`make setup TORCH=1`), or name an environment"
+        " that has it: environments under [launch]."
+    )
     variables = (
         "CUBLAS_WORKSPACE_CONFIG", "GLOO_SOCKET_IFNAME", "KERAS_BACKEND", "KERAS_HOME", "KERAS_TORCH_DEVICE",
         "KMP_AFFINITY", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
@@ -72,11 +76,7 @@ class TorchTraits(EngineTraits):
         """PyTorch."""
         if importlib.util.find_spec("torch") is not None:
             return None
-        return UserError(
-            "PyTorch in this environment",
-            "none",
-            "In the project's folder, run `pip install '.[torch]'`, or leave PyTorch's strategies out.",
-        )
+        return UserError("PyTorch in this environment", "none", self.install)
 
 
 ENGINE: EngineTraits = TorchTraits()
