@@ -46,3 +46,11 @@ def test_a_task_of_ones_own_keeps_its_data(tmp_path: Path) -> None:
     study = first_study(str(tmp_path / "mine.py"), gpus=0, cores=2)
     read_back = parse_study(study.text, Path("study.toml"))
     assert (read_back.data.source, read_back.train.epochs) == (None, None)
+
+
+def test_it_is_of_the_engine_that_is_installed(monkeypatch) -> None:
+    monkeypatch.setattr(module, "installed_engine", lambda: "torch")
+    monkeypatch.setattr(module, "_installed_strategies", lambda engine: [])
+    study = read(gpus=0, cores=2)
+    assert (study.engine, study.sweep.strategy) == (("torch",), ("ddp",))
+    assert parse_study(first_study(None, gpus=0, cores=2).text, Path("s.toml")).engine == ("torch",)
