@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from scalestudy.analysis.runs import Run
 from scalestudy.measure.environment import recorded_variables
 from scalestudy.report.document import Heading, Table
-from scalestudy.study.engines import engine_names, engine_traits
+from scalestudy.study.engines import package_labels
 from scalestudy.study.records import RankRecord
 from scalestudy.util import units
 
@@ -66,8 +66,5 @@ def _built(value: object) -> str:
 
 
 def _proper(name: str) -> str:
-    known = {"numpy": "NumPy"}
-    for engine in map(engine_traits, engine_names()):
-        known |= {package: needed.label for needed in engine.requirements for package in needed.packages}
-        known |= {library.name: library.label for library in engine.libraries}
+    known = {"numpy": "NumPy"} | package_labels()
     return known.get(name.lower(), name[:1].upper() + name[1:])

@@ -279,6 +279,15 @@ def label_of(name: str) -> str:
     return engine_traits(name).label if name in REGISTRY else name
 
 
+def package_labels() -> dict[str, str]:
+    """What people call the packages that engines and their strategies need, by the packages' names."""
+    labels: dict[str, str] = {}
+    for engine in map(engine_traits, REGISTRY.names()):
+        labels |= {package: needed.label for needed in engine.requirements for package in needed.packages}
+        labels |= {library.name: library.label for library in engine.libraries}
+    return labels
+
+
 def collective(name: str) -> Collective:
     """The collective of this name, of whatever engine; raises KeyError."""
     return {collective.name: collective for collective in all_collectives()}[name]

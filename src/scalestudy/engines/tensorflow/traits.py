@@ -190,7 +190,7 @@ class TensorFlowTraits(EngineTraits):
         if importlib.util.find_spec("tensorflow") is None:
             return UserError(
                 "TensorFlow in this environment",
-                "none",
+                "an environment without it",
                 self.install,
             )
         if "horovod" in libraries and horovod_build.library_file() is None:

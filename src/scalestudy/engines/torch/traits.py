@@ -76,7 +76,7 @@ class TorchTraits(EngineTraits):
         """PyTorch."""
         if importlib.util.find_spec("torch") is not None:
             return None
-        return UserError("PyTorch in this environment", "none", self.install)
+        return UserError("PyTorch in this environment", "an environment without it", self.install)
 
 
 ENGINE: EngineTraits = TorchTraits()

@@ -11,6 +11,7 @@ from scalestudy.analysis.table import Row
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
 from scalestudy.report.environment import environments
 from scalestudy.report.format import NOT_AVAILABLE, decimals, number, time_unit, with_ends, with_interval
+from scalestudy.study.engines import package_labels
 from scalestudy.study.point import REPEATS
 from scalestudy.util import units
 
@@ -180,8 +181,8 @@ def _hardware(subject: ProposalSubject) -> Fact:
 
 def _software(subject: ProposalSubject) -> Fact:
     recorded = dict(environments(subject.findings.runs))
-    names = [name for name in ("TensorFlow", "Torch", "Keras", "Horovod", "Scalestudy") if name in recorded]
-    text = ", ".join(f"{name} {recorded[name]}" for name in names)
+    names = dict.fromkeys((*package_labels().values(), "Scalestudy"))
+    text = ", ".join(f"{name} {recorded[name]}" for name in names if name in recorded)
     return text or Missing("the versions are not recorded", AGAIN)
 
 
