@@ -56,6 +56,11 @@ _FOLDS = (
     " training samples, so their spread says less of other data than as many data sets would (Bengio and"
     " Grandvalet, JMLR 5, 2004)."
 )
+_SCRIPT = (
+    "A script of its own has trained: its samples are those that it counted, an epoch's training ends with"
+    " its last step, and the slowest worker's time counts. Whether runs of one seed share initial weights"
+    " and batches is the script's to decide."
+)
 MOST_HOSTS = 4
 """Nodes that are named."""
 
@@ -73,6 +78,7 @@ def notes(findings: Findings) -> list[str]:
         *([_SPEED_UP] if len({row.workers for row in findings.rows}) > 1 else []),
         _COST,
         *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
+        *([_SCRIPT] if _by_script(findings) else []),
         *_several_engines(findings),
         quality,
         *([_FOLDS] if any(run.result.swept.keys() & REPEATS for run in findings.runs) else []),
@@ -101,8 +107,10 @@ def _quality(findings: Findings, measured_here: bool) -> str:
         f" ({direction_label(row.sense.better)})" for row in findings.rows if row.sense.better
     )
     measured = (
-        f" of the saved model over the whole {' / '.join(splits)} set, each sample once, whatever the number"
-        " of workers"
+        " as the script gives it"
+        if _by_script(findings)
+        else f" of the saved model over the whole {' / '.join(splits)} set, each sample once, whatever the"
+        " number of workers"
     )
     return (
         f"Quality is {' / '.join(metrics)}{''.join(ways)}{measured if measured_here else ''}. It is held"
@@ -110,6 +118,10 @@ def _quality(findings: Findings, measured_here: bool) -> str:
         " (Piaggio et al., JAMA 2012) it is no worse if the interval of the difference lies on the good side"
         " of the margin, worse if it lies beyond, else not settled."
     )
+
+
+def _by_script(findings: Findings) -> bool:
+    return any(run.result.by_script for run in findings.runs)
 
 
 def _chance(findings: Findings) -> Iterator[str]:

@@ -370,6 +370,9 @@ class Outcome(Record):
     """Unix time at which rank 0's process began; of a resumed run, its first process."""
     finished: str = ""
     """Time of day, ISO 8601, UTC."""
+    by_script: bool = False
+    """Whether a script of the user's own has trained and evaluated: it counted its samples, and gave its
+    quality."""
     order: Order | None = None
     """Order in which the study's runs were taken."""
     place: Count | None = None

@@ -139,6 +139,7 @@ def test_samples_are_summed_over_workers_and_the_slowest_tells_the_time(file):
     assert (result.training_seconds, result.steady_epochs) == (2.0, 1)
     assert (result.metric, result.better, result.bounded) == ("val_accuracy", "higher", True)
     assert (result.quality, result.best_quality, result.best_epoch) == (0.5, 0.75, 1)
+    assert result.by_script
     assert (result.parameters, result.communication, result.cpu_percent) == (10, "gloo", [50.0, 50.0])
 
 
@@ -153,6 +154,9 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
     assert (epoch.evaluation_seconds, epoch.learning_rate, epoch.input_seconds) == (2.0, None, None)
     run.epoch([Tally(6, 1, 6, 1.0), Tally(2, 1, 2, 1.0, loss=1.0)])
     assert run.run.epochs()[-1].loss is None
+    run.epoch([Tally(), Tally()])  # broken off before its first step
+    run.epoch([Tally(6, 1, 6, 1.0, loss=3.0), Tally()])  # unequal parts
+    assert [epoch.loss for epoch in run.run.epochs()[2:]] == [0.5]
 
 
 def test_workers_that_part_and_a_script_without_a_step_give_no_result(file):

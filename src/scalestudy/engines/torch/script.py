@@ -125,10 +125,11 @@ class TorchScript:
     Args:
         placement: Of this process; torchrun's variables are set.
         gpu: Index of its GPU among those that it sees; None on CPUs.
+        alone: Whether it meets no others.
     """
 
-    def __init__(self, placement: Placement, gpu: int | None) -> None:
-        self.group = StoreGroup(placement) if placement.size > 1 else OneProcess()
+    def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
+        self.group = OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
         self.device = "cpu" if gpu is None else f"cuda:{gpu}"
         self.threads = torch.get_num_threads()
         self._gpu = gpu is not None

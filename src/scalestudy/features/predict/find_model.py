@@ -121,6 +121,8 @@ def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundMode
     result = run.result()
     if not run.model.exists():
         why = "which is not done yet" if result is None else f"without a model: {result.model_missing}"
+        if result is not None and result.by_script:
+            why = "of a script, which keeps its model itself"
         hint = " Its best epoch so far: --weights best." if best and run.best.exists() else ""
         raise UserError("a run with a trained model", f"{run.path}, {why}", f"Run the study again.{hint}")
     label = name

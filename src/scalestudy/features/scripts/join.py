@@ -120,8 +120,10 @@ def session_of(start: Start) -> Any:
         )
 
 
-def loop_session_of(start: Start) -> Any:
+def loop_session_of(start: Start, *, alone: bool = False) -> Any:
     """What measures a script with a loop of its own, in this process; it gets torchrun's variables.
+
+    One that is left `alone` meets no others.
 
     Raises:
         UserError: If the placement contradicts the strategy, or has no port.
@@ -137,7 +139,7 @@ def loop_session_of(start: Start) -> Any:
     if placement.size > 1:
         os.environ.update(torchrun_variables(placement))
     place = None if gpus is None else placement.gpu_place(gpus)
-    return loaded(engine_traits(kind.engine).script_session)(placement, place)
+    return loaded(engine_traits(kind.engine).script_session)(placement, place, alone=alone)
 
 
 @contextlib.contextmanager

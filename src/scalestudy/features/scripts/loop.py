@@ -13,6 +13,7 @@ Nothing of what it computes changes.
 
 import atexit
 import contextlib
+import multiprocessing
 import os
 import socket
 import sys
@@ -61,7 +62,9 @@ class LoopWorkers:
         self.is_chief, self.strategy = placement.rank == 0, start.strategy
         self.seed = int(os.environ.get(SEED) or 0)
         self._clock = PhaseClock(psutil.Process().create_time())
-        self._session = loop_session_of(start)
+        self._helper = multiprocessing.parent_process() is not None
+        """Whether it is one that loads data, say, and only imports the script."""
+        self._session = loop_session_of(start, alone=self._helper)
         self.device: str = self._session.device
         self._start = start
         self._recording: Recording | None = None
@@ -79,15 +82,16 @@ class LoopWorkers:
     def __repr__(self) -> str:
         return f"<worker {self.rank} of {self.size} ({self.strategy})>"
 
-    def epochs(self, count: int, model: Any = None) -> Iterator[int]:
-        """The numbers of so many epochs, from 0, each of which is measured; breaking off is fine.
+    def epochs(self, count: int, model: Any = None, *, start: int = 0) -> Iterator[int]:
+        """The numbers of so many epochs, each of which is measured; breaking off is fine.
 
         Args:
-            count: Epochs.
+            count: Epochs in all.
             model: Whose parameters are counted, and compared over the workers at the end.
+            start: The first, of a script that goes on from a checkpoint.
         """
-        self.begin(count, model)
-        for epoch in range(count):
+        self.begin(count - start, model)
+        for epoch in range(start, count):
             self.begin_epoch()
             yield epoch
             self.end_epoch()
@@ -152,6 +156,12 @@ class LoopWorkers:
 
     def begin(self, count: int, model: Any = None) -> None:
         """Training begins, of so many epochs: `epochs` calls it, with the four that follow."""
+        if self._helper:
+            raise UserError(
+                "epochs in a process that torchrun or `scalestudy launch` has started",
+                "one that the script has started by itself",
+                "Write the script for torchrun: leave out multiprocessing.spawn, and take RANK.",
+            )
         group = self._session.group
         self._model = model
         if self.is_chief and self._folder is None:
@@ -186,8 +196,7 @@ class LoopWorkers:
 
     def end_epoch(self) -> None:
         """The epoch is over, its evaluation too; the next has not begun."""
-        if self._tally is None or not self._tally.steps:
-            self._tally = None
+        if self._tally is None:
             return
         self.pause()
         tally, self._tally = self._tally, None

@@ -91,10 +91,12 @@ class Recording:
             self.run.write_progress(self._progress.model_copy(update={"updated": now}))
 
     def epoch(self, tallies: Sequence[Tally]) -> None:
-        """An epoch is over, on all workers."""
+        """An epoch is over, on all workers; one without a sample is none."""
         seconds = max(tally.seconds for tally in tallies)
         samples = sum(tally.samples for tally in tallies)
-        losses = [tally.loss for tally in tallies]
+        losses = [tally.loss for tally in tallies if tally.samples]
+        if not samples:
+            return
         record = EpochRecord(
             epoch=len(self._records) + 1,
             steps=max(tally.steps for tally in tallies),
@@ -170,7 +172,7 @@ class Recording:
             bounded=sense.bounded, quality=quality, validation=last,
             best_quality=quality if best is None else best[0], best_epoch=best and best[1],
             parameters=left[0].parameters, weights_digest=left[0].digest,
-            model_missing="the script keeps its own", oversubscribed=point.oversubscribed,
+            by_script=True, oversubscribed=point.oversubscribed,
             peak_memory_bytes=[one.peak_memory for one in left],
             cpu_percent=[one.cpu_percent for one in left], began=self._clock.started,
             order=point.turn and point.turn.order, place=point.turn and point.turn.place,
