@@ -3,13 +3,15 @@
 import importlib.util
 import socket
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from scalestudy.analysis.read import read_study
 from scalestudy.cli.launch import worker_counts
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.scripts.detect import engine_of_script
+from scalestudy.features.scripts.detect import engine_of_script, is_helper, main_file
 from scalestudy.features.scripts.join import Start, strategy_of
 from scalestudy.features.scripts.launch import commands, script_of, start_lines, sweep_of
 from scalestudy.features.scripts.measured_study import folder_path, script_here, script_text
@@ -52,6 +54,16 @@ def file(tmp_path, monkeypatch):
 def test_a_script_is_of_the_engine_whose_modules_it_imports(file, text, backend, engine):
     file.write_text(text)
     assert engine_of_script(file, {"KERAS_BACKEND": backend}).name == engine
+
+
+def test_a_process_that_loads_data_knows_the_script_and_that_it_is_no_worker():
+    main, spawned = ModuleType("__main__"), ModuleType("__mp_main__")
+    main.__file__, spawned.__file__ = "launcher.py", "train.py"
+    assert main_file({"__main__": main, "__mp_main__": main}) == Path("launcher.py")
+    assert main_file({"__main__": main, "__mp_main__": spawned}) == Path("train.py")
+    assert main_file({"__main__": ModuleType("__main__")}) is None
+    assert is_helper({"__main__": main, "__mp_main__": spawned})
+    assert not is_helper({"__main__": main, "__mp_main__": main})
 
 
 def test_its_strategy_is_that_of_processes_and_no_other():

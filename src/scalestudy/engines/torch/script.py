@@ -187,9 +187,10 @@ class TorchScript:
 
     def communication(self) -> str | None:
         """By what the script's own group sums; None where it has none."""
-        if self.group.size == 1 or not torch.distributed.is_initialized():
+        if self.group.size == 1 or not distributed.is_initialized():
             return None
-        return str(torch.distributed.get_backend())
+        ways = dict(part.split(":") for part in distributed.get_backend_config().split(",") if ":" in part)
+        return ways.get("cuda" if self._gpu else "cpu")
 
     def lightning_callback(self, workers: Any, quality: str, better: str | None) -> Any:
         """See `LoopWorkers.lightning_callback`."""

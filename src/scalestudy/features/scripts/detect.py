@@ -1,6 +1,7 @@
 """What a script trains with, by what it imports; nothing of it is run."""
 
 import ast
+import multiprocessing
 import os
 import sys
 from collections.abc import Mapping
@@ -9,6 +10,9 @@ from typing import Any
 
 from scalestudy.study.engines import DEFAULT, EngineTraits, engine_names, engine_traits
 from scalestudy.util.files import contents
+
+SPAWNED = "__mp_main__"
+"""What multiprocessing calls the script in a process that it has spawned."""
 
 
 def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> EngineTraits:
@@ -45,5 +49,16 @@ def imported_modules(file: Path) -> set[str]:
 
 def main_file(modules: Mapping[str, Any] = sys.modules) -> Path | None:
     """The file of the script that runs; None in a notebook or at a prompt."""
-    file = getattr(modules.get("__main__"), "__file__", None)
+    main = modules.get(SPAWNED) if _imports_anew(modules) else modules.get("__main__")
+    file = getattr(main, "__file__", None)
     return Path(file) if file else None
+
+
+def is_helper(modules: Mapping[str, Any] = sys.modules) -> bool:
+    """Whether multiprocessing has started this process, to load data, say."""
+    return multiprocessing.parent_process() is not None or _imports_anew(modules)
+
+
+def _imports_anew(modules: Mapping[str, Any]) -> bool:
+    """Whether this process was spawned, and imports the script under another name (elsewhere an alias)."""
+    return getattr(modules.get(SPAWNED), "__name__", "") == SPAWNED

@@ -244,7 +244,8 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
             with WorkerProcesses(commands(script, run, port, cpus, environment)) as workers:
                 failed = workers.wait()
         except KeyboardInterrupt:
-            _leave_measured(folder, STOP.failure(run))
+            if _leave_measured(folder, STOP.failure(run)) and logs is None:
+                shutil.rmtree(folder)
             raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
     measured = _leave_measured(folder, failure)

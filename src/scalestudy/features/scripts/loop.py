@@ -13,7 +13,6 @@ Nothing of what it computes changes.
 
 import atexit
 import contextlib
-import multiprocessing
 import os
 import socket
 import sys
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from scalestudy.features.scripts.detect import is_helper
 from scalestudy.features.scripts.join import FOLDER, SEED, Start, loop_session_of
 from scalestudy.features.scripts.recording import Left, Recording, Tally
 from scalestudy.hardware.cores import granted
@@ -62,8 +62,7 @@ class LoopWorkers:
         self.is_chief, self.strategy = placement.rank == 0, start.strategy
         self.seed = int(os.environ.get(SEED) or 0)
         self._clock = PhaseClock(psutil.Process().create_time())
-        self._helper = multiprocessing.parent_process() is not None
-        """Whether it is one that loads data, say, and only imports the script."""
+        self._helper = is_helper()
         self._session = loop_session_of(start, alone=self._helper)
         self.device: str = self._session.device
         self._start = start
