@@ -64,15 +64,21 @@ def process_environment(
     wanted = engine.environment(
         variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
     )
-    values = ORDER if gpus is None else showing(gpus)
-    if any(name.startswith("MIG-") for name in gpus or ()):
-        # NCCL (2.30 and later) takes two MIG instances of one GPU for a mistake of the launcher's.
-        values = values | {"NCCL_MULTI_RANK_GPU_ENABLE": "1"}
+    values = (ORDER if gpus is None else showing(gpus)) | for_instances(gpus or ())
     values = values | {name: value for name, value in wanted.items() if value is not None}
     libraries = library_changes(variables)
     unwanted = [name for name, value in wanted.items() if value is None]
     unset = [name for name in (*unwanted, *libraries.unset) if name in variables]
     return Changes(values | libraries.values, unset)
+
+
+def for_instances(gpus: Sequence[str]) -> dict[str, str]:
+    """What NCCL (2.30 and later) needs where one of these GPUs is a MIG instance.
+
+    Two instances of one GPU it takes for a mistake of the launcher's.
+    """
+    several = any(name.startswith("MIG-") for name in gpus)
+    return {"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if several else {}
 
 
 def library_changes(variables: Mapping[str, str]) -> Changes:

@@ -3,6 +3,7 @@
 import importlib.util
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -20,6 +21,7 @@ from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.settings import ResolvedLaunch
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 
@@ -98,6 +100,11 @@ def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decide
     assert first.environment["CUDA_VISIBLE_DEVICES"] == "-1"  # device cpu
     assert not {"KERAS_BACKEND", "CUBLAS_WORKSPACE_CONFIG"} & first.environment.keys()
     assert second.environment["LOCAL_RANK"] == "1"
+    on_gpus = replace(script, point=script.point.on(launch=ResolvedLaunch(device="auto")))
+    instances = {"CUDA_VISIBLE_DEVICES": "MIG-a,MIG-b"}
+    for command in commands(on_gpus, RunFolder(tmp_path), 20_000, [0, 1], instances):
+        assert command.environment["CUDA_VISIBLE_DEVICES"] == "MIG-a,MIG-b"  # each takes cuda:LOCAL_RANK
+        assert command.environment["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
     *_, srun = start_lines(script)
     assert srun.endswith(f"srun --kill-on-bad-exit=1 --ntasks=2 --cpus-per-task=1 scalestudy launch {file}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.app.one_point import one_point_study
-from scalestudy.cluster.environment import library_changes, process_environment
+from scalestudy.cluster.environment import for_instances, library_changes, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.scripts import process
 from scalestudy.features.scripts.detect import engine_of_script
@@ -293,7 +293,8 @@ def _loop_environment(variables: Mapping[str, str], device: str) -> dict[str, st
     It takes that of LOCAL_RANK.
     """
     shown = devices.showing([]) if device == "cpu" else devices.ORDER
-    return library_changes(variables).applied(variables) | shown
+    sums = for_instances(devices.named(variables) or ())
+    return library_changes(variables).applied(variables) | shown | sums
 
 
 def commands(
