@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from scalestudy.analysis.read import read_study
+from scalestudy.cluster.placement import Placement
 from scalestudy.study.store import StudyFolder
 
 pytestmark = [
@@ -104,6 +105,23 @@ def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(tmp
     assert (run / "logs" / "rank-1.log").exists()
     assert not (run / "result.json").exists()
     assert not [one for one in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(one.info["cmdline"])]
+
+
+def test_parameters_of_any_shape_and_type_are_compared():
+    import torch
+
+    from scalestudy.engines.torch.script import TorchScript
+
+    session = TorchScript(Placement(0, 1, 0, 1, 0, ("localhost",), "alone"), None)
+    models = [torch.nn.Linear(2, 2).bfloat16() for _ in range(2)]
+    for model in models:
+        model.scale = torch.nn.Parameter(torch.tensor(1.5))
+    models[1].load_state_dict(models[0].state_dict())
+    assert session.digest(models[0]) == session.digest(models[1]) != ""
+    with torch.no_grad():
+        models[1].scale.add_(1e-6)
+    assert session.digest(models[0]) != session.digest(models[1])
+    assert session.parameters(models[0]) == 7
 
 
 def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_kept(tmp_path):

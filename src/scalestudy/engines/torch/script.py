@@ -173,7 +173,8 @@ class TorchScript:
         for parameter in model.parameters():
             if hasattr(parameter, "placements") or hasattr(parameter, "_is_flat_param"):
                 return ""
-            words.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            flat = parameter.detach().cpu().contiguous().flatten()
+            words.update(flat.view(torch.uint8).numpy().tobytes())
         return words.hexdigest()
 
     def devices(self) -> list[str]:
