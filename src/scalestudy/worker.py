@@ -145,7 +145,7 @@ def take_part(
     from scalestudy.study.engines import engine_traits
 
     seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
-    used = device_of(device, assigned, seen)
+    used = device_of(device, assigned, seen) if placement.role == "worker" else "cpu"
     if used == "gpu":
         refuse_missing(assigned, seen)
     check_placement(placement, strategy=strategy, workers=workers, gpus=len(seen) if used == "gpu" else None)

@@ -64,6 +64,15 @@ class Placement:
         """Role of this process."""
         return self.roles[self.rank] if self.roles else "worker"
 
+    @property
+    def local_workers(self) -> int:
+        """Processes of this node that are workers."""
+        if not any(role != "worker" for role in self.roles):
+            return self.local_size
+        here = self.hosts[self.rank]
+        places = zip(self.roles, self.hosts, strict=True)
+        return sum(role == "worker" and host == here for role, host in places)
+
     def deals_gpus(self, visible: int) -> bool:
         """Whether the launcher has dealt the node's GPUs out: of those granted, this process sees its own."""
         if self.gpus is None:
@@ -102,7 +111,7 @@ def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpu
             if needed > 1
             else f"Start {strategy.name} once: it holds its workers in one process.",
         )
-    here = strategy.workers_at_once(workers) if needed == 1 else placement.local_size
+    here = strategy.workers_at_once(workers) if needed == 1 else placement.local_workers
     if gpus is None or gpus >= here:
         return
     enough = placement.gpus is None or placement.gpus >= here

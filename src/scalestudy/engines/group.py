@@ -1,7 +1,8 @@
 """The processes of a run, the workers that each computes, and how they join. NumPy in, NumPy out."""
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,22 @@ def _words(value: NDArray[Any]) -> NDArray[np.int64]:
     return np.frombuffer(value.tobytes() + bytes(-value.nbytes % 8), np.int64)
 
 
+@dataclass(frozen=True)
+class RemoteRows:
+    """What a process knows of rows that the workers read for themselves, each in its own process.
+
+    Attributes:
+        training: Shape and type of one input and of one target, or of several by name; None in shapes is any
+            length.
+        evaluation: The same of what is evaluated.
+        watch: Called while workers are waited for; raises what keeps them from going on.
+    """
+
+    training: tuple[Any, Any]
+    evaluation: tuple[Any, Any]
+    watch: Callable[[], None]
+
+
 class Replicas:
     """The devices of one process and the workers they compute.
 
@@ -93,7 +110,13 @@ class Replicas:
         workers: Workers of the run.
         slices: For each device of this process, the workers (first, beyond the last) it computes.
         size: Copies of the model among all processes.
+
+    Attributes:
+        remote: Of workers in other processes, under one that coordinates them: slices are then row numbers
+            (inputs) with their epoch (targets; -1 in evaluation), both of shape [b]. Else None.
     """
+
+    remote: RemoteRows | None = None
 
     def __init__(
         self, group: Group, workers: int, *, slices: Sequence[tuple[int, int]], size: int = 1

@@ -2,11 +2,12 @@
 
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scalestudy.launch.queue.base import UNKNOWN, JobView, output_of
 from scalestudy.measure.hang_detection import in_words
+from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure, Hang, Progress
 from scalestudy.study.run_folder import RunFolder
 
@@ -77,12 +78,26 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
     return min(near, key=_echo, default=None)
 
 
+def lost_workers(run: RunFolder) -> list[Cause]:
+    """The ends of workers that the others survive: by a signal, where workers take no steps together."""
+    point = run.point()
+    if point.traits.synchronous:
+        return []
+    return [cause for cause in run.causes() if cause.kind == "signal" and point.roles[cause.rank] == "worker"]
+
+
+def deciding(run: RunFolder, causes: Sequence[Cause]) -> list[Cause]:
+    """The ends that a run may have ended by: not those of workers that were survived, if there are others."""
+    lost = {cause.rank for cause in lost_workers(run)} if causes else set()
+    return [cause for cause in causes if cause.rank not in lost] or list(causes)
+
+
 def failure_of(
     run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None, last: str = ""
 ) -> Failure:
     """The failure to write down for a run that ended by this; for the other arguments see `sentence`."""
     tail = last_lines(run, f"rank-{cause.rank}")
-    reason = sentence(cause, hosts=hosts, last=last)
+    reason = sentence(cause, hosts=hosts, last=last, point=run.point())
     if cause.signal == "SIGABRT" and (late := _GLOO_TIMEOUT.search("\n".join(tail))):
         reason += (
             f": another rank had not joined within {late[1]} s (Gloo); if starting takes that long in good "
@@ -98,12 +113,15 @@ def failure_of(
     )
 
 
-def sentence(cause: Cause, *, hosts: bool = False, last: str = "") -> str:
+def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point | None = None) -> str:
     """One sentence on how a rank ended, without a full stop.
 
-    With `hosts` it names the rank's host; `last` is quoted of its log where nothing else is known.
+    With `hosts` it names the rank's host, with `point` its role if it was no worker; `last` is quoted of its
+    log where nothing else is known.
     """
     who, on = f"rank {cause.rank}", f" on {cause.host}" if hosts and cause.host else ""
+    if point and (role := point.roles[cause.rank]) != "worker":
+        who += f" ({role.replace('-', ' ')})"
     at = f" ({cause.frame})" if cause.frame else ""
     if cause.kind == "stopped":
         return f"{who} was stopped by {cause.signal}{on}, and the others had to wait for it"
@@ -179,7 +197,7 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
     if code is None:
         code = view.exit_code or None
     state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
-    first = first_cause(run.causes()) if state not in INTERRUPTED else None
+    first = first_cause(deciding(run, run.causes())) if state not in INTERRUPTED else None
     if first and first.signal != "SIGTERM" and (state != "OUT_OF_MEMORY" or first.oom_kills):
         last = next(iter(last_lines(run, f"rank-{first.rank}", 1)), "")
         return failure_of(run, first, hosts=True, job_state=state, last=last)

@@ -249,7 +249,7 @@ class Slurm(Queue):
             f"srun --nodes={layout.nodes} --ntasks={layout.tasks}{per_node}",
             # Not inherited from the job since Slurm 22.05.
             f"--cpus-per-task={layout.cpus_per_task} --distribution=block:block",
-            "--kill-on-bad-exit=1 --mpi=none --export=ALL",
+            f"--kill-on-bad-exit={int(not layout.survives)} --mpi=none --export=ALL",
             *map(literal, [*binding, *site.srun_options]),
         ]
 

@@ -93,9 +93,11 @@ def _point(
     launch, kind = sections["launch"], traits(strategy)
     if launch["cpus_per_worker"] is None:
         launch["cpus_per_worker"] = machine.cpus_per_worker(launch["device"])
-    places = launch["environments"] or {}
-    launch["environments"] = {kind.engine: places[kind.engine]} if kind.engine in places else None
-    nodes = machine.nodes(workers, launch["cpus_per_worker"], launch["device"])
+    environments = launch["environments"] or {}
+    known = kind.engine in environments
+    launch["environments"] = {kind.engine: environments[kind.engine]} if known else None
+    places = max(workers, kind.processes_of(workers))
+    nodes = machine.nodes(places, launch["cpus_per_worker"], launch["device"])
     train = TrainSettings.model_validate(sections["train"])
     return Point.model_validate(
         {

@@ -95,11 +95,11 @@ def oversubscription(point: Point, machine: Machine) -> str | None:
 def _of_one_node(point: Point, machine: Machine) -> int:
     if not point.traits.spans_nodes:
         return point.workers
-    return -(-point.workers // _nodes(point, machine))
+    return -(-point.places // _nodes(point, machine))
 
 
 def _nodes(point: Point, machine: Machine) -> int:
-    return machine.nodes(point.workers, point.launch.cpus_per_worker, point.launch.device)
+    return machine.nodes(point.places, point.launch.cpus_per_worker, point.launch.device)
 
 
 def _cores(count: int) -> str:

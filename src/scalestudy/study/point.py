@@ -18,7 +18,7 @@ from scalestudy.study.settings import (
     StrictModel,
     Workers,
 )
-from scalestudy.study.strategies import Traits, traits
+from scalestudy.study.strategies import Role, Traits, traits
 from scalestudy.util.errors import UserError
 
 POINT_SCHEMA: Literal[1] = 1
@@ -119,6 +119,16 @@ class Point(StrictModel):
         return self.traits.processes_of(self.workers)
 
     @property
+    def roles(self) -> tuple[Role, ...]:
+        """Role of each of them, by rank."""
+        return self.traits.roles_of(self.workers)
+
+    @property
+    def places(self) -> int:
+        """Devices, or sets of cores, that its runs take: one for each worker, and each process beside them."""
+        return max(self.workers, self.processes)
+
+    @property
     def block(self) -> tuple[Any, ...]:
         """Seed, split and fold, under which every row of a study runs once."""
         return self.seed, *(self.swept.get(name) for name in REPEATS)
@@ -174,6 +184,11 @@ class Point(StrictModel):
         return self.train.step_batch * (self.workers if self.train.batch == "per-worker" else 1)
 
     @property
+    def update_batch(self) -> int:
+        """Samples of a full update of the weights: all workers' where they take steps together."""
+        return self.global_batch if self.traits.synchronous else self.per_worker_batch
+
+    @property
     def batch_ratio(self) -> float:
-        """κ: the global batch divided by the batch that the learning rate was chosen for."""
-        return self.global_batch / (self.train.reference_batch or self.train.batch_size)
+        """κ: the batch of an update divided by the batch that the learning rate was chosen for."""
+        return self.update_batch / (self.train.reference_batch or self.train.batch_size)

@@ -345,6 +345,8 @@ class Outcome(Record):
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None
     """Why there is no `model.keras`; None where the run has saved it."""
+    workers_lost: Count = 0
+    """Workers of a run without common steps that ended before it did; the others did their work."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = []
     """Peak resident memory of each rank; of a resumed run, of the last process."""

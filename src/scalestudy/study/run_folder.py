@@ -356,6 +356,19 @@ class RunFolder:
         """Remove the signs of processes that have ended, before others begin."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
 
+    def let_go(self) -> None:
+        """Tell the processes that serve this run's coordinator that it is done with them."""
+        self._let_go.parent.mkdir(exist_ok=True)
+        self._let_go.touch()
+
+    def has_let_go(self) -> bool:
+        """Whether it is."""
+        return self._let_go.exists()
+
+    @property
+    def _let_go(self) -> Path:
+        return self.path / "signs" / "let-go"
+
     def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
         """Name the process that owns the workers: this one, unless another is given."""
         self.write("launcher.json", process or this_process())

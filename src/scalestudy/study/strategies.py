@@ -44,6 +44,8 @@ class Traits:
             updates, not the same ones sooner: there is no speed-up.
         summed_by: What moves gradients between workers, for people; "" where nothing does.
         xla: Whether XLA can compile what a worker computes.
+        serve: "module:function" by which a process of a run without common steps lets its coordinator compute
+            in it; "" where workers take steps together.
         loop: "module:function" that computes a process's part of a run, as `training.run.run` does: another
             one where there is no step that all workers take together.
         roles: Roles of its processes that are no workers; they have the last ranks.
@@ -74,6 +76,7 @@ class Traits:
     synchronous: bool = True
     summed_by: str = ""
     xla: bool = True
+    serve: str = ""
     loop: str = "scalestudy.training.run:run"
     roles: tuple[Role, ...] = ()
     rendezvous: Rendezvous | None = None
@@ -99,6 +102,11 @@ class Traits:
     def one_device(self) -> bool:
         """Whether one device computes all workers."""
         return self.one_process and self.devices == "one"
+
+    @property
+    def has_speed_up(self) -> bool:
+        """Whether more workers do the same work sooner."""
+        return self.timed and self.synchronous
 
     def processes_of(self, workers: int) -> int:
         """Processes of a run."""

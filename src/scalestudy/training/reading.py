@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.columns import map_columns, sample_bytes
+from scalestudy.data.columns import Form, map_columns, sample_bytes
 from scalestudy.data.loading.augment.reader import Augmented
 from scalestudy.data.loading.buffers import Buffers
 from scalestudy.data.loading.loader import Loader, Stage
@@ -32,6 +32,38 @@ def loaders(
     On GPUs `locking` registers that memory.
     """
     buffers = [Buffers(locking) for _ in replicas.slices]
+    changed, reader = readers(point, prepared, training)
+    if replicas.remote:
+        changed = reader = RowNumbers()
+
+    def loader(reader: Reader, global_batch: int, steps_per_call: int) -> Loader:
+        return Loader(
+            reader, slices=replicas.slices, workers=replicas.workers,
+            global_batch=global_batch, steps_per_call=steps_per_call, stage=stage, buffers=buffers,
+            lanes=lanes_of(prepared),
+        )  # fmt: skip
+
+    together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
+    if point.train.steps_per_call is None and prepared.has_sequences:
+        together = 1  # each is padded to its own longest
+    return loader(changed, point.update_batch, together), loader(reader, point.micro_batch * replicas.size, 1)
+
+
+class RowNumbers:
+    """Gives the numbers of rows, and their epoch, to workers that read them elsewhere; see `Reader`."""
+
+    def forms(self, rows: Indices) -> tuple[Form, Form]:
+        """Numbers, whatever the rows are."""
+        return ((), np.dtype(np.int64)), ((), np.dtype(np.int64))
+
+    def read(self, rows: Indices, epoch: int | None, inputs: Any, targets: Any) -> None:
+        """Fill `inputs` with the rows' numbers and `targets` with the epoch, -1 for None."""
+        inputs[:] = rows
+        targets[:] = -1 if epoch is None else epoch
+
+
+def readers(point: Point, prepared: Prepared, training: Indices) -> tuple[Reader, Reader]:
+    """What reads a point's rows for training, changed as it asks for, and for evaluation."""
     reader = reader_of(prepared)
     operations = parsed(point.train.augment)
     changed: Reader = reader
@@ -45,18 +77,7 @@ def loaders(
         changed = Augmented(
             reader, operations, seed=point.seed, scale=prepared.scale, candidates=training,
         )  # fmt: skip
-
-    def loader(reader: Reader, global_batch: int, steps_per_call: int) -> Loader:
-        return Loader(
-            reader, slices=replicas.slices, workers=replicas.workers,
-            global_batch=global_batch, steps_per_call=steps_per_call, stage=stage, buffers=buffers,
-            lanes=lanes_of(prepared),
-        )  # fmt: skip
-
-    together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
-    if point.train.steps_per_call is None and prepared.has_sequences:
-        together = 1  # each is padded to its own longest
-    return loader(changed, point.global_batch, together), loader(reader, point.micro_batch * replicas.size, 1)
+    return changed, reader
 
 
 def lanes_of(prepared: Prepared) -> int:
@@ -73,19 +94,23 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
     """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
+    if not point.traits.synchronous:  # each step is one worker's
+        return 1
     batch = point.train.step_batch if point.traits.timed else point.global_batch
     return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
 
 
-def read_rows(prepared: Prepared, rows: Indices, reader: Reader | None = None) -> tuple[Any, Any]:
-    """Inputs and targets of rows (shape [B]), each [B, ...] or several by name, without augmentation."""
+def read_rows(
+    prepared: Prepared, rows: Indices, reader: Reader | None = None, epoch: int | None = None
+) -> tuple[Any, Any]:
+    """Inputs and targets of rows (shape [B]), each [B, ...] or several by name; as in `Reader.read`."""
     reader = reader or reader_of(prepared)
 
     def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
         return np.empty((len(rows), *form[0]), form[1])
 
     inputs, targets = (map_columns(empty, forms) for forms in reader.forms(rows))
-    reader.read(np.asarray(rows, np.int64), None, inputs, targets)
+    reader.read(np.asarray(rows, np.int64), epoch, inputs, targets)
     return inputs, targets
 
 

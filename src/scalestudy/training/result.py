@@ -27,6 +27,7 @@ def result_of(
     flops: Flops,
     clock: PhaseClock,
     model_missing: str | None,
+    workers_lost: int,
 ) -> Result:
     """The result of a run that is over.
 
@@ -84,6 +85,7 @@ def result_of(
         deterministic=point.train.deterministic,
         weights_digest=digest,
         model_missing=model_missing,
+        workers_lost=workers_lost,
         oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
         cpu_percent=[usage.cpu_percent for usage in usages],

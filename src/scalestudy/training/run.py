@@ -11,6 +11,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
+from scalestudy.engines.group import Joined
 from scalestudy.hardware.cores import granted
 from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
@@ -125,6 +126,17 @@ def run(
         RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
     engine, joined = joined_workers(point, placement, clock, device=device, gpus=gpus, engine=engine)
+    run_joined(folder, point, placement, clock, engine, joined, device=device, gpus=gpus)
+
+
+def run_joined(
+    folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock, engine: Engine, joined: Joined,
+    *, device: str, gpus: Sequence[str], lost: Callable[[], int] = lambda: 0,
+) -> None:  # fmt: skip
+    """Compute a run's part of a rank that has joined the others; see `run`.
+
+    `lost` tells, at the end, how many workers were.
+    """
     group, cpus = joined.group, granted()
     utilisation = Utilisation(
         len(cpus), gpus, node=placement.local_rank == 0, allocated=partial(engine.allocated, device)
@@ -171,6 +183,7 @@ def run(
         result = partial(
             result_of, session, reporter.records, validation, test, chance, digests[0],
             [Usage.of(row) for row in rows], utilisation.whole, session.trainer.flops(), clock,
+            workers_lost=lost(),
         )  # fmt: skip
         _leave(folder, session, prepared, result, clock)
         keeper.remove()

@@ -214,7 +214,7 @@ class Session:
         (names,) = self.group.gather([np.array([socket.gethostname().encode()], f"S{LONGEST_HOST}")])
         self.hosts = {name.decode() for name in names.tolist()}
         self.epochs = point.train.epochs
-        self.steps = len(list(batches(len(split.train), point.global_batch)))
+        self.steps = len(list(batches(len(split.train), point.update_batch)))
         with clock.phase("build"):
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
@@ -235,7 +235,7 @@ class Session:
         """Compute a call of each size and phase and take it back: no epoch is timed with compilation."""
         with self._clock.phase("compile"):
             before = self.trainer.values()
-            rows = list(batches(len(self.split.train), self.point.global_batch))
+            rows = list(batches(len(self.split.train), self.point.update_batch))
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for first, step in itertools.product(self.trainer.phases, sizes.values()):
                 self._clock.heart.enter("compile")

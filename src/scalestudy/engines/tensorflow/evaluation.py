@@ -32,10 +32,11 @@ class CompiledEvaluation(Evaluation):
         super().__init__(task)
 
         def of_slice(part: Slice) -> list[Any]:
-            inputs, targets = (
-                map_columns(itemgetter(0), part.inputs),
-                map_columns(itemgetter(0), part.targets),
+            part = part._replace(
+                inputs=map_columns(itemgetter(0), part.inputs),
+                targets=map_columns(itemgetter(0), part.targets),
             )
+            inputs, targets, *_ = replicas.read(part, training=False)
             real = tf.cast(part.count > 0, tf.float64)
             outputs = task.model(scaled_inputs(inputs, scale), training=False)
             targets = typed(targets) if scale is None else targets
@@ -48,7 +49,10 @@ class CompiledEvaluation(Evaluation):
                     sums.append(real * tf.cast(after - before, tf.float64))
             return sums
 
-        self._compute = Compiled(lambda call: replicas.total(of_slice, call), columns=columns)
+        self._arrays = replicas.arrays
+        self._compute = Compiled(
+            lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.call
+        )
 
     def sums(self, call: Call) -> list[NDArray[np.float64]]:
-        return [np.asarray(value) for value in self._compute(call)]
+        return self._arrays(self._compute(call))

@@ -81,14 +81,16 @@ class Compiled:
     Slices differ between workers and in the last batch of an epoch; on CPUs one graph serves them all, which
     costs no speed and halves the compilation. XLA needs sizes, and compiles for each (`fixed`); so do GPUs:
     without them TensorFlow puts a transpose before and behind every batch normalisation. `columns` are those
-    of inputs and targets, where some are sequences of different length: then there is one graph.
+    of inputs and targets, where some are sequences of different length: then there is one graph. `call`
+    calls it with the slices; by default here.
     """
 
     def __init__(
         self, function: Callable[[list[Slice]], Any], *, fixed: bool = False,
         columns: tuple[Described, Described] | None = None,
+        call: Callable[[Any, list[Slice]], Any] = lambda function, slices: function(slices),
     ) -> None:  # fmt: skip
-        self._function, self._fixed, self._columns = function, fixed, columns
+        self._function, self._fixed, self._columns, self._call = function, fixed, columns, call
         self._compiled: Any = None
 
     def __call__(self, call: Call) -> Any:
@@ -98,7 +100,7 @@ class Compiled:
             fixed = self._fixed or (self._columns is None and gpu(0) is not None)
             signature = None if fixed else [_any_size(slices, self._columns)]
             self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
-        return self._compiled(slices)
+        return self._call(self._compiled, slices)
 
 
 def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) -> list[Slice]:

@@ -86,7 +86,7 @@ def make_train_call(
     task: Task, replicas: CompiledReplicas, optimizer: keras.Optimizer, *, scale: float | None, xla: bool,
     synchronised: bool, loss_scale: LossScale | None, buckets: Buckets, accumulate: int = 1,
     compression: str = "none", local_steps: LocalSteps | None = None,
-    columns: tuple[Described, Described] | None = None, frozen: Sequence[str] = (),
+    columns: tuple[Described, Described] | None = None, frozen: Sequence[str] = (), begin: int = 0,
 ) -> Compiled:  # fmt: skip
     """Compile the slices of a call -> sum of losses on this process, with the weights updated.
 
@@ -107,6 +107,7 @@ def make_train_call(
         local_steps: When workers average weights instead of summing gradients.
         columns: As of `Compiled`.
         frozen: Names of the model's layers that stay as they are.
+        begin: Step of the run at which the optimizer begins to count.
     """
     model = task.model
     with kept(model, frozen):
@@ -154,7 +155,10 @@ def make_train_call(
         compute = rounded(compute, wire)
 
     def one(call: list[Slice], index: Any) -> Any:
-        slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
+        parts = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
+        slices = [replicas.read(part, training=True) for part in parts]
+        if replicas.remote:  # whose updates overtake each other, so that each says which one it is
+            optimizer.iterations.assign(slices[0].step - begin)
         if local_steps:
             gradients, losses = compute(slices[0])
             update([value * replicas.workers for value in gradients])
@@ -173,7 +177,7 @@ def make_train_call(
         )
         return losses
 
-    return Compiled(train_call, fixed=xla, columns=columns)
+    return Compiled(train_call, fixed=xla, columns=columns, call=replicas.call)
 
 
 def average(replicas: CompiledReplicas, variables: Sequence[Any], buckets: Buckets, due: Any) -> None:

@@ -58,7 +58,7 @@ class TensorFlowTrainer(KerasTrainer):
             halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
         )  # fmt: skip
         self.share()
-        columns = prepared.columns if prepared.has_sequences else None
+        columns = prepared.columns if prepared.has_sequences and not self._replicas.remote else None
         self._train = [
             make_train_call(
                 self._of_training, self._replicas, phase.optimizer, scale=prepared.scale,

@@ -97,6 +97,15 @@ VIRTUAL = Traits(
     accumulates=True, join=f"{STRATEGIES}.replicas:join_virtual", colour="#E69F00", shape="cross",
 )  # fmt: skip
 
+PARAMETER_SERVER = Traits(
+    "parameter-server",
+    "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself", NAME, processes="per-worker", spans_nodes=True, synchronous=False, xla=False,
+    roles=("parameter-server", "coordinator"), rendezvous=BY_TF_CONFIG,
+    loop="scalestudy.training.asynchronous:run", join=f"{STRATEGIES}.parameter_server:join",
+    serve=f"{STRATEGIES}.parameter_server:serve", aliases=("parameterserver", "parameterserverstrategy"),
+    summed_by="TensorFlow: gRPC to a server", colour="#774422", shape="wedge",
+)  # fmt: skip
+
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
 NCCL = "Try NCCL_SOCKET_IFNAME=IFACE, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env in the site profile)."
 
@@ -107,7 +116,9 @@ class TensorFlowTraits(EngineTraits):
     name = NAME
     label = "TensorFlow"
     implementation = "scalestudy.engines.tensorflow.engine:ENGINE"
-    strategies = (SINGLE, NATIVE, MIRRORED, CENTRAL_STORAGE, MULTIWORKER, TPU, HOROVOD, VIRTUAL)
+    strategies = (
+        SINGLE, NATIVE, MIRRORED, CENTRAL_STORAGE, MULTIWORKER, PARAMETER_SERVER, TPU, HOROVOD, VIRTUAL,
+    )  # fmt: skip
     default_strategy = NATIVE.name
     across = MULTIWORKER.name
     model_suffixes = (".keras",)

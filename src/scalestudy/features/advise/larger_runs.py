@@ -134,7 +134,7 @@ def larger_runs(
     wanted: dict[Key, Point] = {}
     for point in points:
         kind = traits(point.strategy)
-        if kind.most_workers != 1 and kind.timed:
+        if kind.most_workers != 1 and kind.has_speed_up:
             wanted.setdefault(key_of(point.strategy, 1, point.swept), point)
     expected, missing = [], []
     for key, point in wanted.items():

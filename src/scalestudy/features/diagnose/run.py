@@ -130,7 +130,7 @@ def named_point(points: Sequence[Point], name: str) -> Point:
 
 def _loses_efficiency(point: Point) -> bool:
     """Whether its workers compute one worker's steps at the same time: not in turn, nor by local SGD."""
-    return point.workers > 1 and point.traits.timed and point.train.local_steps == 1
+    return point.workers > 1 and point.traits.has_speed_up and point.train.local_steps == 1
 
 
 def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, str]:

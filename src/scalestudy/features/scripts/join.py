@@ -57,6 +57,12 @@ def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
         raise UserError(
             f"{across}, for a script with a training loop of its own", name, f"Take --strategy {across}."
         )
+    if not strategy.synchronous:
+        raise UserError(
+            "a strategy whose workers take steps together, for a script",
+            f"{name}, which has processes beside the workers",
+            f"Take {across}.",
+        )
     if strategy.one_process and not strategy.one_device:
         raise UserError(
             "a strategy of one device in each process, for a script",

@@ -95,7 +95,7 @@ def run_cores(
     point: Point, gpus: Sequence[Gpu] | None
 ) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
     """The cores of all workers of a point, near the GPUs that they see, and whether they are its alone."""
-    count, each = 1 if point.traits.one_device else point.workers, point.launch.cpus_per_worker
+    count, each = 1 if point.traits.one_device else point.places, point.launch.cpus_per_worker
     if gpus is None:
         return cores(machine_cores.granted(), count * each)
     near = [gpus[index].cpus if index < len(gpus) else () for index in range(count)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
-from scalestudy.launch.failures import failure_of, failure_of_hang, first_cause, last_lines
+from scalestudy.launch.failures import deciding, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, started_in, worker_commands
 from scalestudy.measure.hang_detection import HangDetector
@@ -39,7 +39,7 @@ def failure_of_end(
         causes = run.causes()
         if failed[0] not in {cause.rank for cause in causes}:
             causes.append(_seen(*failed, when, kills))
-        cause = first_cause(causes)
+        cause = first_cause(deciding(run, causes))
         assert cause
         return failure_of(run, cause, last=next(iter(last_lines(run, f"rank-{cause.rank}", 1)), ""))
     if run.result() is not None:
@@ -185,9 +185,11 @@ def _attempt(
 ) -> Generator[RunFolder | Note, None, Failure | None]:
     """Start the workers, stay until they have all ended or one has failed, and say why."""
     kills = oom_kills()
-    detector = HangDetector(run, len(commands), run.point().launch.progress_timeout)
+    point = run.point()
+    detector = HangDetector(run, len(commands), point.launch.progress_timeout)
+    spared = [] if point.traits.synchronous else [r for r, role in enumerate(point.roles) if role == "worker"]
     asked, deadline = False, float("inf")
-    with WorkerProcesses(commands) as workers:
+    with WorkerProcesses(commands, spared) as workers:
         try:
             STOP.awaited = True
             while workers.running() and workers.first_failure() is None and not gone(run):
@@ -202,7 +204,7 @@ def _attempt(
                         run.ask_to_stop()
                     if STOP.number == signal.SIGTERM:
                         deadline = time.monotonic() + LEFT_WITHIN
-                    yield Note(f"{run.point().name} stops at a checkpoint; Ctrl-C stops it at once.")
+                    yield Note(f"{point.name} stops at a checkpoint; Ctrl-C stops it at once.")
                 if time.monotonic() > deadline:
                     break
         except (KeyboardInterrupt, GeneratorExit):

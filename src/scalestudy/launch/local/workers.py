@@ -49,9 +49,15 @@ class Command:
 
 @dataclass
 class WorkerProcesses:
-    """Owns the processes of a run. As a context manager it leaves none behind."""
+    """Owns the processes of a run. As a context manager it leaves none behind.
+
+    Attributes:
+        commands: To start, by rank.
+        spared: Ranks that may be ended by a signal, as long as one of them is not.
+    """
 
     commands: Sequence[Command]
+    spared: Sequence[int] = ()
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _ends: dict[int, float] = field(default_factory=dict)
 
@@ -100,11 +106,13 @@ class WorkerProcesses:
 
     def first_failure(self) -> tuple[int, int] | None:
         """Rank and exit code of the worker that failed first (negative: a signal), or None."""
-        for rank in sorted(self._ends, key=lambda rank: self._ends[rank]):
-            code = self._processes[rank].returncode
-            if code != 0:
-                return rank, code
-        return None
+        codes = {rank: self._processes[rank].returncode for rank in self._ends.copy()}
+        lost = [rank for rank in self.spared if codes.get(rank, 0) < 0]
+        if len(lost) == len(self.spared):
+            lost = []
+        failed = [rank for rank, code in codes.items() if code != 0 and rank not in lost]
+        first = min(failed, key=lambda rank: self._ends[rank], default=None)
+        return None if first is None else (first, codes[first])
 
     def wait(
         self, poll: float = POLL, meanwhile: Callable[[], object] = lambda: None

@@ -21,6 +21,7 @@ class JobLayout:
         cpus_per_task: Cores of a process.
         gpus_per_node: GPUs of each node; 0 when it computes on CPUs.
         seconds: Time limit; None for none.
+        survives: Whether the others go on where a process has ended.
     """
 
     nodes: int
@@ -29,6 +30,7 @@ class JobLayout:
     cpus_per_task: int
     gpus_per_node: int
     seconds: int | None
+    survives: bool = False
 
     @property
     def gpus_per_task(self) -> int:
@@ -55,6 +57,7 @@ def layout(point: Point, site: Site) -> JobLayout:
         cpus_per_task=workers * launch.cpus_per_worker,
         gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
         seconds=seconds(site.for_nodes(nodes).time_limit),
+        survives=not point.traits.synchronous,
     )
 
 

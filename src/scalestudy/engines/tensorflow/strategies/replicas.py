@@ -51,6 +51,18 @@ class CompiledReplicas(Replicas):
         """Where the model and the optimizer are made."""
         return nullcontext()
 
+    def call(self, function: Any, slices: Sequence[Slice]) -> Any:
+        """Call a compiled function with the slices of a call."""
+        return function(slices)
+
+    def arrays(self, values: Any) -> list[Any]:
+        """What such a call gave, a list, as arrays that can be added up."""
+        return [np.asarray(value) for value in values]
+
+    def read(self, part: Slice, *, training: bool) -> Slice:
+        """The rows of a slice, where they are computed. Compiled."""
+        return part
+
     def step(
         self, gradient: Gradient, update: Update, slices: Sequence[Slice], loss_scale: "LossScale | None", *,
         buckets: Buckets, together: bool = False,

@@ -1,0 +1,148 @@
+"""TensorFlow's ParameterServerStrategy: each worker takes steps by itself, on weights that a server holds.
+
+The coordinator says which rows a step takes; a worker reads them, takes the weights as they are, and has the
+server change them by its gradients, whatever other workers have changed meanwhile.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.data.columns import leaves, like
+from scalestudy.data.loading.slices import Slice
+from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.group import Joined
+from scalestudy.engines.tensorflow.staging import gpu
+from scalestudy.engines.tensorflow.strategies.mirrored import MirroredReplicas
+from scalestudy.engines.tensorflow.strategies.parameter_server_private import READ, length, offer, wait
+from scalestudy.engines.tensorflow.strategies.replicas import Gradients, TensorGroup
+
+AHEAD = 2
+"""Steps of each worker that are given out at a time."""
+LOOK_EVERY = 1.0
+"""Seconds between two looks at those that are waited for."""
+
+
+def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """The coordinator; workers and servers must serve, and TF_CONFIG be set before TensorFlow is imported."""
+    gpu(0)  # asked now, and remembered: later the workers' would be listed here as well
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    strategy = tf.distribute.ParameterServerStrategy(resolver)
+    group = TensorGroup()
+    return Joined(group, RemoteReplicas(strategy, group, workers))
+
+
+def serve(
+    placement: Placement, read: Callable[[NDArray[Any], NDArray[Any]], list[NDArray[Any]]], *, threads: int
+) -> None:
+    """Let the coordinator compute in this process, in threads of TensorFlow's own.
+
+    Args:
+        placement: This process among all.
+        read: Gives a worker's rows: (row numbers, epochs), both of shape [b] -> inputs, then targets.
+        threads: Of one operation.
+    """
+    offer(read)
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    limits = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=2)
+    tf.distribute.Server(
+        resolver.cluster_spec(), resolver.task_type, resolver.task_id, protocol="grpc", config=limits
+    )
+
+
+class RemoteReplicas(MirroredReplicas):
+    """The workers as their coordinator sees them: one replica, computed by whichever worker is free."""
+
+    overlaps_once = False
+
+    def __init__(self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int) -> None:
+        super().__init__(strategy, group, 1)
+        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        self._under_way: deque[Any] = deque()
+        self._most = AHEAD * workers
+
+    def call(self, function: Any, slices: Sequence[Slice]) -> "Remote":
+        """Have a worker compute it; waits only while all workers have enough to do."""
+        while len(self._under_way) >= self._most:
+            self._await(self._under_way.popleft())
+        value = self._coordinator.schedule(function, args=(slices,))
+        self._under_way.append(value)
+        return Remote(value, self._await)
+
+    def arrays(self, values: "Remote") -> list[Any]:
+        return [Later(lambda index=index: values.fetch()[index]) for index in range(values.length)]
+
+    def read(self, part: Slice, *, training: bool) -> Slice:
+        """In the process of a worker: what it has offered to read."""
+        assert self.remote is not None
+        inputs, targets = self.remote.training if training else self.remote.evaluation
+        flat, count = [*leaves(inputs), *leaves(targets)], len(leaves(inputs))
+        types = [dtype for _, dtype in flat]
+        arrays = tf.raw_ops.PyFunc(input=[part.inputs, part.targets], token=READ, Tout=types)
+        arrays = [
+            tf.ensure_shape(array, [None, *form]) for array, (form, _) in zip(arrays, flat, strict=True)
+        ]
+        return part._replace(inputs=like(inputs, arrays[:count]), targets=like(targets, arrays[count:]))
+
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """Those of one worker alone."""
+        return gradients
+
+    def parts(self, variable: Any) -> list[Any]:
+        return [variable]
+
+    def average(self, variables: Sequence[Any]) -> None:
+        """Nothing: there is one of each."""
+
+    def _await(self, value: Any) -> None:
+        assert self.remote is not None
+        while not wait(value, LOOK_EVERY):
+            self.remote.watch()
+
+
+class Remote:
+    """What a worker is computing: a number, or a list of arrays."""
+
+    def __init__(self, value: Any, wait_for: Callable[[Any], None]) -> None:
+        self._value, self._wait_for = value, wait_for
+
+    @property
+    def length(self) -> int:
+        """Of the list."""
+        return length(self._value)
+
+    def fetch(self) -> Any:
+        """It, once it is there; raises what the worker has raised."""
+        self._wait_for(self._value)
+        return self._value.fetch()
+
+    def __float__(self) -> float:
+        return float(self.fetch())
+
+
+class Later:
+    """An array that is not there yet, or the sum of several, added up in their order."""
+
+    def __init__(self, get: Callable[[], Any]) -> None:
+        self._sum: Any = None
+        self._terms = deque([get])
+
+    def __add__(self, other: "Later") -> "Later":
+        self._terms += other._terms
+        while len(self._terms) > 2 * AHEAD:
+            self._take()
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        while self._terms:
+            self._take()
+        return np.asarray(self._sum, dtype)
+
+    def _take(self) -> None:
+        term = np.asarray(self._terms.popleft()())
+        self._sum = term if self._sum is None else self._sum + term
