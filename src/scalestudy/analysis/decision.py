@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import log
 from typing import Literal
 
-from scalestudy.analysis.measures import Measure, Measures, gathered, is_virtual, times_count
+from scalestudy.analysis.measures import Measure, Measures, gathered, times_count
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
@@ -350,7 +350,7 @@ def _front(prices: Sequence[Price]) -> set[Key]:
 
 def _basis(rows: Sequence[Row], measures: Measures) -> Basis:
     """The first time that all timed rows know, of one training of the same work."""
-    keys = [row.key for row in rows if not row.oversubscribed and not is_virtual(measures.groups[row.key])]
+    keys = [row.key for row in rows if times_count(measures.groups[row.key])]
     works: dict[tuple[str, str], set[int | None]] = {}
     for row in rows:
         works.setdefault(row.key.series, set()).add(row.samples_processed)

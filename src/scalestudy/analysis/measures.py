@@ -26,7 +26,7 @@ from scalestudy.analysis.statistics import (
     quality_scale,
 )
 from scalestudy.study.metrics import Sense, known
-from scalestudy.study.strategies import is_timed, references
+from scalestudy.study.strategies import is_synchronous, is_timed, references
 
 T = TypeVar("T", bound=Hashable)
 Groups = Mapping[Key, Sequence[Run]]
@@ -95,7 +95,7 @@ def measured(
 def measured_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, by which rows are compared as ratios; oversubscribed rows stand alone."""
     usable = [key for key, runs in groups.items() if values.get(key) and not oversubscription(runs)]
-    alike = gathered(usable, lambda key: is_virtual(groups[key])).values()
+    alike = gathered(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
     return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM)
 
 
@@ -235,15 +235,22 @@ def is_virtual(runs: Sequence[Run]) -> bool:
     return not is_timed(runs[0].result.implementation)
 
 
+def is_asynchronous(runs: Sequence[Run]) -> bool:
+    """Whether the workers of these runs took no steps together."""
+    return not is_synchronous(runs[0].result.implementation)
+
+
 def other_updates(runs: Sequence[Run]) -> str | None:
     """Why the updates of these runs are not those of one worker, sooner; None where they are."""
     steps = runs[0].result.local_steps
+    if is_asynchronous(runs):
+        return "asynchronous: with more workers each update is of older weights, which has no speed-up"
     return f"local SGD of {steps} steps: another algorithm, which has no speed-up" if steps > 1 else None
 
 
 def times_count(runs: Sequence[Run]) -> bool:
-    """Whether the times of these runs say something: neither oversubscribed nor of virtual workers."""
-    return not oversubscription(runs) and not is_virtual(runs)
+    """Whether times can be compared: not of oversubscribed, virtual or asynchronous workers."""
+    return not oversubscription(runs) and not is_virtual(runs) and not is_asynchronous(runs)
 
 
 def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:

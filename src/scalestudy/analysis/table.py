@@ -15,6 +15,7 @@ from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.study.metrics import Sense, gain
 from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.study.strategies import is_synchronous
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,6 +42,7 @@ class Row:
         source: Files and lines that it was taken from; None for runs of ours.
         failed_runs: Runs that diverged, stand at chance or collapsed.
         worst_quality: Quality of its worst run.
+        workers_lost: Workers that its runs have lost and survived, of all runs.
         price: Time and cost of one training; None where it was not timed.
         to_target: What it took to reach the quality asked for; None where its epochs do not tell.
     """
@@ -68,6 +70,7 @@ class Row:
     source: str | None
     failed_runs: int
     worst_quality: float | None
+    workers_lost: int
     price: "Price | None" = None
     to_target: "ToTarget | None" = None
 
@@ -160,6 +163,7 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         same_work=len(samples) == 1 and (None not in samples or len(work) == 1),
         source=sources(runs) or None,
         failed_runs=len(measures.failed[key]),
+        workers_lost=sum(run.result.workers_lost for run in runs),
         worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
     )
 
@@ -242,6 +246,8 @@ _COLUMNS: dict[str, _Column] = {
     "worst_quality": ("float", lambda row: row.worst_quality),
     "failed_runs": ("whole", lambda row: row.failed_runs),
     "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
+    "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
+    "workers_lost": ("whole", lambda row: row.workers_lost),
     "taken_from": ("text", lambda row: row.source),
 }
 """Names that scripts rely on, in order; other swept names stand after the workers."""

@@ -1,5 +1,6 @@
 """Why a run failed: which rank was the first, or how its job ended, in one sentence."""
 
+import contextlib
 import re
 import signal
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from scalestudy.measure.hang_detection import in_words
 from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure, Hang, Progress
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.util.errors import UserError
 
 TAIL_LINES = 15
 
@@ -78,12 +80,23 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
     return min(near, key=_echo, default=None)
 
 
+def _point(run: RunFolder) -> Point | None:
+    """None where it cannot be read: how its run ended is told all the same."""
+    with contextlib.suppress(UserError):
+        return run.point()
+    return None
+
+
 def lost_workers(run: RunFolder) -> list[Cause]:
-    """The ends of workers that the others survive: by a signal, where workers take no steps together."""
-    point = run.point()
-    if point.traits.synchronous:
+    """The ends of workers that others survive: by a signal, where workers take no steps together.
+
+    None if there are no others.
+    """
+    point = _point(run)
+    if point is None or point.traits.synchronous:
         return []
-    return [cause for cause in run.causes() if cause.kind == "signal" and point.roles[cause.rank] == "worker"]
+    ends = [cause for cause in run.causes() if cause.kind == "signal" and point.roles[cause.rank] == "worker"]
+    return ends if len(ends) < point.workers else []
 
 
 def deciding(run: RunFolder, causes: Sequence[Cause]) -> list[Cause]:
@@ -97,7 +110,7 @@ def failure_of(
 ) -> Failure:
     """The failure to write down for a run that ended by this; for the other arguments see `sentence`."""
     tail = last_lines(run, f"rank-{cause.rank}")
-    reason = sentence(cause, hosts=hosts, last=last, point=run.point())
+    reason = sentence(cause, hosts=hosts, last=last, point=_point(run))
     if cause.signal == "SIGABRT" and (late := _GLOO_TIMEOUT.search("\n".join(tail))):
         reason += (
             f": another rank had not joined within {late[1]} s (Gloo); if starting takes that long in good "

@@ -10,7 +10,7 @@ from scalestudy.report.document import Heading, Paragraph, Section, Table
 from scalestudy.report.format import decimals, number, time_unit
 from scalestudy.report.results import identity_headings
 from scalestudy.report.series import series_name
-from scalestudy.study.strategies import is_timed
+from scalestudy.study.strategies import is_synchronous, is_timed
 
 NAME = "launch.cpus_per_worker"
 ABOUT = (
@@ -31,7 +31,7 @@ def core_sweeps(rows: Sequence[Row]) -> Sweeps:
     sweeps: dict[Key, list[tuple[int, Row]]] = {}
     for row in rows:
         cores = row.key.swept.get(NAME)
-        timed = is_timed(row.implementation) and not row.oversubscribed
+        timed = is_timed(row.implementation) and not row.oversubscribed and is_synchronous(row.implementation)
         if isinstance(cores, int) and row.training_seconds.value and timed:
             swept = {name: value for name, value in row.key.swept.items() if name != NAME}
             key = Key(row.strategy, row.workers, json.dumps(swept, sort_keys=True, default=str))

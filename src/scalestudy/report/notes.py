@@ -10,7 +10,7 @@ from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.report.format import number
 from scalestudy.study.engines import label_of
 from scalestudy.study.point import REPEATS
-from scalestudy.study.strategies import is_timed
+from scalestudy.study.strategies import is_synchronous, is_timed
 
 _THROUGHPUT = (
     "Throughput counts the samples really processed, divided by training time, over the steady epochs:"
@@ -215,6 +215,16 @@ def _excluded(findings: Findings) -> Iterator[str]:
             "Virtual workers are computed one after another on one device: their quality is that of real"
             " workers, their times are not, so they have no speed-up."
         )
+    if any(not is_synchronous(row.implementation) for row in findings.rows):
+        yield (
+            "Asynchronous workers update the weights each by itself, from weights that others have changed"
+            " meanwhile: more of them make each update staler. Their throughput counts samples, not progress;"
+            " what they are worth is their quality over seeds. They have no speed-up, and no place in the"
+            " advice."
+        )
+    gone = sum(row.workers_lost for row in findings.rows)
+    if gone:
+        yield f"Workers that were lost in runs that went on without them (workers_lost): {gone}."
     lost = [run.result for run in findings.runs if run.result.model_missing]
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)

@@ -20,6 +20,7 @@ from scalestudy.report.format import (
     with_interval,
 )
 from scalestudy.report.series import basis_of
+from scalestudy.study.strategies import is_synchronous
 
 UNTIMED = "its time was not recorded"
 NO_REFERENCE = "no row of sound quality to hold its cost against"
@@ -56,7 +57,8 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     lines: list[list[str | Cell]] = []
     for row in rows:
         by = [row.implementation] if row.implementation != row.strategy and not brief else []
-        by += ["local SGD"] if other_updates(findings.measures.groups[row.key]) else []
+        if other_updates(findings.measures.groups[row.key]):
+            by.append("local SGD" if is_synchronous(row.implementation) else "asynchronous")
         by += [row.communication] if named and row.communication else []
         by += [engines[row.key]] if several and row.key in engines else []
         strategy = Cell(row.strategy, f"{row.strategy} ({', '.join(by)})" if by else "", ", ".join(by))

@@ -125,7 +125,7 @@ class Point(StrictModel):
 
     @property
     def places(self) -> int:
-        """Devices, or sets of cores, that its runs take: one for each worker, and each process beside them."""
+        """Devices, or sets of cores, that its runs take: of each worker, and of each process beside them."""
         return max(self.workers, self.processes)
 
     @property

@@ -191,6 +191,11 @@ def is_timed(name: str) -> bool:
     return traits(name).timed if name in REGISTRY else True
 
 
+def is_synchronous(name: str) -> bool:
+    """Whether workers of this strategy take steps together; of one that is not installed here, they do."""
+    return traits(name).synchronous if name in REGISTRY else True
+
+
 def position(name: str) -> int:
     """Place of a strategy in tables and legends; unknown ones come last."""
     names = REGISTRY.names()

@@ -69,13 +69,13 @@ def _coordinate(
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     with clock.phase("join"):
         while len([sign for sign in folder.signs() if sign.phase == SERVING]) < placement.size - 1:
-            _refuse_lost(folder, at_most=0)
+            _refuse_lost(folder, starting=True)
             time.sleep(LOOK_EVERY)
     engine, joined = joined_workers(point, placement, clock, device=device, gpus=gpus, engine=engine)
     changed, plain = readers(point, prepared, split.train)
     joined.replicas.remote = RemoteRows(
         _forms(prepared, changed), _forms(prepared, plain),
-        watch=lambda: _refuse_lost(folder, at_most=point.workers - 1),
+        watch=lambda: _refuse_lost(folder),
     )  # fmt: skip
     run_joined(
         folder, point, placement, clock, engine, joined, device=device, gpus=gpus,
@@ -131,10 +131,9 @@ def _ended(folder: RunFolder) -> list[str]:
     return [sentence(cause, point=point) for cause in folder.causes() if cause.rank not in lost]
 
 
-def _refuse_lost(folder: RunFolder, *, at_most: int) -> None:
-    """Raise RunError if a process has ended that is needed, or more workers than may be lost."""
-    lost = lost_workers(folder)
-    gone = _ended(folder) or [sentence(cause) for cause in lost if len(lost) > at_most]
+def _refuse_lost(folder: RunFolder, *, starting: bool = False) -> None:
+    """Raise RunError if a process has ended that is needed: at the start, any."""
+    gone = _ended(folder) or [sentence(cause) for cause in lost_workers(folder) if starting]
     if gone:
         raise RunError(
             "its workers and servers to serve the coordinator",

@@ -99,7 +99,8 @@ VIRTUAL = Traits(
 
 PARAMETER_SERVER = Traits(
     "parameter-server",
-    "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself", NAME, processes="per-worker", spans_nodes=True, synchronous=False, xla=False,
+    "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself", NAME,
+    processes="per-worker", spans_nodes=True, synchronous=False, xla=False,
     roles=("parameter-server", "coordinator"), rendezvous=BY_TF_CONFIG,
     loop="scalestudy.training.asynchronous:run", join=f"{STRATEGIES}.parameter_server:join",
     serve=f"{STRATEGIES}.parameter_server:serve", aliases=("parameterserver", "parameterserverstrategy"),

@@ -6,6 +6,7 @@ server change them by its gradients, whatever other workers have changed meanwhi
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from scalestudy.engines.tensorflow.strategies.mirrored import MirroredReplicas
 from scalestudy.engines.tensorflow.strategies.parameter_server_private import READ, length, offer, wait
 from scalestudy.engines.tensorflow.strategies.replicas import Gradients, TensorGroup
 
+MOST_TERMS = 64
+"""Of a sum, that are waited for together."""
 AHEAD = 2
 """Steps of each worker that are given out at a time."""
 LOOK_EVERY = 1.0
@@ -75,7 +78,7 @@ class RemoteReplicas(MirroredReplicas):
         return Remote(value, self._await)
 
     def arrays(self, values: "Remote") -> list[Any]:
-        return [Later(lambda index=index: values.fetch()[index]) for index in range(values.length)]
+        return [Later(partial(values.item, index)) for index in range(values.length)]
 
     def read(self, part: Slice, *, training: bool) -> Slice:
         """In the process of a worker: what it has offered to read."""
@@ -121,6 +124,10 @@ class Remote:
         self._wait_for(self._value)
         return self._value.fetch()
 
+    def item(self, index: int) -> Any:
+        """One of the list."""
+        return self.fetch()[index]
+
     def __float__(self) -> float:
         return float(self.fetch())
 
@@ -132,9 +139,9 @@ class Later:
         self._sum: Any = None
         self._terms = deque([get])
 
-    def __add__(self, other: "Later") -> "Later":
-        self._terms += other._terms
-        while len(self._terms) > 2 * AHEAD:
+    def __add__(self, other: Any) -> "Later":
+        self._terms.append(lambda: other)
+        while len(self._terms) > MOST_TERMS:
             self._take()
         return self
 

@@ -57,7 +57,7 @@ class CompiledReplicas(Replicas):
 
     def arrays(self, values: Any) -> list[Any]:
         """What such a call gave, a list, as arrays that can be added up."""
-        return [np.asarray(value) for value in values]
+        return [value.numpy() for value in values]
 
     def read(self, part: Slice, *, training: bool) -> Slice:
         """The rows of a slice, where they are computed. Compiled."""
