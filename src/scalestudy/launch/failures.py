@@ -133,7 +133,8 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point 
     log where nothing else is known.
     """
     who, on = f"rank {cause.rank}", f" on {cause.host}" if hosts and cause.host else ""
-    if point and (role := point.roles[cause.rank]) != "worker":
+    role = dict(enumerate(point.roles if point else ())).get(cause.rank, "worker")
+    if role != "worker":
         who += f" ({role.replace('-', ' ')})"
     at = f" ({cause.frame})" if cause.frame else ""
     if cause.kind == "stopped":
