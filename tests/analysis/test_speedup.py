@@ -5,6 +5,7 @@ import pytest
 import synthetic
 from elsewhere import foreign
 from published import TABLES, column
+from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import grouped, key_of
@@ -123,6 +124,21 @@ def test_local_steps_are_another_algorithm_than_that_of_one_worker():
     assert found.steady.value is None and found.training.value is None
     assert "local SGD" in found.reason
     assert [series.different for series in series_of(measure(grouped(runs)))] == [(1,)]
+
+
+def test_asynchronous_workers_have_no_speed_up_and_are_no_row_of_the_advice_but_are_judged_by_quality():
+    runs = [
+        synthetic.run(name, workers, seed, throughput=100.0 * workers)
+        for name, workers in (("single", 1), ("parameter-server", 1), ("parameter-server", 4), ("horovod", 4))
+        for seed in range(3)
+    ]
+    found = speed(runs, "parameter-server", 4)
+    assert (found.steady.value, found.training.value) == (None, None) and "asynchronous" in found.reason
+    rows = {(row.strategy, row.workers): row for row in analyse("made", runs).rows}
+    assert speed(runs, "horovod", 4).steady.value == pytest.approx(4)
+    assert rows["horovod", 4].price and not rows["parameter-server", 4].price
+    verdict = rows["parameter-server", 4].verdict
+    assert verdict.reference == key_of("parameter-server", 1, {})
 
 
 def test_virtual_workers_never_have_a_speed_up():

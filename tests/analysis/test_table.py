@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -26,6 +27,15 @@ def test_a_row_is_a_point_without_its_seed_with_the_columns_that_scripts_rely_on
     ]
     assert rows[1]["throughput_low"] < rows[1]["throughput"] < rows[1]["throughput_high"]
     assert rows[1]["efficiency"] == pytest.approx(rows[1]["speedup"] / 2)
+
+
+def test_rows_say_whether_workers_took_steps_together_and_how_many_were_lost():
+    lost = synthetic.run("parameter-server", 2)
+    lost = replace(lost, result=lost.result.model_copy(update={"workers_lost": 1}))
+    rows = records(summarise([synthetic.run("horovod", 2), lost, synthetic.run("parameter-server", 2, 1)]))
+    assert {(row["strategy"], row["synchronous"], row["workers_lost"]) for row in rows} == {
+        ("horovod", True, 0), ("parameter-server", False, 1),
+    }  # fmt: skip
 
 
 def test_one_run_leaves_every_interval_empty():

@@ -59,3 +59,14 @@ def test_mirrored_must_see_all_its_gpus_whatever_was_granted():
 
 def test_a_fitting_placement_passes():
     check_placement(placement(), strategy=traits("horovod"), workers=2, gpus=2)
+
+
+def test_a_server_and_a_coordinator_need_no_gpu():
+    strategy = traits("parameter-server")
+    roles = strategy.roles_of(2)
+    place = placement(0, 4, roles=roles)
+    check_placement(place, strategy=strategy, workers=2, gpus=2)
+    with pytest.raises(UserError, match="a GPU for each of the 2 workers"):
+        check_placement(place, strategy=strategy, workers=2, gpus=1)
+    spread = placement(1, 4, roles=roles, hosts=("a", "b", "b", "b"), local_rank=0, local_size=3)
+    assert (spread.local_workers, place.local_workers, placement().local_workers) == (1, 2, 2)

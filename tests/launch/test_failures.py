@@ -2,9 +2,10 @@
 
 import pytest
 
-from scalestudy.launch.failures import failure_of, first_cause, sentence
+from scalestudy.launch.failures import deciding, failure_of, first_cause, lost_workers, sentence
 from scalestudy.study.records import Cause
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.run_folder import RunFolder, write_point
+from sites import point, site
 
 
 def killed(rank: int, time: float, name: str = "SIGKILL", **more) -> Cause:
@@ -99,3 +100,32 @@ def test_a_failure_holds_the_last_lines_of_the_rank_that_is_blamed(tmp_path):
     failure = failure_of(RunFolder(tmp_path), killed(1, 0.0), job_state="FAILED")
     assert (failure.rank, failure.signal, failure.tail) == (1, "SIGKILL", ["one", "two"])
     assert failure.job_state == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("causes", "lost", "rank"),
+    [
+        ([killed(0, 1.0)], [0], 0),
+        ([killed(0, 1.0), killed(2, 9.0)], [0], 2),
+        ([killed(1, 1.0), raised(3, 9.0)], [1], 3),
+        ([raised(1, 1.0), raised(3, 1.5)], [], 1),
+        ([killed(0, 1.0), killed(1, 2.0), killed(2, 2.1, "SIGHUP")], [], 0),
+    ],
+)
+def test_a_worker_that_was_survived_is_not_blamed_for_a_later_end(tmp_path, causes, lost, rank):
+    run = RunFolder(tmp_path)
+    write_point(run.path / "point.json", point("parameter-server", 2, site(cpus_per_node=4)))
+    for cause in causes:
+        run.write_cause(cause)
+    assert [cause.rank for cause in lost_workers(run)] == lost
+    first = first_cause(deciding(run, run.causes()))
+    assert first.rank == rank
+    role = {2: "parameter server", 3: "coordinator"}.get(rank)
+    assert failure_of(run, first).reason.startswith(f"rank {rank} ({role}) " if role else f"rank {rank} ")
+
+
+def test_no_worker_of_a_strategy_of_common_steps_is_survived(tmp_path):
+    run = RunFolder(tmp_path)
+    write_point(run.path / "point.json", point("horovod", 2, site(cpus_per_node=4)))
+    run.write_cause(killed(0, 1.0))
+    assert lost_workers(run) == []

@@ -49,3 +49,15 @@ def test_whatever_is_computed_otherwise_makes_another_point(change):
 def test_a_point_that_is_only_planned_says_how_to_start_it():
     with pytest.raises(UserError, match="scalestudy run"):
         point().needed_files()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "batch", "update", "ratio", "places"),
+    [
+        ("mirrored", "per-worker", 16, 2, 2), ("parameter-server", "per-worker", 8, 1, 4),
+        ("mirrored", "global", 8, 1, 2), ("parameter-server", "global", 4, 0.5, 4),
+    ],
+)  # fmt: skip
+def test_an_update_is_of_all_workers_or_of_one(strategy, batch, update, ratio, places):
+    made = point(strategy=strategy, terms={"implementation": strategy}, train=TRAIN | {"batch": batch})
+    assert (made.update_batch, made.batch_ratio, made.places) == (update, ratio, places)

@@ -61,8 +61,7 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     reason = (
         "virtual workers are computed one after another, so they have no speed-up"
         if is_virtual(runs)
-        else other_updates(runs)
-        or (f"oversubscribed: {excluded}" if excluded else None)
+        else other_updates(runs) or (f"oversubscribed: {excluded}" if excluded else None)
     )
     if reason is None and baseline is None:
         reason = _no_baseline(key, measures.groups)

@@ -224,7 +224,7 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
             ("sweep.workers", "sweep.strategy"),
         )
     device = machine.device(point.launch.device)
-    needed = 1 if kind.one_device else _of_one_node(point, machine)
+    needed = 1 if kind.one_device else min(point.workers, _of_one_node(point, machine))
     if device == "gpu" and needed > machine.gpus:
         noun = "worker" if point.workers == 1 else "workers"
         available = f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}" + " a node" * machine.cluster

@@ -13,7 +13,7 @@ from fake_nvml import Card, cards, written
 from scalestudy.launch.base import Note, Options
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.launcher import LOCAL
-from scalestudy.launch.local.reserve import cores_near, reserved_gpus
+from scalestudy.launch.local.reserve import cores_near, reserved_gpus, run_cores
 from scalestudy.launch.local.run import run_steps
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import parse_study
@@ -106,6 +106,12 @@ def point(workers=1, strategy="horovod", device="auto", gpus=8):
         f'[sweep]\nstrategy = ["{strategy}"]\nworkers = {workers}\nseed = 0\n'
     )
     return expand(parse_study(text, Path("mine.toml")), gpus=gpus, cores=64)[0]
+
+
+def test_server_and_coordinator_have_cores_of_their_own(monkeypatch):
+    monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: list(range(8)))
+    with run_cores(point(2, "parameter-server", gpus=0), None) as (cpus, alone):
+        assert (cpus, alone) == ([0, 1, 2, 3], True)
 
 
 def taken(held, wanted):

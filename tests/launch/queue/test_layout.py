@@ -41,6 +41,7 @@ CORES = "cpus_per_worker = 12"
         ("horovod", 2, ("horovod", (1, 2, 2, 12, 2))),
         ("horovod", 14, ("horovod", (7, 14, 2, 12, 2))),
         ("virtual", 14, ("virtual", (1, 1, 1, 12, 1))),
+        ("parameter-server", 2, ("parameter-server", (2, 4, 2, 12, 2))),
     ],
 )
 def test_a_worker_has_a_gpu_and_its_cores(strategy, workers, found):

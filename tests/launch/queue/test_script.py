@@ -258,6 +258,13 @@ def test_srun_is_told_cores_blocks_and_to_end_all_when_one_fails():
     )
 
 
+def test_srun_leaves_the_others_alone_where_they_survive_one_and_starts_server_and_coordinator_too():
+    assert started(job_script(job("parameter-server", 6, site(cpus_per_node=4)))) == (
+        "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --distribution=block:block "
+        "--kill-on-bad-exit=0 --mpi=none --export=ALL"
+    )
+
+
 def test_srun_is_told_no_number_per_node_where_nodes_differ():
     assert started(job_script(job("multiworker", 5, site(cpus_per_node=4)))).startswith(
         "srun --nodes=2 --ntasks=5 --cpus-per-task=1"

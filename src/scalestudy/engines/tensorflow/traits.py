@@ -97,6 +97,7 @@ VIRTUAL = Traits(
     accumulates=True, join=f"{STRATEGIES}.replicas:join_virtual", colour="#E69F00", shape="cross",
 )  # fmt: skip
 
+HEXAGON = "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z"  # Vega has no more names
 PARAMETER_SERVER = Traits(
     "parameter-server",
     "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself", NAME,
@@ -104,7 +105,7 @@ PARAMETER_SERVER = Traits(
     roles=("parameter-server", "coordinator"), rendezvous=BY_TF_CONFIG,
     loop="scalestudy.training.asynchronous:run", join=f"{STRATEGIES}.parameter_server:join",
     serve=f"{STRATEGIES}.parameter_server:serve", aliases=("parameterserver", "parameterserverstrategy"),
-    summed_by="TensorFlow: gRPC to a server", colour="#774422", shape="wedge",
+    summed_by="TensorFlow: gRPC to a server", colour="#331199", shape=HEXAGON,
 )  # fmt: skip
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."

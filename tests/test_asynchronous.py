@@ -1,0 +1,139 @@
+"""Real runs of a parameter server: one worker is plain training; a worker that is lost is survived."""
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from data_settings import data_of
+from paths import SMALL_UNET
+from scalestudy.data.splits.split import stored_split
+from scalestudy.data.store.prepare import prepare
+from scalestudy.launch.local import reserve
+from scalestudy.launch.local.run import run_point
+from scalestudy.study.expand import expand
+from scalestudy.study.parse import parse_study
+from scalestudy.study.store import StudyFolder
+
+pytestmark = pytest.mark.engine
+
+TEXT = """
+task = "{task}"
+[data]
+source = "indents:36"
+[train]
+epochs = {epochs}
+batch_size = 3
+augment = "flip"
+[sweep]
+strategy = {strategies}
+workers = {workers}
+seed = 0
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    data = prepare(data_of("indents:36", image_size=(32, 32), cache=tmp_path_factory.mktemp("cache")))
+    return str(data.path), str(stored_split(data, 8 / 36, 0).path)
+
+
+@pytest.fixture
+def points(prepared, tmp_path, monkeypatch):
+    """A study's folder and its points, each on a core that no other test takes."""
+    monkeypatch.setattr(
+        reserve, "cores", lambda found, count: contextlib.nullcontext(([found[0]] * count, True))
+    )
+
+    def make(strategies, workers, epochs=3):
+        text = TEXT.format(task=SMALL_UNET, strategies=strategies, workers=workers, epochs=epochs)
+        study = parse_study(text, Path("study.toml"))
+        made = [point.with_files(*prepared) for point in expand(study, gpus=0, cores=8)]
+        return StudyFolder.create_or_open(tmp_path / "study", study, made, text), made
+
+    return make
+
+
+def run_of(folder, point, watch=None):
+    outcome = run_point(folder, point, watch=watch)
+    return outcome, folder.runs(point.name)[-1]
+
+
+def process_of(run, rank: int) -> psutil.Process | None:
+    """The process that computes a rank, once it has given a sign."""
+    return next((psutil.Process(sign.pid) for sign in run.signs() if sign.rank == rank), None)
+
+
+def test_one_worker_of_a_server_computes_what_plain_training_does_bit_for_bit(points):
+    folder, made = points(["single", "parameter-server"], [1])
+    (_, plain), (outcome, served) = (run_of(folder, point) for point in made)
+    assert outcome.ok, outcome.failure
+    one, other = plain.result(), served.result()
+    assert other.weights_digest == one.weights_digest
+    assert (other.validation, other.updates, other.global_batch) == (one.validation, one.updates, 3)
+    assert [epoch.loss for epoch in served.epochs()] == pytest.approx(
+        [epoch.loss for epoch in plain.epochs()]
+    )
+    assert [rank.rank for rank in served.ranks()] == [0, 1, 2]
+    assert served.model.exists() and not served.causes() and other.workers_lost == 0
+
+
+def test_a_lost_worker_is_survived_and_counted_and_a_lost_server_is_not(points):
+    folder, (point,) = points(["parameter-server"], [2], epochs=400)
+    ended: list[psutil.Process] = []
+
+    def end(run, rank):
+        ended.append(process_of(run, rank))
+        os.kill(ended[-1].pid, signal.SIGKILL)
+
+    def watch(run, progress):
+        epochs = progress.epoch if progress else 0
+        if not ended and epochs >= 2:
+            end(run, 0)
+        elif len(ended) == 1 and epochs >= 4 and run.causes():
+            end(run, 2)
+
+    outcome, run = run_of(folder, point, watch)
+    assert {0, 2} <= {cause.rank for cause in run.causes()}
+    assert (outcome.failure.rank, outcome.failure.signal) == (2, "SIGKILL")
+    assert "parameter server" in outcome.failure.reason
+    assert not any(psutil.pid_exists(sign.pid) for sign in run.signs())
+
+
+def test_a_run_that_has_lost_a_worker_is_done_by_the_others(points):
+    folder, (point,) = points(["parameter-server"], [2], epochs=6)
+    ended: list[int] = []
+
+    def watch(run, progress):
+        if not ended and progress and progress.epoch >= 2:
+            ended.append(process_of(run, 1).pid)
+            os.kill(ended[0], signal.SIGKILL)
+
+    outcome, run = run_of(folder, point, watch)
+    assert outcome.ok, outcome.failure
+    result = run.result()
+    assert (result.workers_lost, result.workers, result.epochs) == (1, 2, 6)
+    assert result.updates == 6 * len(range(0, 28, 3))
+    assert result.samples_processed == 6 * 28
+
+
+def test_a_run_that_is_asked_to_stop_goes_on_from_its_checkpoint(points):
+    folder, (point,) = points(["parameter-server"], [2], epochs=40)
+
+    def watch(run, progress):
+        if progress and progress.epoch >= 2:
+            run.ask_to_stop()
+
+    outcome, run = run_of(folder, point, watch)
+    assert not outcome.ok and outcome.failure.rank is None and run.checkpoint.exists()
+    left = time.monotonic() + 60
+    while any(psutil.pid_exists(sign.pid) for sign in run.signs()):
+        assert time.monotonic() < left
+        time.sleep(0.05)
+    outcome, again = run_of(folder, point)
+    assert outcome.ok, outcome.failure
+    assert (again, again.result().restarts, again.result().epochs) == (run, 1, 40)
