@@ -109,7 +109,8 @@ def test_a_failure_holds_the_last_lines_of_the_rank_that_is_blamed(tmp_path):
         ([killed(0, 1.0), killed(2, 9.0)], [0], 2),
         ([killed(1, 1.0), raised(3, 9.0)], [1], 3),
         ([raised(1, 1.0), raised(3, 1.5)], [], 1),
-        ([killed(0, 1.0), killed(1, 2.0), killed(2, 2.1, "SIGHUP")], [], 0),
+        ([killed(0, 1.0), killed(1, 2.0), killed(2, 2.1, "SIGHUP")], [0], 1),
+        ([killed(0, 1.0), killed(2, 2.0), killed(1, 2.1)], [0], 2),
     ],
 )
 def test_a_worker_that_was_survived_is_not_blamed_for_a_later_end(tmp_path, causes, lost, rank):

@@ -88,15 +88,19 @@ def _point(run: RunFolder) -> Point | None:
 
 
 def lost_workers(run: RunFolder) -> list[Cause]:
-    """The ends of workers that others survive: by a signal, where workers take no steps together.
+    """The ends of workers that were survived: by a signal, where workers take no steps together.
 
-    None if there are no others.
+    Not that of the last one, nor those that came after another end.
     """
-    point = _point(run)
+    point, lost = _point(run), list[Cause]()
     if point is None or point.traits.synchronous:
-        return []
-    ends = [cause for cause in run.causes() if cause.kind == "signal" and point.roles[cause.rank] == "worker"]
-    return ends if len(ends) < point.workers else []
+        return lost
+    for cause in sorted(run.causes(), key=lambda cause: cause.time):
+        is_worker = point.roles[cause.rank] == "worker"
+        if cause.kind != "signal" or not is_worker or len(lost) + 1 == point.workers:
+            break
+        lost.append(cause)
+    return lost
 
 
 def deciding(run: RunFolder, causes: Sequence[Cause]) -> list[Cause]:
