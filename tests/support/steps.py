@@ -1,7 +1,9 @@
 """A worker for the tests of equality: `python steps.py CASES.json OUT_DIR`, once per process.
 
-Each case trains a task for some steps and leaves its weights (before, after, and every copy's
-digest) in OUT_DIR; what it computes goes through the same session as a run.
+Each case trains a task for some `steps` and leaves its weights (before, after, and every copy's
+digest) in OUT_DIR; what it computes goes through the same session as a run. A case may also say `leave` (a step
+after which a new session goes on), `keep` (a checkpoint to write), `go_on` (one to go on from), and `planted`
+(a rank whose weights are changed).
 """
 
 import json
@@ -12,13 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from exchange import exchange, summed_types
+from exchange import Exchange, exchange, summed_types
 from scalestudy.cluster.resolve import resolve
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.group import Joined, join
 from scalestudy.measure.clock import PhaseClock
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
+from scalestudy.study.strategies import traits
+from scalestudy.training.checkpoint import read_position, read_values, write
+from scalestudy.util.imports import without_unused
 
 DEVICES = 4
 
@@ -27,19 +34,25 @@ def main(cases_file: str, out: str) -> None:
     cases = json.loads(Path(cases_file).read_text())
     placement = resolve(os.environ)
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    if cases[0]["point"]["terms"]["implementation"] == "multiworker":
-        from scalestudy.engines.tensorflow.traits import tf_config
-
-        os.environ["TF_CONFIG"] = tf_config(placement)
-    from scalestudy.util.imports import without_unused
-
+    first = Point.model_validate(cases[0]["point"])
+    strategy = traits(first.implementation)
+    environment = engine_traits(strategy.engine).environment(
+        os.environ, gpus=False, rendezvous=strategy.rendezvous, process=placement, quiet=True
+    )
+    os.environ.update({name: value for name, value in environment.items() if value is not None})
     with without_unused(["sklearn"]):
         import keras
 
-    from scalestudy.engines.tensorflow.setup import begin, set_up
+        engine = engine_of(strategy.engine)
+    from scalestudy.engines.keras.layers import begin
 
     compiled = any(case["point"]["train"].get("xla") for case in cases)
-    set_up(at_once=DEVICES, cpu_devices=DEVICES if placement.size == 1 else 1, deterministic=not compiled)
+    if strategy.engine == "tensorflow":
+        from scalestudy.engines.tensorflow.setup import set_up
+
+        set_up(at_once=DEVICES, cpu_devices=DEVICES if placement.size == 1 else 1, deterministic=not compiled)
+    else:
+        engine.set_up(first, threads=1, device="cpu")
     known: dict[tuple[str, int], Joined] = {}
     for case in cases:
         point = Point.model_validate(case["point"])
@@ -53,7 +66,7 @@ def main(cases_file: str, out: str) -> None:
             )  # fmt: skip
         np.savez(
             Path(out) / f"{case['name']}-{placement.rank}.npz",
-            **train(point, known[key], case["steps"], case.get("leave")),
+            **train(engine, point, known[key], case),
         )
     for group, _ in known.values():
         group.close()
@@ -63,18 +76,20 @@ class LeftError(Exception):
     """The run was left within an epoch."""
 
 
-def train(point: Point, joined: Joined, steps: int, leave: int | None) -> dict[str, Any]:
-    """Train for so many steps; `leave` is one after which a new session goes on from a checkpoint."""
-    from scalestudy.engines.tensorflow.engine import ENGINE
+def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) -> dict[str, Any]:
+    """Train as a case says."""
     from scalestudy.training.checkpoint import digests
     from scalestudy.training.result import exchanged_bytes
     from scalestudy.training.session import Session
 
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
-    session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
+    session = Session(point, engine, joined, prepared, split, PhaseClock())
     before = session.trainer.weights()[0]
     apart: list[str] = []
+    if "go_on" in case:
+        session.go_on(read_position(Path(case["go_on"]), ""), read_values(Path(case["go_on"])))
+    leave = case.get("leave")
     if leave is not None:
         left = session
 
@@ -87,7 +102,7 @@ def train(point: Point, joined: Joined, steps: int, leave: int | None) -> dict[s
         except LeftError:
             kept = left.checkpoint()
             apart = digests(left.trainer, left.group)
-        session = Session(point, ENGINE, joined, prepared, split, PhaseClock())
+        session = Session(point, engine, joined, prepared, split, PhaseClock())
         session.compile()
         session.go_on(*kept)
     if point.train.steps_per_call:
@@ -95,11 +110,20 @@ def train(point: Point, joined: Joined, steps: int, leave: int | None) -> dict[s
     records = []
     for record in session.epoch_records():
         records.append(record)
-        if session.updates >= steps:
+        if session.updates >= case["steps"]:
             break
+    if "keep" in case:
+        position, values = session.checkpoint()
+        if joined.group.rank == 0:
+            write(Path(case["keep"]), position, values, "")
+    if case.get("planted") == joined.group.rank:
+        weight = session.trainer.task.model.trainable_variables[0]
+        weight.assign(weight + 1e-6)
     proof = session.digests()
     after = session.trainer.weights()[0]
-    sums = exchange(session.trainer._train[0])
+    traced = point.traits.engine == "tensorflow"
+    sums = exchange(session.trainer._train[0]) if traced else Exchange(0, 0)
+    types = summed_types(session.trainer._train[0]) if traced else []
     return {
         **{f"before_{index}": value for index, value in enumerate(before)},
         **{f"after_{index}": value for index, value in enumerate(after)},
@@ -108,7 +132,7 @@ def train(point: Point, joined: Joined, steps: int, leave: int | None) -> dict[s
         "digests": np.array(proof),
         "apart": np.array(apart),
         "exchange": np.array([sums.collectives, sums.early]),
-        "types": np.array(summed_types(session.trainer._train[0])),
+        "types": np.array(types),
         "bytes": np.array(sum(exchanged_bytes(point, session.trainer))),
     }
 

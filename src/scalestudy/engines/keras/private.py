@@ -1,5 +1,6 @@
 """What we use of Keras that it does not promise to keep; nowhere else. Known in 3.15."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
@@ -8,11 +9,12 @@ import keras
 import numpy as np
 from keras import ops
 from keras.src.backend import get_keras_mask
+from keras.src.backend.common import dtypes
 from keras.src.losses.loss import apply_mask, squeeze_or_expand_to_same_rank
 from keras.src.trainers.data_adapters import array_slicing
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
-from keras.src.utils import file_utils
+from keras.src.utils import file_utils, module_utils
 
 from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError
@@ -192,6 +194,47 @@ def replaced(attributes: Mapping[keras.layers.Layer, Mapping[str, Any]]) -> Iter
             for name in values:
                 vars(layer).pop(name, None)
             vars(layer).update({name: before[layer][name] for name in values if name in before[layer]})
+
+
+def keep_wide_types() -> None:
+    """Let Keras compute in 64 bits where it is given such, as on TensorFlow: elsewhere it takes 32."""
+    dtypes.BIT64_TO_BIT32_DTYPE.update({"int64": "int64", "float64": "float64"})
+
+
+def without_tensorflow() -> None:
+    """Let Keras on another backend find no TensorFlow, which it would load to set its seed, for seconds."""
+    module_utils.tensorflow._available = False
+
+
+def draw_by(draws: Mapping[str, Callable[..., Any]]) -> None:
+    """Let Keras on PyTorch draw its "uniform", "normal" and "truncated_normal" by these functions.
+
+    Each is (seed of two numbers, count, dtype, device) -> standard ones, shape [count], float32 or float64.
+    """
+    from keras.src.backend.torch import core, random  # which import PyTorch
+    from keras.src.random.seed_generator import draw_seed
+
+    def replaced(plain: Callable[..., Any], draw: Callable[..., Any], *, spread: bool) -> Callable[..., Any]:
+        def drawn(
+            shape: Any, first: float = 0.0, second: float = 1.0, dtype: Any = None, seed: Any = None
+        ) -> Any:
+            kind, device = core.to_torch_dtype(dtype or keras.config.floatx()), core.get_device()
+            if device == "meta" or kind.itemsize < 4:
+                return plain(shape, first, second, dtype=dtype, seed=seed)
+            numbers = draw(draw_seed(seed).tolist(), math.prod(shape), kind, device).view(tuple(shape))
+            return numbers * (second if spread else second - first) + first
+
+        def by_bounds(shape: Any, minval: float = 0.0, maxval: float = 1.0, **more: Any) -> Any:
+            # TensorFlow takes them for float32, whatever it draws.
+            return drawn(shape, *(float(np.float32(bound)) for bound in (minval, maxval)), **more)
+
+        def by_spread(shape: Any, mean: float = 0.0, stddev: float = 1.0, **more: Any) -> Any:
+            return drawn(shape, mean, stddev, **more)
+
+        return by_spread if spread else by_bounds
+
+    for name, draw in draws.items():
+        setattr(random, name, replaced(getattr(random, name), draw, spread=name != "uniform"))
 
 
 def losses_by_logits() -> None:

@@ -1,5 +1,6 @@
 """PyTorch, as an engine: how a worker's process is set up, and what it is made of."""
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,10 +16,18 @@ from scalestudy.engines.base import Engine, StepTrial
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.layers import begin
 from scalestudy.engines.keras.model_files import export_model, load_model
-from scalestudy.engines.keras.private import forbid_downloads, keep_layout, losses_by_logits
+from scalestudy.engines.keras.private import (
+    draw_by,
+    forbid_downloads,
+    keep_layout,
+    keep_wide_types,
+    losses_by_logits,
+    without_tensorflow,
+)
 from scalestudy.engines.torch.export import export_module
 from scalestudy.engines.torch.group import without_exchange
 from scalestudy.engines.torch.inference import TorchInference, built_module, open_inference
+from scalestudy.engines.torch.random import seeded_normal, seeded_truncated_normal, seeded_uniform
 from scalestudy.engines.torch.trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.study.model_record import ModelRecord
@@ -36,9 +45,8 @@ class Torch:
         refuse_other_arithmetic(precision, device, capability, os.environ.get(OVERRIDE))
         self._device = "cuda:0" if device == "gpu" else "cpu"
         set_up(threads=threads, deterministic=point.train.deterministic, tf32=precision == "tf32")
+        as_on_tensorflow()
         begin(point.seed, precision)
-        keep_layout()
-        losses_by_logits()
         forbid_downloads()
 
     def devices(self, device: str) -> list[str]:
@@ -120,6 +128,18 @@ def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
     deterministic_mode.fill_uninitialized_memory = False  # costs time; nothing of it is read
     torch.backends.cudnn.benchmark = not deterministic
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+
+
+@functools.cache
+def as_on_tensorflow() -> None:
+    """Let Keras compute on PyTorch what it computes on TensorFlow: once a process."""
+    without_tensorflow()
+    keep_wide_types()
+    keep_layout()
+    losses_by_logits()
+    draw_by({
+        "uniform": seeded_uniform, "normal": seeded_normal, "truncated_normal": seeded_truncated_normal,
+    })  # fmt: skip
 
 
 def _leaves(tensor: Any) -> list[Any]:

@@ -1,6 +1,10 @@
-"""The Philox stream of random numbers, as TensorFlow draws it: the same bits for the same key and counter."""
+"""Random numbers as TensorFlow draws them: the same for the same seed, so that models begin alike.
+
+Both are the counter-based stream Philox4x32-10 (Salmon et al., SC11), here in operations of PyTorch.
+"""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,26 +13,80 @@ MASK = 0xFFFFFFFF
 MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 WEYL = 0x9E3779B9, 0xBB67AE85
 ROUNDS = 10
+SCRAMBLER = 0x02461E293EC8F720
+"""Key by which TensorFlow makes a key of a seed."""
 SMALLEST = 1e-7
-"""Of the numbers whose logarithm is taken, as in TensorFlow."""
+"""Of the numbers whose logarithm is taken."""
+CANDIDATES = 6
+"""Counters that numbers of a truncated distribution are chosen from: enough but for one group in 10^13."""
+RESERVED = 64
+"""Counters that TensorFlow reserves for each number of a truncated distribution."""
+MODULUS = 2**31 - 2
+"""Keras on TensorFlow takes seeds modulo this."""
 
 
 def uniform(key: int, counter: tuple[int, int], groups: int, device: Any = None) -> Any:
-    """Numbers in [0, 1), shape [groups, 4], of Philox4x32-10 (Salmon et al., SC11); float32.
+    """Numbers in [0, 1), shape [groups, 4], float32; each group of four adds one to the counter.
 
     Args:
         key: 64 bits.
-        counter: Its lower and its upper 64 bits; each group of four numbers adds one.
+        counter: Its lower and its upper 64 bits.
         groups: How many groups.
         device: Where they are made.
     """
-    # Words of 32 bits in tensors of 64: a product of two fills those exactly, be it negative or not.
-    low = torch.arange(groups, dtype=torch.int64, device=device) + (counter[0] & MASK)
+    low = torch.arange(groups, dtype=torch.int64, device=device) + counter[0]
+    return _fractions(_words(key, low, counter[1]), torch.float32)
+
+
+def normal(key: int, counter: tuple[int, int], groups: int, device: Any = None) -> Any:
+    """Numbers of a standard normal distribution, shape [groups, 4], of the same stream."""
+    return _normal(uniform(key, counter, groups, device))
+
+
+def seeded_uniform(seed: Sequence[int], count: int, dtype: torch.dtype, device: Any) -> Any:
+    """Numbers in [0, 1) of a seed of Keras's, shape [count]; float32 or float64."""
+    key, high = _key(seed)
+    low = torch.arange(-(-count // _per_counter(dtype)), dtype=torch.int64, device=device)
+    return _fractions(_words(key, low, high), dtype).view(-1)[:count]
+
+
+def seeded_normal(seed: Sequence[int], count: int, dtype: torch.dtype, device: Any) -> Any:
+    """The same of a standard normal distribution (Box and Muller 1958)."""
+    even = count + -count % _per_counter(dtype)
+    return _normal(seeded_uniform(seed, even, dtype, device).view(-1, _per_counter(dtype))).view(-1)[:count]
+
+
+def seeded_truncated_normal(seed: Sequence[int], count: int, dtype: torch.dtype, device: Any) -> Any:
+    """The same of a normal distribution within two standard deviations: the first that are, of each group."""
+    key, high = _key(seed)
+    size = _per_counter(dtype)
+    first = torch.arange(-(-count // size), dtype=torch.int64, device=device) * size * RESERVED
+    low = (first[:, None] + torch.arange(CANDIDATES, device=device)).view(-1)
+    numbers = _normal(_fractions(_words(key, low, high), dtype)).view(len(first), -1)
+    outside = (numbers.abs() >= 2).to(torch.int8)
+    chosen = torch.sort(outside, dim=1, stable=True).indices[:, :size]
+    return numbers.gather(1, chosen).view(-1)[:count]
+
+
+def _per_counter(dtype: torch.dtype) -> int:
+    return 2 if dtype == torch.float64 else 4
+
+
+def _key(seed: Sequence[int]) -> tuple[int, int]:
+    """The key of a seed, and the upper half of its first counter, whose lower is 0."""
+    low, high = (int(part) % MODULUS for part in seed)
+    one, two, three, four = _words(SCRAMBLER, torch.tensor([low]), high)[0].tolist()
+    return one | two << 32, three | four << 32
+
+
+def _words(key: int, low: Any, high: int) -> Any:
+    """Words of 32 bits at counters of lower 64 bits `low` (shape [n]) and upper `high`; int64 [n, 4]."""
+    # Products of two words fill 64 bits exactly, be they taken for negative or not.
     words = [
         low & MASK,
-        ((counter[0] >> 32) + (low >> 32)) & MASK,
-        torch.full_like(low, counter[1] & MASK),
-        torch.full_like(low, (counter[1] >> 32) & MASK),
+        (low >> 32) & MASK,
+        torch.full_like(low, high & MASK),
+        torch.full_like(low, (high >> 32) & MASK),
     ]
     keys = key & MASK, (key >> 32) & MASK
     for _ in range(ROUNDS):
@@ -40,12 +98,19 @@ def uniform(key: int, counter: tuple[int, int], groups: int, device: Any = None)
             one & MASK,
         ]
         keys = (keys[0] + WEYL[0]) & MASK, (keys[1] + WEYL[1]) & MASK
-    return (torch.stack(words, 1) & 0x7FFFFF).to(torch.float32) * 2.0**-23
+    return torch.stack(words, 1)
 
 
-def normal(key: int, counter: tuple[int, int], groups: int, device: Any = None) -> Any:
-    """Numbers of a normal distribution, shape [groups, 4], of the same stream (Box and Muller 1958)."""
-    first, second = uniform(key, counter, groups, device).view(-1, 2).unbind(1)
+def _fractions(words: Any, dtype: torch.dtype) -> Any:
+    """Numbers in [0, 1) of words [n, 4]: four of 23 bits, or two of 52."""
+    if dtype == torch.float64:
+        return (((words[:, ::2] & 0xFFFFF) << 32) | words[:, 1::2]).to(dtype) * 2.0**-52
+    return (words & 0x7FFFFF).to(torch.float32) * 2.0**-23
+
+
+def _normal(fractions: Any) -> Any:
+    """Two normal numbers of each two in [0, 1); shape [n, even]."""
+    first, second = fractions.view(-1, 2).unbind(1)
     radius = torch.sqrt(-2 * torch.log(torch.clamp(first, min=SMALLEST)))
-    angle = 2 * math.pi * second
-    return torch.stack([torch.sin(angle) * radius, torch.cos(angle) * radius], 1).view(-1, 4)
+    angle = (2 * math.pi * second.double()).to(second.dtype)
+    return torch.stack([torch.sin(angle) * radius, torch.cos(angle) * radius], 1).view(fractions.shape)
