@@ -147,7 +147,8 @@ def rank_main(errand: dict[str, Any]) -> None:
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
-    from scalestudy.engines.tensorflow.strategies.collectives import timed
+    from scalestudy.engines.tensorflow.strategies.collectives import TensorFlowTrial
+    from scalestudy.engines.trial import timed
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 
@@ -180,7 +181,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     for _ in range(errand["point"]["train"]["epochs"]):
         for size in SIZES:
             joined.group.host_sum(np.zeros(1, np.int64))
-            sums[size].append(timed(joined.group, size, 1, 20 if size < 2**20 else 4))
+            sums[size].append(timed(TensorFlowTrial(), joined.group, size, 1, 20 if size < 2**20 else 4))
         for bucket, each in (("", alone), *((bucket, found[0]) for bucket, found in together.items())):
             joined.group.host_sum(np.zeros(1, np.int64))  # all begin together
             record = next(each)

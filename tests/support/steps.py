@@ -1,9 +1,9 @@
 """A worker for the tests of equality: `python steps.py CASES.json OUT_DIR`, once per process.
 
 Each case trains a task for some `steps` and leaves its weights (before, after, and every copy's
-digest) in OUT_DIR; what it computes goes through the same session as a run. A case may also say `leave` (a step
-after which a new session goes on), `keep` (a checkpoint to write), `go_on` (one to go on from), and `planted`
-(a rank whose weights are changed).
+digest) in OUT_DIR; what it computes goes through the same session as a run. A case may also say `leave` (a
+step after which a new session goes on), `keep` (a checkpoint to write), `go_on` (one to go on from), and
+`planted` (a rank whose weights are changed).
 """
 
 import json

@@ -144,7 +144,7 @@ class EngineTraits:
         collectives: In the order in which they are tried; of one need, what is preferred comes later.
         variables: Environment variables that decide how it computes and sums, which a run records.
         trial_module: Module that tries one of `collectives` in a process of its own, times copies between
-            GPUs, and says how things were built (see `engines.tensorflow.strategies.collectives`); "" where
+            GPUs, and says how things were built (see `engines.trial`); "" where
             there are none.
         unused: Packages that it only looks for: hidden while it is imported.
         script_modules: Modules by whose import a script is known that trains in a loop of its own: it is

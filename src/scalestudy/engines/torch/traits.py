@@ -4,7 +4,7 @@ import importlib.util
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from scalestudy.study.engines import EngineTraits, Process, Requirement
+from scalestudy.study.engines import Collective, EngineTraits, Process, Requirement
 from scalestudy.study.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
@@ -50,6 +50,18 @@ class TorchTraits(EngineTraits):
         "In the project's folder, run `pip install '.[torch]'` (`make setup TORCH=1`), or name an environment"
         " that has it: environments under [launch]."
     )
+    collectives = (
+        Collective(
+            "torch-gloo", "PyTorch Gloo", DDP.name,
+            "Try GLOO_SOCKET_IFNAME=IFACE (env in the site profile).", device="cpu",
+        ),
+        Collective(
+            "torch-nccl", "PyTorch NCCL", DDP.name,
+            "Try NCCL_SOCKET_IFNAME=IFACE, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env in the site profile).",
+            device="gpu",
+        ),
+    )  # fmt: skip
+    trial_module = "scalestudy.engines.torch.trial"
     variables = (
         "CUBLAS_WORKSPACE_CONFIG", "GLOO_SOCKET_IFNAME", "KERAS_BACKEND", "KERAS_HOME", "KERAS_TORCH_DEVICE",
         "KMP_AFFINITY", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_NCCL_ASYNC_ERROR_HANDLING",

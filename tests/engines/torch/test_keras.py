@@ -1,0 +1,87 @@
+"""What Keras computes on PyTorch, once it computes as on TensorFlow; each check in a process of its own."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from paths import SOURCE
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
+]
+
+PROGRAM = """
+import sys
+import keras, numpy as np, torch
+from scalestudy.engines.keras.layers import begin
+from scalestudy.engines.torch.engine import as_on_tensorflow
+as_on_tensorflow()
+begin(3, "float64")
+kinds = keras.initializers.GlorotUniform, keras.initializers.HeNormal, keras.initializers.RandomNormal
+drawn = [keras.ops.convert_to_numpy(kind()((3, 3, 5, 7))) for kind in kinds]
+outputs = keras.layers.Activation("softmax")(torch.tensor([[0.0, 60.0]], requires_grad=True))
+loss = keras.losses.sparse_categorical_crossentropy(torch.tensor([0]), outputs)
+third, one = torch.full((1, 1), 1 / 3, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+product = keras.ops.matmul(third, one)
+images, kernel = torch.rand(2, 6, 6, 3), torch.rand(3, 3, 3, 4)
+plain = torch.nn.functional.conv2d(images.permute(0, 3, 1, 2).contiguous(), kernel.permute(3, 2, 0, 1))
+ours = keras.ops.conv(images, kernel, data_format="channels_last")
+print(float(loss.detach()), float(product), float((ours - plain.permute(0, 2, 3, 1)).abs().max()))
+print("tensorflow" in sys.modules)
+np.savez(sys.argv[1], *drawn)
+"""
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory):
+    """What the program prints, and the initial values that it draws."""
+    file = tmp_path_factory.mktemp("drawn") / "drawn.npz"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(file)], capture_output=True, text=True, check=False,
+        env=os.environ | {"KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "cpu", "PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    numbers, loaded = done.stdout.splitlines()[-2:]
+    with np.load(file) as arrays:
+        return [float(number) for number in numbers.split()], loaded == "True", list(arrays.values())
+
+
+def test_a_loss_goes_by_the_logits_behind_a_softmax(computed):
+    (loss, _, _), _, _ = computed
+    assert loss == pytest.approx(60)  # of probabilities that Keras clips it would be 16.1
+
+
+def test_products_of_64_bits_have_them(computed):
+    (_, product, _), _, _ = computed
+    assert product == 1 / 3
+
+
+def test_what_lies_channels_last_is_convolved_as_it_lies(computed):
+    (_, _, difference), _, _ = computed
+    assert difference < 1e-5
+
+
+def test_tensorflow_is_not_loaded(computed):
+    assert not computed[1]
+
+
+def test_weights_begin_as_on_tensorflow(computed, framework):
+    import keras
+
+    from scalestudy.engines.keras.layers import begin
+
+    begin(3, "float64")
+    try:
+        kinds = keras.initializers.GlorotUniform, keras.initializers.HeNormal, keras.initializers.RandomNormal
+        for kind, drawn in zip(kinds, computed[2], strict=True):
+            expected = np.asarray(kind()((3, 3, 5, 7)))
+            assert drawn.dtype == expected.dtype == np.float64
+            np.testing.assert_allclose(drawn, expected, rtol=1e-14)
+            assert drawn.std() > 0
+    finally:
+        begin(0, "float32")
