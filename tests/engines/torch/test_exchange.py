@@ -17,7 +17,7 @@ class Sum:
 
 
 def gradients_of(buckets, begun, *, summed=True):
-    """Three parameters in a chain, and their gradients; `begun` is told of each sum, and what is there then."""
+    """Three parameters in a chain, and their gradients; `begun` is told of each sum and of what is there."""
     from scalestudy.engines.torch.exchange import Gradients
 
     parameters = [torch.nn.Parameter(torch.full((2,), float(value))) for value in (2, 3, 5)]
