@@ -83,9 +83,10 @@ def _work(path: Path) -> int:
     _take_output(path, placement)
     errand = next((name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None)
     if errand is not None:
+        from scalestudy.cluster.meeting import meeting_in
         from scalestudy.cluster.secret import secret_set
 
-        with secret_set(path, placement):
+        with secret_set(path, placement), meeting_in(path, placement):
             return ERRANDS.get(errand)(path, placement)
     from scalestudy.launch.supervise import supervised
     from scalestudy.study.run_folder import RunFolder
@@ -96,6 +97,7 @@ def _work(path: Path) -> int:
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
+    from scalestudy.cluster.meeting import meeting_in
     from scalestudy.cluster.secret import secret_set
     from scalestudy.cluster.variables import PROGRESS_TIMEOUT
     from scalestudy.measure.hang_detection import Watchdog
@@ -116,7 +118,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         mode = next((name for name in MODES.names() if (path / f"{name}.json").exists()), None)
         run = MODES.get(mode) if mode is not None else loaded(point.traits.loop)
     try:
-        with secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext():
+        secret = secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext()
+        with secret, meeting_in(path, placement):
             run(folder, point, placement, clock, device=device, gpus=gpus)
     except Exception as error:
         if not isinstance(error, ScalestudyError):

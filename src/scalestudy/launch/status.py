@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from scalestudy.cluster.meeting import forget
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.failures import failure_of_job
@@ -235,4 +236,5 @@ def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> Sta
                 return "done"
             run.write_failure(failure_of_job(run, view))
             (run.path / SECRET_FILE).unlink(missing_ok=True)  # its processes may not have come to that
+            forget(run.path)
     return derived.state

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from scalestudy.cluster.gpu_assignment import assigned_gpus, device_of, refuse_missing
+from scalestudy.cluster.meeting import meeting_in
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.secret import SECRET, secret_set
@@ -159,7 +160,7 @@ def _secret(placement: Placement) -> Iterator[None]:
     folder = Path.cwd() / f".scalestudy-{''.join(letter if letter.isalnum() else '-' for letter in job)}"
     folder.mkdir(exist_ok=True)
     try:
-        with secret_set(folder, placement):
+        with secret_set(folder, placement), meeting_in(folder, placement):
             yield
     finally:
         with contextlib.suppress(OSError):

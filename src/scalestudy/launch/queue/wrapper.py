@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from scalestudy.cluster.meeting import forget
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.failures import ABLE_TO_GO_ON
 from scalestudy.launch.queue.base import Queue
@@ -108,6 +109,7 @@ class Wrapper:
         """Remove what an earlier job has left."""
         for name in ("exit", "stop", SECRET_FILE):
             (self._folder / name).unlink(missing_ok=True)
+        forget(self._folder)
         for name in ("causes", "signs"):
             shutil.rmtree(self._folder / name, ignore_errors=True)
 

@@ -1,3 +1,4 @@
+import contextlib
 import http.client
 import os
 import socket
@@ -36,7 +37,8 @@ def _clean(monkeypatch):
 
 @pytest.fixture
 def _names(monkeypatch):
-    monkeypatch.setattr(socket, "gethostbyname", lambda host: f"10.0.0.{host[1:]}")
+    monkeypatch.setattr(meeting, "addresses_of", lambda host: [f"10.0.0.{host[1:]}"])
+    monkeypatch.setattr(meeting, "outward_addresses", lambda: [f"10.0.0.{node}" for node in range(8)])
 
 
 @pytest.mark.usefixtures("_names")
@@ -55,9 +57,7 @@ def test_the_groups_are_those_that_horovods_own_launcher_would_make(counts):
     for slot in hosts.get_host_assignments(slots, sum(counts)):
         placed = place(slot.rank, counts, hosts=tuple(place(0, counts).hosts))
         names = ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(socket, "gethostbyname", lambda _: "10.0.0.1")
-            found = rendezvous.gloo_environment(placed)
+        found = rendezvous.gloo_environment(placed)
         ours = [int(found[f"HOROVOD_{name}"]) for name in names]
         assert ours == [slot.local_rank, slot.local_size, slot.cross_rank, slot.cross_size]
 
@@ -126,7 +126,7 @@ def test_a_port_in_use_is_named():
 
 
 def test_a_host_without_an_address_is_named():
-    with pytest.raises(RunError, match=r"an address of node\.invalid"):
+    with pytest.raises(RunError, match=r"no address of node\.invalid"):
         rendezvous.join(place(1, [1, 1], hosts=("node.invalid", "n1")))
 
 
@@ -230,11 +230,17 @@ def serving(monkeypatch) -> list[str]:
     return served
 
 
+def answering(place, served) -> contextlib.nullcontext:
+    """Somebody listens at this host and port."""
+    served.append(place[0])
+    return contextlib.nullcontext()
+
+
 @pytest.mark.usefixtures("_names")
 def test_across_nodes_it_listens_at_the_address_that_the_others_know(monkeypatch):
     pytest.importorskip("horovod.runner")
     served = serving(monkeypatch)
-    monkeypatch.setattr(rendezvous, "await_listener", lambda host, port: served.append(host))
+    monkeypatch.setattr(socket, "create_connection", lambda place, timeout: answering(place, served))
     monkeypatch.setattr(socket, "gethostname", lambda: "n1")
     for rank in range(2):
         monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
@@ -245,8 +251,9 @@ def test_across_nodes_it_listens_at_the_address_that_the_others_know(monkeypatch
 def test_a_node_that_knows_itself_by_the_loopback_alone_listens_on_the_way_to_the_others(monkeypatch):
     pytest.importorskip("horovod.runner")
     served = serving(monkeypatch)
-    monkeypatch.setattr(socket, "gethostbyname", lambda _: "127.0.1.1")
-    monkeypatch.setattr(meeting, "_outward", lambda _: "10.0.0.7")
+    monkeypatch.setattr(meeting, "addresses_of", lambda host: ["127.0.1.1"])
+    monkeypatch.setattr(meeting, "outward_addresses", lambda: ["10.0.0.6", "10.0.0.7"])
+    monkeypatch.setattr(meeting, "_sources", lambda host: iter(["10.0.0.7"]))
     rendezvous.join(place(0, [1, 1]))
     assert served == ["10.0.0.7"]
     assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == f"10.0.0.7:20000/{SECRET}"

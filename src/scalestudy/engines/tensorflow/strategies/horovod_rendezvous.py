@@ -10,7 +10,7 @@ import threading
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET
-from scalestudy.engines.rendezvous import await_listener, interface_of, meeting_address, start_within
+from scalestudy.engines.rendezvous import interface_of, meeting_address, start_within
 from scalestudy.util.errors import RunError, UserError
 
 IDENTITY = (
@@ -101,13 +101,13 @@ def _meet(placement: Placement) -> None:
             "none",
             "Start the workers with scalestudy: their launcher or the run's folder holds it.",
         )
-    address, interface = meeting_address(placement), interface_of(placement)
+    address = meeting_address(placement, ipv6=False)  # which Horovod's own client does not know
+    interface = interface_of(placement, address)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = told_address(address, port, secret)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)
     if interface:
         os.environ.setdefault("HOROVOD_GLOO_IFACE", interface)
     if placement.rank:
-        await_listener(address, port)
         return
     try:
         server = rendezvous_server(placement.hosts, address, port, secret)

@@ -1,0 +1,172 @@
+"""Rank 0 tells its addresses in the run's folder, and the others take the first that they reach."""
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from scalestudy.cluster.meeting import MEETING, forget, meeting_in
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines import rendezvous
+from scalestudy.engines.rendezvous import interface_of, listening, meeting_address, own_addresses
+from scalestudy.util.errors import RunError
+
+NAMES = "first.invalid", "second.invalid"
+
+
+def place(rank: int, port: int = 20000, hosts: tuple[str, ...] = NAMES) -> Placement:
+    return Placement(rank, len(hosts), 0, 1, rank, hosts, "slurm", port)
+
+
+def free_port(family: socket.AddressFamily = socket.AF_INET) -> int:
+    with socket.socket(family) as probe:
+        probe.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """The folder of a run on two nodes, where no name resolves."""
+    monkeypatch.setenv(MEETING, str(tmp_path))
+    monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "20")
+    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: [host] if host[:1].isdigit() else [])
+    return tmp_path
+
+
+@pytest.fixture
+def outward(monkeypatch):
+    """Sets the addresses of this host's interfaces, of which this machine has but the loopback's."""
+
+    def put(*addresses: str) -> None:
+        monkeypatch.setattr(rendezvous, "outward_addresses", lambda: list(addresses))
+
+    return put
+
+
+def reached_by(port: int) -> tuple[threading.Thread, list[str]]:
+    """Another rank, which waits already, and the address that it comes to."""
+    reached: list[str] = []
+    other = threading.Thread(target=lambda: reached.append(meeting_address(place(1, port))), daemon=True)
+    other.start()
+    return other, reached
+
+
+def needs_ipv6() -> None:
+    try:
+        free_port(socket.AF_INET6)
+    except OSError:
+        pytest.skip("this kernel has no IPv6")
+
+
+def test_who_waits_takes_the_address_that_rank_0_tells_once_it_listens_there(folder, outward):
+    outward("127.0.0.3")
+    port = free_port()
+    other, reached = reached_by(port)
+    address = meeting_address(place(0, port))
+    with listening(address, port):
+        other.join(20)
+    assert (address, reached) == ("127.0.0.3", ["127.0.0.3"])
+    (file,) = folder.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_of_several_it_is_the_first_that_is_reached(folder, outward):
+    outward("127.0.0.4", "127.0.0.5")
+    port = free_port()
+    meeting_address(place(0, port))
+    other, reached = reached_by(port)
+    with listening("127.0.0.5", port):
+        other.join(20)
+    assert reached == ["127.0.0.5"]
+
+
+def test_where_only_ipv6_is_it_is_met_by_that(folder, outward):
+    needs_ipv6()
+    outward("::1")
+    port = free_port(socket.AF_INET6)
+    other, reached = reached_by(port)
+    address = meeting_address(place(0, port))
+    with listening(address, port):
+        other.join(20)
+    assert (address, reached) == ("::1", ["::1"])
+
+
+def test_what_listens_at_all_addresses_hears_both_versions(folder, outward):
+    needs_ipv6()
+    outward("127.0.0.1", "::1")
+    port = free_port(socket.AF_INET6)
+    address = meeting_address(place(0, port))
+    with listening(address, port):
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, port), timeout=20).close()
+
+
+@pytest.mark.parametrize(("ipv6", "told"), [(True, "::"), (False, "10.0.0.1")])
+def test_who_knows_no_ipv6_listens_and_connects_without(folder, outward, ipv6, told):
+    outward("10.0.0.1", "fd00::1")
+    assert meeting_address(place(0), ipv6=ipv6) == told
+
+
+def test_an_address_that_a_name_tells_is_the_only_one(folder, outward, monkeypatch):
+    outward("10.0.0.1", "10.9.0.1", "fd00::1")
+    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["10.9.0.1", "fd00::1"]}[host])
+    assert own_addresses(place(0)) == [meeting_address(place(0))] == ["10.9.0.1"]
+    assert [file.read_text() for file in folder.iterdir()] == ["10.9.0.1"]
+
+
+def test_addresses_that_another_user_could_have_written_are_not_taken(folder, outward, monkeypatch):
+    outward("127.0.0.6")
+    monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "0")
+    port = free_port()
+    with listening(meeting_address(place(0, port)), port):
+        assert meeting_address(place(1, port)) == "127.0.0.6"
+        (file,) = folder.iterdir()
+        file.chmod(0o666)
+        with pytest.raises(RunError, match=NAMES[0]):
+            meeting_address(place(1, port))
+        file.rename(folder / "planted")
+        file.symlink_to(folder / "planted")
+        (folder / "planted").chmod(0o600)
+        with pytest.raises(RunError, match=NAMES[0]):
+            meeting_address(place(1, port))
+
+
+def test_without_a_common_folder_names_are_resolved(folder, monkeypatch):
+    monkeypatch.delenv(MEETING)
+    with pytest.raises(RunError, match=NAMES[0]):  # at once: nobody will tell
+        meeting_address(place(1))
+    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: ["127.0.1.1", "::1", "127.0.0.7"])
+    monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "0")
+    with pytest.raises(RunError, match="no address"):  # each would be this host itself
+        meeting_address(place(1))
+
+
+def test_a_run_on_one_node_meets_at_the_loopback_and_tells_nothing(tmp_path, monkeypatch):
+    monkeypatch.delenv(MEETING, raising=False)
+    alone = place(0, hosts=("n1", "n1"))
+    with meeting_in(tmp_path, alone):
+        assert meeting_address(alone) == "127.0.0.1"
+        assert interface_of(alone).startswith("lo")
+        assert MEETING not in os.environ
+    assert not list(tmp_path.iterdir())
+
+
+def test_rank_0_leaves_nothing_behind(folder, outward, tmp_path):
+    outward("10.0.0.1")
+    variables: dict[str, str] = {}
+    with meeting_in(folder, place(1), variables):
+        meeting_address(place(0))
+    assert variables == {MEETING: str(tmp_path)}
+    assert len(list(folder.iterdir())) == 1
+    with meeting_in(folder, place(0), variables):
+        pass
+    assert not list(folder.iterdir())
+    meeting_address(place(0))
+    forget(folder)
+    assert not list(folder.iterdir())
+
+
+def test_the_interface_of_a_host_without_a_name_is_that_on_the_way_to_rank_0(folder):
+    assert interface_of(place(1), "127.0.0.1").startswith("lo")
