@@ -1,5 +1,6 @@
 """Finding, in a user's model, the layers whose meaning would depend on the workers."""
 
+import functools
 import hashlib
 import itertools
 import math
@@ -9,11 +10,12 @@ from typing import Any, NamedTuple
 import keras
 from keras import layers
 
-from scalestudy.engines.context import Working
+from scalestudy.engines.context import Working, current
 from scalestudy.engines.keras.layers import in_order
+from scalestudy.engines.keras.noise import drawn_shape, noise_of, seeds_by_step
+from scalestudy.engines.keras.private import seed_generators
 from scalestudy.util.errors import UserError
 
-SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
 GROUP = 4
 """float32 values that one counter of Philox gives."""
 MakeOurs = Callable[[keras.layers.Layer, int, Iterator[int]], None]
@@ -35,15 +37,15 @@ class Draw(NamedTuple):
 
 
 class RowNoise:
-    """Noise that is the same for the same global batch on any number of workers.
+    """A layer of Keras's whose noise is the same for the same global batch on any number of workers.
 
     It is a counter-based stream (Philox; Salmon et al., SC11): a worker starts at the counter of its slice's
     first sample and draws its own rows only.
     """
 
-    def draw_by(self, seed: int, index: int, *, spatial: bool = False) -> None:
-        """Draw by this seed of the run, as this layer of its model; `spatial` draws once for a channel."""
-        self.seed, self.index, self.spatial = seed, index, spatial
+    def draw_by(self, seed: int, index: int) -> None:
+        """Draw by this seed of the run, as this layer of its model."""
+        self.seed, self.index = seed, index
         digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
         self._key = int.from_bytes(digest[:8], "little")
 
@@ -53,17 +55,44 @@ class RowNoise:
         if worker.calls is not None:
             again = worker.calls[self.index]
             worker.calls[self.index] += 1
-        drawn = [1] * (len(sample) - 1) + list(sample[-1:]) if self.spatial else list(sample)
+        drawn = drawn_shape(self, sample)
         return Draw((self._key + again) % 2**64, -(-math.prod(drawn) // GROUP), drawn)
 
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        """Make noise of `inputs` (shape [B, ...]) in training."""
+        worker, noise = current(), noise_of(self)
+        if not training or worker is None or noise is None:
+            return inputs
+        return noise.applied(inputs, self.drawn(inputs, worker, normal=noise.normal))
 
-def adapt(model: keras.Model, make_ours: MakeOurs, *, seed: int, sync_batch_norm: bool) -> None:
-    """Make an engine's own of a model's batch normalisation, dropout and Gaussian noise, where they are.
+    def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
+        """What an engine draws for `inputs`, normally or uniformly in [0, 1); float32."""
+        raise NotImplementedError
+
+
+def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, index: int) -> None:
+    """Have a layer draw by rows, by an engine's `drawing`; arguments as of `RowNoise.draw_by`."""
+    layer.__class__ = _by_rows(drawing, type(layer))
+    layer.draw_by(seed, index)
+
+
+@functools.cache
+def _by_rows(drawing: type[RowNoise], kind: type[keras.layers.Layer]) -> type:
+    return type(kind.__name__, (drawing, kind), {})
+
+
+def adapt(model: keras.Model, make_ours: MakeOurs, *, seed: int, sync_batch_norm: bool) -> list[str]:
+    """Make an engine's own of a model's batch normalisation and layers of noise, where they are.
+
+    Other layers that draw do so by seeds of the step and of each worker.
+
+    Returns:
+        The names of such, whose noise depends on how many workers there are.
 
     Raises:
         UserError: If synchronised batch normalisation is asked for and a layer cannot have it.
     """
-    numbers = itertools.count()
+    numbers, others = itertools.count(), list[str]()
     for layer in in_order(model):
         if isinstance(layer, RowNoise) or getattr(layer, "keeps_statistics", False):
             continue  # it is in the model twice
@@ -75,14 +104,17 @@ def adapt(model: keras.Model, make_ours: MakeOurs, *, seed: int, sync_batch_norm
                 f"another in the layer {layer.name}",
                 "Put channels last, or set sync_batch_norm = false.",
             )
+        else:
+            apart = getattr(layer, "noise_shape", None) is None  # else it draws alike for all samples
+            generators = [generator for generator in seed_generators(layer) if "next" not in vars(generator)]
+            for generator in generators:
+                generator.next = seeds_by_step(generator, apart=apart)
+            others += [layer.name] * bool(generators and apart)
+    return others
 
 
 def adaptable(layer: keras.layers.Layer) -> bool:
     """Whether a layer is one of Keras's whose meaning would depend on the workers, and can be ours."""
     if isinstance(layer, layers.BatchNormalization):
         return not layer.renorm and layer.axis in (-1, layer.input_spec.ndim - 1)
-    if isinstance(layer, SPATIAL):
-        return getattr(layer, "data_format", "channels_last") == "channels_last"
-    if isinstance(layer, layers.GaussianNoise):
-        return True
-    return isinstance(layer, layers.Dropout) and layer.noise_shape is None
+    return noise_of(layer) is not None

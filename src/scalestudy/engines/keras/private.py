@@ -182,8 +182,8 @@ def batch_of(adapter: Any) -> tuple[int, int]:
 
 
 @contextmanager
-def replaced(attributes: Mapping[keras.layers.Layer, Mapping[str, Any]]) -> Iterator[None]:
-    """Within, these layers have these attributes; Keras does not take note of it."""
+def replaced(attributes: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
+    """Within, these layers, or parts of them, have these attributes; Keras does not take note of it."""
     before = {layer: dict(vars(layer)) for layer in attributes}
     try:
         for layer, values in attributes.items():
@@ -271,6 +271,11 @@ def keep_layout() -> None:
 def seed_state(layer: keras.layers.Layer) -> Any:
     """The variable from which a layer draws; each draw adds 1 to its second number."""
     return layer.seed_generator.state
+
+
+def seed_generators(layer: keras.layers.Layer) -> list[Any]:
+    """What a layer itself draws by, those inside of it left out."""
+    return list(layer._seed_generators)
 
 
 def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:

@@ -43,7 +43,7 @@ class KerasTrainer:
         rates: Learning rate of each step of the run, shape [steps].
         group: The processes.
         adapt: (model, seed, sync_batch_norm): makes the engine's own of layers whose meaning would depend on
-            the workers.
+            the workers; gives the names of those whose noise still does.
         prepare: Is given each optimizer before it is built.
         scope: In which model and optimizers are made.
         extra: Makes further variables that training changes, in that scope.
@@ -54,7 +54,7 @@ class KerasTrainer:
 
     def __init__(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], group: Group, *,
-        adapt: Callable[..., None], prepare: Callable[[Any], None] = lambda _: None,
+        adapt: Callable[..., list[str]], prepare: Callable[[Any], None] = lambda _: None,
         scope: AbstractContextManager[Any] | None = None,
         extra: Callable[[], Sequence[keras.Variable]] = tuple,
         halves: bool = False,
@@ -66,9 +66,11 @@ class KerasTrainer:
         with scope or nullcontext():
             self.task = task = self._load()
             refuse_moving_averages(task.callbacks)
-            adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            apart = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             others = list(extra())
             self._phases = phases_of(task, rates, point, prepare=prepare)
+        if apart and point.workers > 1 and group.rank == 0:
+            print(f"scalestudy: what these draw depends on the number of workers: {', '.join(apart)}")
         self._phase = 0
         task.model.optimizer = self.optimizer
         optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]

@@ -1,7 +1,7 @@
-"""Layers that mean the same under every strategy: batch normalisation, dropout and Gaussian noise."""
+"""Layers that mean the same under every strategy: batch normalisation, and those of noise."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras import layers
 
 from scalestudy.engines.context import Working, current
-from scalestudy.engines.keras.adapt import GROUP, SPATIAL, RowNoise
+from scalestudy.engines.keras.adapt import GROUP, RowNoise, draw_rows
 from scalestudy.engines.keras.private import exchange_variables
 from scalestudy.engines.tensorflow.staging import gpu
 
@@ -120,8 +120,8 @@ class BatchNorm(keras.layers.BatchNormalization):
 class _Drawing(RowNoise):
     """Draws by TensorFlow."""
 
-    def drawn(self, inputs: Any, worker: Working, draw: Callable[..., Any]) -> Any:
-        """What `draw`, one of TensorFlow's stateless operations, draws for `inputs` [B, ...]; float32."""
+    def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
+        draw = tf.raw_ops.StatelessRandomNormalV2 if normal else tf.raw_ops.StatelessRandomUniformV2
         start, step = worker.slice.start, worker.slice.step
         lengths = zip(tf.unstack(tf.shape(inputs)), inputs.shape, strict=True)
         rows, *known = (length if fixed is None else fixed for length, fixed in lengths)
@@ -138,37 +138,10 @@ class _Drawing(RowNoise):
         return tf.reshape(noise[:, : math.prod(sample)], [rows, *sample])
 
 
-class Dropout(_Drawing, layers.Dropout):
-    """Keras's dropout, by `RowNoise`."""
-
-    def call(self, inputs: Any, training: bool = False) -> Any:
-        """Drop values of `inputs` (shape [B, ...]) in training."""
-        worker = current()
-        if not training or self.rate == 0 or worker is None:
-            return inputs
-        kept = self.drawn(inputs, worker, tf.raw_ops.StatelessRandomUniformV2) >= self.rate
-        scale = tf.constant(1 / (1 - self.rate), inputs.dtype)
-        return inputs * (tf.cast(kept, inputs.dtype) * scale)
-
-
-class GaussianNoise(_Drawing, layers.GaussianNoise):
-    """Keras's Gaussian noise, by `RowNoise`."""
-
-    def call(self, inputs: Any, training: bool = False) -> Any:
-        """Add noise to `inputs` (shape [B, ...]) in training."""
-        worker = current()
-        if not training or self.stddev == 0 or worker is None:
-            return inputs
-        noise = self.drawn(inputs, worker, tf.raw_ops.StatelessRandomNormalV2)
-        return inputs + tf.cast(noise * self.stddev, inputs.dtype)
-
-
 def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
     """See `MakeOurs`."""
     if isinstance(layer, layers.BatchNormalization):
         layer.__class__ = BatchNorm
         layer.keep_statistics()
     else:
-        spatial = isinstance(layer, SPATIAL)
-        layer.__class__ = GaussianNoise if isinstance(layer, layers.GaussianNoise) else Dropout
-        layer.draw_by(seed, next(numbers), spatial=spatial)
+        draw_rows(layer, _Drawing, seed, next(numbers))

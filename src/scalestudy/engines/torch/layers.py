@@ -1,7 +1,7 @@
-"""Layers that mean the same under every strategy: batch normalisation, dropout and Gaussian noise."""
+"""Layers that mean the same under every strategy: batch normalisation, and those of noise."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -9,8 +9,8 @@ import torch
 from keras import layers
 
 from scalestudy.engines.context import Working, current
-from scalestudy.engines.keras.adapt import GROUP, SPATIAL, RowNoise
-from scalestudy.engines.torch.random import normal, uniform
+from scalestudy.engines.keras.adapt import GROUP, RowNoise, draw_rows
+from scalestudy.engines.torch import random
 
 WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 """Types in which statistics are taken; others in their own."""
@@ -94,35 +94,12 @@ def statistics_of_all(x: Any, moving_mean: Any, worker: Working) -> tuple[Any, A
 class TorchRowNoise(RowNoise):
     """Draws by PyTorch what TensorFlow draws."""
 
-    def drawn(self, inputs: Any, worker: Working, draw: Callable[..., Any]) -> Any:
-        """What `draw`, "uniform" or "normal", draws for `inputs` [B, ...]; float32."""
+    def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
         rows, part = inputs.shape[0], worker.slice
         key, groups, sample = self.next_draw(inputs.shape[1:], worker)
+        draw = random.normal if normal else random.uniform
         noise = draw(key, (int(part.start) * groups, int(part.step)), rows * groups, inputs.device)
         return noise.view(rows, groups * GROUP)[:, : math.prod(sample)].view(rows, *sample)
-
-
-class TorchDropout(TorchRowNoise, layers.Dropout):
-    """Keras's dropout, by `RowNoise`."""
-
-    def call(self, inputs: Any, training: bool = False) -> Any:
-        """Drop values of `inputs` (shape [B, ...]) in training."""
-        worker = current()
-        if not training or self.rate == 0 or worker is None:
-            return inputs
-        kept = self.drawn(inputs, worker, uniform) >= self.rate
-        return inputs * (kept.to(inputs.dtype) * (1 / (1 - self.rate)))
-
-
-class TorchGaussianNoise(TorchRowNoise, layers.GaussianNoise):
-    """Keras's Gaussian noise, by `RowNoise`."""
-
-    def call(self, inputs: Any, training: bool = False) -> Any:
-        """Add noise to `inputs` (shape [B, ...]) in training."""
-        worker = current()
-        if not training or self.stddev == 0 or worker is None:
-            return inputs
-        return inputs + (self.drawn(inputs, worker, normal) * self.stddev).to(inputs.dtype)
 
 
 def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
@@ -130,6 +107,4 @@ def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> N
     if isinstance(layer, layers.BatchNormalization):
         layer.__class__ = TorchBatchNorm
     else:
-        spatial = isinstance(layer, SPATIAL)
-        layer.__class__ = TorchGaussianNoise if isinstance(layer, layers.GaussianNoise) else TorchDropout
-        layer.draw_by(seed, next(numbers), spatial=spatial)
+        draw_rows(layer, TorchRowNoise, seed, next(numbers))

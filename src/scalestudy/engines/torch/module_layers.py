@@ -10,7 +10,6 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from scalestudy.engines.context import Working, current
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.torch.layers import WIDE, TorchRowNoise, make_ours, statistics_of_all
-from scalestudy.engines.torch.random import uniform
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
@@ -81,21 +80,24 @@ class ModuleDropout(TorchRowNoise, nn.Dropout):
         if not self.training or self.p == 0 or worker is None:
             return super().forward(input)
         first = self.spatial or input.ndim > 3
-        kept = self.drawn(input.movedim(1, -1) if first else input, worker, uniform) >= self.p
+        kept = self.drawn(input.movedim(1, -1) if first else input, worker, normal=False) >= self.p
         kept = kept.movedim(-1, 1) if first else kept
         return input * (kept.to(input.dtype) * (1 / (1 - self.p) if self.p < 1 else 0.0))
 
 
-def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> None:
+def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
     """Make ours of the layers of a Keras model or a module whose meaning would depend on the workers.
+
+    Returns:
+        The names of a Keras model's layers whose noise depends on how many workers there are.
 
     Raises:
         UserError: If a layer cannot be shared out to workers.
     """
     if isinstance(model, ModuleModel):
         adapt_module(model, seed=seed, sync_batch_norm=sync_batch_norm)
-    else:
-        adapt(model, make_ours, seed=seed, sync_batch_norm=sync_batch_norm)
+        return []
+    return adapt(model, make_ours, seed=seed, sync_batch_norm=sync_batch_norm)
 
 
 def adapt_module(model: ModuleModel, *, seed: int, sync_batch_norm: bool) -> None:

@@ -1,6 +1,7 @@
 """Several workers against Keras's own `fit`: the same numbers, whatever it is given."""
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -77,7 +78,12 @@ def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_
     drawn = []
 
     def make():
-        between = [keras.layers.BatchNormalization(synchronized=True), keras.layers.Dropout(0.3)]
+        between = [
+            keras.layers.BatchNormalization(synchronized=True), keras.layers.Dropout(0.3),
+            keras.layers.GaussianNoise(0.2), keras.layers.GaussianDropout(0.1),
+            keras.layers.AlphaDropout(0.1), keras.layers.Dropout(0.1, noise_shape=(None, 1)),
+            keras.layers.Reshape((4, 2)), keras.layers.SpatialDropout1D(0.2), keras.layers.Flatten(),
+        ]  # fmt: skip
         return classifier(between=between, metrics=["accuracy"], weighted_metrics=["accuracy"])
 
     class Falling(keras.callbacks.LearningRateScheduler):
@@ -94,6 +100,43 @@ def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_
         )
     )  # fmt: skip
     assert drawn[0] == drawn[1]  # nothing is drawn from the script's own numbers
+
+
+def seeds_of(layer, starts, draws=2):
+    """The seeds by which workers of a step, computed in turn, draw in a layer while they share it."""
+    import keras
+    import tensorflow as tf
+
+    from scalestudy.data.loading.slices import Slice
+    from scalestudy.engines.context import Working, working
+    from scalestudy.engines.keras.private import seed_generators
+    from scalestudy.engines.tensorflow.fit.layers import shared_layers
+
+    (generator,) = seed_generators(layer)
+    model, seeds = keras.Sequential([layer]), []
+    with shared_layers(model):
+        for number, start in enumerate(starts):
+            part = Slice(None, None, tf.constant(start, tf.int64), 4, 8, first=tf.constant(number == 0))
+            with working(Working(part, 1.0, calls=Counter())):
+                seeds += [tuple(np.asarray(generator.next()).tolist()) for _ in range(draws)]
+    return seeds
+
+
+def test_layers_whose_noise_is_not_shared_draw_by_seeds_of_each_worker(framework):
+    import keras
+
+    layer = keras.layers.RandomFlip(seed=5)
+    first, second = seeds_of(layer, (0, 4, 8)), seeds_of(layer, (0, 4, 8))
+    assert first[0] == (5, 0)  # Keras's own
+    assert len({*first, *second}) == 12
+    other = keras.layers.RandomFlip(seed=5)
+    assert seeds_of(other, (4,))[:1] == [first[2]]  # whether computed in turn or in another process
+    kept = keras.layers.RandomFlip(seed=5)
+    kept(np.zeros((2, 4, 4, 3), "float32"), training=True)
+    from scalestudy.engines.keras.private import seed_generators
+
+    (generator,) = seed_generators(kept)
+    assert "next" not in vars(generator)
 
 
 def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(session, framework):

@@ -11,20 +11,23 @@ import keras
 import tensorflow as tf
 from keras import layers
 
-from scalestudy.engines.context import current
-from scalestudy.engines.keras.adapt import GROUP, SPATIAL
-from scalestudy.engines.keras.private import all_layers, own_moments, replaced, seed_state
+from scalestudy.engines.context import Working, current
+from scalestudy.engines.keras.adapt import GROUP
+from scalestudy.engines.keras.noise import DRAWS, SLICES, Noise, drawn_shape, noise_of
+from scalestudy.engines.keras.private import all_layers, own_moments, replaced, seed_generators, seed_state
 from scalestudy.engines.tensorflow.layers import PHILOX
 from scalestudy.util.errors import UserError
 
 
 def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
-    """Within, dropout draws what one worker would draw, and batch normalisation spans workers if asked to.
+    """Within, noise is what one worker would draw, and batch normalisation spans workers if asked to.
+
+    Other layers that draw do so on each worker by seeds of its own.
 
     Raises:
         UserError: If a layer is asked to normalise over all workers in a way that is not known here.
     """
-    calls: dict[keras.layers.Layer, dict[str, Callable[..., Any]]] = {}
+    calls: dict[Any, dict[str, Callable[..., Any]]] = {}
     for layer in all_layers(model):
         if isinstance(layer, layers.BatchNormalization):
             if layer.synchronized and layer.renorm:
@@ -34,13 +37,14 @@ def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
                     "Take one of them.",
                 )
             calls[layer] = {"_moments": _moments(layer)}
-        # Dropout with a shape of its own for the noise draws alike for all samples.
-        elif isinstance(layer, SPATIAL) or (isinstance(layer, layers.Dropout) and layer.noise_shape is None):
-            calls[layer] = {"call": _dropout(layer)} if layer.rate > 0 else {}
+        elif (noise := noise_of(layer)) is not None:
+            calls[layer] = {"call": _noisy(layer, noise)}
+        elif getattr(layer, "noise_shape", None) is None:  # else it draws alike for all samples
+            calls |= {generator: {"next": _own_seeds(generator)} for generator in seed_generators(layer)}
     return replaced(calls)
 
 
-def _dropout(layer: layers.Dropout) -> Callable[..., Any]:
+def _noisy(layer: keras.layers.Layer, noise: Noise) -> Callable[..., Any]:
     """Keras's own noise for the rows of the whole batch, of which each worker draws its own."""
     plain = layer.call
 
@@ -48,25 +52,26 @@ def _dropout(layer: layers.Dropout) -> Callable[..., Any]:
         worker = current()
         if not training or worker is None:
             return plain(inputs, training=training)
-        state = seed_state(layer).value
-        first = tf.cast(worker.slice.first, state.dtype)
-        ahead = tf.stack([tf.zeros_like(first), tf.ones_like(first)])
-        seed = tf.identity(state) - ahead * (1 - first)  # the first of those computed in turn has moved it on
-        state.assign(seed + ahead)
+        seed = _moved_on(seed_state(layer).value, worker)
         rows, *sample = tf.unstack(tf.shape(inputs))
-        if isinstance(layer, SPATIAL):
-            last = getattr(layer, "data_format", "channels_last") == "channels_last"
-            ones = [1] * (len(sample) - 1)
-            sample = [*ones, sample[-1]] if last else [sample[0], *ones]
-        kept = _rows_of_noise(sample, seed, worker.slice.start, rows) >= layer.rate
-        scaled = inputs * tf.constant(1 / (1 - layer.rate), inputs.dtype)
-        return tf.where(kept, scaled, tf.zeros_like(inputs))
+        draw = tf.raw_ops.StatelessRandomNormalV2 if noise.normal else tf.raw_ops.StatelessRandomUniformV2
+        drawn = _rows_of_noise(draw, drawn_shape(layer, sample), seed, worker.slice.start, rows)
+        return noise.applied(inputs, drawn)
 
     return call
 
 
-def _rows_of_noise(sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:
-    """Rows of what `tf.random.stateless_uniform` draws for a whole batch, from `start` on.
+def _moved_on(state: Any, worker: Working) -> Any:
+    """The seed of this step; the state is then that of the next one."""
+    first = tf.cast(worker.slice.first, state.dtype)
+    ahead = tf.stack([tf.zeros_like(first), tf.ones_like(first)])
+    seed = tf.identity(state) - ahead * (1 - first)  # the first of those computed in turn has moved it on
+    state.assign(seed + ahead)
+    return seed
+
+
+def _rows_of_noise(draw: Callable[..., Any], sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:
+    """Rows of what `draw` gives for a whole batch as Keras asks for it, from `start` on.
 
     A counter of Philox (Salmon et al., SC11) gives four numbers: the worker begins at that of its first.
     """
@@ -75,11 +80,31 @@ def _rows_of_noise(sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:
     key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=tf.cast(seed, tf.int32))
     skipped = tf.stack([tf.cast(begin // GROUP, tf.uint64), tf.zeros([], tf.uint64)])
     count = tf.cast(rows, tf.int64) * values
-    drawn = tf.raw_ops.StatelessRandomUniformV2(
+    drawn = draw(
         shape=tf.reshape(count + GROUP, [1]), key=key, counter=counter + skipped, alg=PHILOX, dtype=tf.float32
     )
     within = begin % GROUP
     return tf.reshape(drawn[within : within + count], tf.stack([rows, *sample]))
+
+
+def _own_seeds(generator: Any) -> Callable[..., Any]:
+    """Stands in for `next` of a seed generator: each worker has seeds of its own, the first one Keras's.
+
+    What is drawn by them depends on how the batch is divided, and no two workers draw the same.
+    """
+    plain = generator.next
+
+    def next_seed(ordered: bool = True) -> Any:
+        worker = current()
+        if worker is None or worker.calls is None:
+            return plain(ordered)
+        state, again = generator.state.value, worker.calls[id(generator)]
+        worker.calls[id(generator)] += 1
+        seed = tf.identity(state) - tf.constant([0, 1], state.dtype) if again else _moved_on(state, worker)
+        apart = tf.cast(worker.slice.start, state.dtype) * SLICES + again * DRAWS
+        return seed + tf.stack([apart, tf.zeros_like(apart)])
+
+    return next_seed
 
 
 def _moments(layer: layers.BatchNormalization) -> Callable[..., Any]:

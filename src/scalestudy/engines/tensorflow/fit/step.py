@@ -5,6 +5,7 @@ workers is applied by the user's own optimizer on each. Beside it goes one vecto
 loss and to the variables of the metrics, so that every worker has the metrics of all rows after each batch.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -93,7 +94,7 @@ class Steps:
         floatx = keras.config.floatx()
         count, total = tf.cast(part.count, floatx), tf.cast(part.total, floatx)
         sync = self._replicas.sync_sum if self._synchronises() else None
-        worker = Working(part, self._replicas.size * count / total, sync)
+        worker = Working(part, self._replicas.size * count / total, sync, Counter())
         model, real = self._model, part.count > 0
         with working(worker):
             outputs = model(x, training=training) if asks_training(model) else model(x)
