@@ -2,7 +2,6 @@
 
 import copy
 import os
-import socket
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group, Joined, Replicas
-from scalestudy.engines.rendezvous import interface_of, meeting_address, start_within
+from scalestudy.engines.rendezvous import interface_of, listening, meeting_address, start_within
 from scalestudy.util.errors import RunError
 
 
@@ -110,14 +109,15 @@ def without_exchange(joined: Joined) -> Joined:
 def _meet(placement: Placement, device: str) -> None:
     """Make the process group; rank 0 keeps its store, which listens at one interface."""
     assert placement.port is not None
-    address, interface = meeting_address(placement), interface_of(placement)
+    address = meeting_address(placement)
+    interface = interface_of(placement, address)
     if interface:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     first, within = placement.rank == 0, timedelta(seconds=start_within())
     try:
         store = dist.TCPStore(  # type: ignore[attr-defined]
             address, placement.port, placement.size, is_master=first, timeout=within,
-            master_listen_fd=_listening(address, placement.port) if first else None,
+            master_listen_fd=listening(address, placement.port).detach() if first else None,
         )  # fmt: skip
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device == "gpu" else "gloo",
@@ -129,12 +129,3 @@ def _meet(placement: Placement, device: str) -> None:
             f"{type(error).__name__}: {str(error).splitlines()[0]}",
             "Look into rank 0's log; a firewall between the nodes looks the same.",
         ) from error
-
-
-def _listening(address: str, port: int) -> int:
-    """A socket that listens at one interface; PyTorch itself would listen at all."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((address, port))
-    listening.listen(4096)
-    return listening.detach()
