@@ -9,7 +9,7 @@ from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPSer
 
 
 def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str) -> Any:
-    """The server by which Gloo's processes find each other, at one interface, for who knows the secret.
+    """The server by which Gloo's processes find each other, at this address, for who knows the secret.
 
     Horovod's own client signs nothing (`horovod/common/gloo/http_store.h`), though its Python parts could;
     so the secret is the first part of every path (see `told_address`). Who reads what goes over the
