@@ -49,8 +49,8 @@ LIBTPU = "libtpu"
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
 """TensorFlow's gRPC server listens at all interfaces and has no setting for that, nor for who may connect."""
 BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
-"""Its rendezvous asks for the run's secret, and listens at one interface where a name tells which; Gloo's connections for data are made
-at one interface, and ask for nothing."""
+"""Its rendezvous asks for the run's secret, and listens at one interface where a name tells which; Gloo's
+connections for data are made at one interface, and ask for nothing."""
 
 SINGLE = Traits(
     "single", "one worker, alone", NAME, most_workers=1, plain=True, accumulates=True,

@@ -11,7 +11,7 @@ from scalestudy.util.errors import UserError
 NAME = "torch"
 GROUP = "scalestudy.engines.torch.group"
 BY_STORE = Rendezvous("tcpstore")
-"""PyTorch's TCPStore listens at one interface, and asks for nothing."""
+"""PyTorch's TCPStore listens at one interface where a name tells which, and asks for nothing."""
 
 DDP = Traits(
     "ddp", "PyTorch: a process for each worker, all-reduce by Gloo or NCCL", NAME,

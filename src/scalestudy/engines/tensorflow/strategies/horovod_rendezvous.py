@@ -1,7 +1,7 @@
 """How Horovod's processes find each other: by MPI, by horovodrun, or by a server of rank 0 (no ssh).
 
-Rank 0 hears only who brings the run's secret, at one interface where a name tells which. Gloo's connections for data are
-made at the same interface, to ports that the processes tell each other there.
+Rank 0 hears only who brings the run's secret, at one interface where a name tells which. Gloo's connections
+for data are made at the same interface, to ports that the processes tell each other there.
 """
 
 import os
