@@ -1,6 +1,5 @@
 """Finding, in a user's model, the layers whose meaning would depend on the workers."""
 
-import functools
 import hashlib
 import itertools
 import math
@@ -72,13 +71,9 @@ class RowNoise:
 
 def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, index: int) -> None:
     """Have a layer draw by rows, by an engine's `drawing`; arguments as of `RowNoise.draw_by`."""
-    layer.__class__ = _by_rows(drawing, type(layer))
+    kind = type(layer)
+    layer.__class__ = type(kind.__name__, (drawing, kind), {})
     layer.draw_by(seed, index)
-
-
-@functools.cache
-def _by_rows(drawing: type[RowNoise], kind: type[keras.layers.Layer]) -> type:
-    return type(kind.__name__, (drawing, kind), {})
 
 
 def adapt(model: keras.Model, make_ours: MakeOurs, *, seed: int, sync_batch_norm: bool) -> list[str]:
