@@ -36,15 +36,15 @@ class Draw(NamedTuple):
 
 
 class RowNoise:
-    """A layer of Keras's whose noise is the same for the same global batch on any number of workers.
+    """Noise that is the same for the same global batch on any number of workers; an engine draws it.
 
     It is a counter-based stream (Philox; Salmon et al., SC11): a worker starts at the counter of its slice's
     first sample and draws its own rows only.
     """
 
-    def draw_by(self, seed: int, index: int) -> None:
-        """Draw by this seed of the run, as this layer of its model."""
-        self.seed, self.index = seed, index
+    def draw_by(self, seed: int, index: int, *, spatial: bool = False) -> None:
+        """Draw by this seed of the run, as this layer of its model; `spatial` draws once for a channel."""
+        self.seed, self.index, self.spatial = seed, index, spatial
         digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
         self._key = int.from_bytes(digest[:8], "little")
 
@@ -54,8 +54,23 @@ class RowNoise:
         if worker.calls is not None:
             again = worker.calls[self.index]
             worker.calls[self.index] += 1
-        drawn = drawn_shape(self, sample)
+        drawn = self.shape_of_draw(sample)
         return Draw((self._key + again) % 2**64, -(-math.prod(drawn) // GROUP), drawn)
+
+    def shape_of_draw(self, sample: Sequence[Any]) -> list[Any]:
+        """The shape of what is drawn for a sample of this shape, channels last."""
+        return [1] * (len(sample) - 1) + list(sample[-1:]) if self.spatial else list(sample)
+
+    def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
+        """What an engine draws for `inputs`, normally or uniformly in [0, 1); float32."""
+        raise NotImplementedError
+
+
+class KerasRowNoise(RowNoise):
+    """A layer of Keras's, by `RowNoise`."""
+
+    def shape_of_draw(self, sample: Sequence[Any]) -> list[Any]:
+        return drawn_shape(self, sample)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Make noise of `inputs` (shape [B, ...]) in training."""
@@ -64,15 +79,11 @@ class RowNoise:
             return inputs
         return noise.applied(inputs, self.drawn(inputs, worker, normal=noise.normal))
 
-    def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
-        """What an engine draws for `inputs`, normally or uniformly in [0, 1); float32."""
-        raise NotImplementedError
-
 
 def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, index: int) -> None:
-    """Have a layer draw by rows, by an engine's `drawing`; arguments as of `RowNoise.draw_by`."""
+    """Have a layer of Keras's draw by rows, by an engine's `drawing`; else as `RowNoise.draw_by`."""
     kind = type(layer)
-    layer.__class__ = type(kind.__name__, (drawing, kind), {})
+    layer.__class__ = type(kind.__name__, (KerasRowNoise, drawing, kind), {})
     layer.draw_by(seed, index)
 
 
