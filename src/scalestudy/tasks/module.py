@@ -144,6 +144,15 @@ class ModuleModel:
         """The module of this path."""
         return next(part for part in self.layers if part.name == name)
 
+    def get_weights(self) -> list[Any]:
+        """Values of all weights, as callbacks ask for them."""
+        return [keras.ops.convert_to_numpy(weight.value) for weight in self.weights]
+
+    def set_weights(self, values: Sequence[Any]) -> None:
+        """Set what `get_weights` gave."""
+        for weight, value in zip(self.weights, values, strict=True):
+            weight.assign(value)
+
     def count_params(self) -> int:
         """Numbers that the module learns or averages, as Keras counts them."""
         return sum(weight.value.numel() for weight in self.weights if weight.value.is_floating_point())

@@ -15,6 +15,7 @@ from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.phases import Phase
+from scalestudy.engines.keras.private import moments_of
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.torch.evaluation import TorchEvaluation
 from scalestudy.engines.torch.group import TorchReplicas
@@ -43,6 +44,8 @@ class TorchTrainer(KerasTrainer):
             return [value, good]
 
         super().__init__(point, prepared, rates, joined.group, adapt=adapt_model, extra=loss_scale)
+        for phase in self._phases:
+            _lay_out_moments(phase)
         self.share()
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
         self._synchronised = point.train.sync_batch_norm and bool(self.local)
@@ -116,3 +119,12 @@ class TorchTrainer(KerasTrainer):
 
 def _array(variable: keras.Variable) -> NDArray[Any]:
     return np.asarray(keras.ops.convert_to_numpy(variable.value))
+
+
+def _lay_out_moments(phase: Phase) -> None:
+    """Have an optimizer's averages lie in memory as their parameters: else each is updated by itself."""
+    if getattr(phase.optimizer, "momentum", None) == 0:  # SGD without any
+        return
+    for variable in phase.variables:
+        for moment in moments_of(phase.optimizer, variable):
+            moment.value.data = torch.zeros_like(variable.value.data)
