@@ -155,3 +155,34 @@ def test_every_point_is_of_an_engine_that_is_named_and_of_a_strategy_that_a_word
         (traits(name).engine, name) for name in found.sweep.strategy
     }
     assert parse_study(study_toml(found), FILE) == found
+
+
+def of_a_module(text: str = "") -> Study:
+    return parse_study(f'task = "torch_cnn"\n{text}\n', FILE)
+
+
+def test_a_task_that_needs_an_engine_has_its_default_strategy_and_its_words():
+    assert (of_a_module().engine, of_a_module().sweep.strategy) == (("torch",), ("ddp",))
+    swept = of_a_module('[sweep]\nstrategy = ["single", "native", "virtual"]').sweep.strategy
+    assert set(swept) == {"torch-single", "ddp", "torch-virtual"}
+
+
+@pytest.mark.parametrize(
+    ("text", "received"),
+    [
+        ('engine = "tensorflow"', "'tensorflow'"),
+        ('[sweep]\nengine = ["torch", "tensorflow"]', "'tensorflow'"),
+        ('[sweep]\nstrategy = ["ddp", "horovod"]', "'horovod'"),
+    ],
+)
+def test_other_engines_and_strategies_are_refused_for_it(text, received):
+    with pytest.raises(UserError) as caught:
+        of_a_module(text)
+    assert caught.value.received.strip("'\"`").startswith(received.strip("'"))
+
+
+def test_a_task_file_names_an_engine_that_there_is(tmp_path):
+    (tmp_path / "own.py").write_text('engine = "tensorflaw"\n')
+    with pytest.raises(UserError) as caught:
+        parse_study('task = "own.py"', tmp_path / "study.toml")
+    assert "tensorflaw" in caught.value.received
