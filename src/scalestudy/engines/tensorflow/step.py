@@ -113,30 +113,10 @@ def make_train_call(
     with kept(model, frozen):
         trained = task.trained
     variables = [variable.value for variable in trained]
-    sync_sum = replicas.sync_sum if synchronised else None
-
-    def gradient(part: Slice) -> tuple[Gradients, Any]:
-        targets = typed(part.targets) if scale is None else part.targets
-        part = part._replace(inputs=scaled_inputs(part.inputs, scale), targets=targets)
-        floatx = keras.config.floatx()
-        total = tf.cast(part.total, floatx)
-        share = replicas.size * tf.cast(part.count, floatx) / total
-        real = tf.cast(part.count > 0, floatx)
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
-                if task.training_losses is not None:
-                    sample_losses = task.training_losses(model, task.loss, part.inputs, part.targets)
-                else:
-                    sample_losses = task.loss(part.targets, model(part.inputs, training=True))
-            losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
-            objective = losses / total
-            if model.losses:  # regularisers: once for the global batch, shared out by samples
-                objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
-            if loss_scale:
-                objective *= tf.cast(loss_scale.value, objective.dtype)
-        gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return [tf.convert_to_tensor(value) for value in gradients], tf.cast(losses, tf.float64)
+    gradient = gradient_of(
+        task, variables, replicas.size, replicas.sync_sum if synchronised else None,
+        scale=scale, frozen=frozen, loss_scale=loss_scale,
+    )  # fmt: skip
 
     def update(gradients: Gradients) -> None:
         if wire:
@@ -178,6 +158,39 @@ def make_train_call(
         return losses
 
     return Compiled(train_call, fixed=xla, columns=columns, call=replicas.call)
+
+
+def gradient_of(
+    task: Task, variables: Sequence[Any], size: int, sync_sum: Callable[[Any], Any] | None, *,
+    scale: float | None, frozen: Sequence[str], loss_scale: LossScale | None,
+) -> Callable[[Slice], tuple[Gradients, Any]]:  # fmt: skip
+    """Slice -> gradients by `variables` of a worker among `size`, and the sum of its losses; traced."""
+    model = task.model
+
+    def gradient(part: Slice) -> tuple[Gradients, Any]:
+        targets = typed(part.targets) if scale is None else part.targets
+        part = part._replace(inputs=scaled_inputs(part.inputs, scale), targets=targets)
+        floatx = keras.config.floatx()
+        total = tf.cast(part.total, floatx)
+        share = size * tf.cast(part.count, floatx) / total
+        real = tf.cast(part.count > 0, floatx)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
+                if task.training_losses is not None:
+                    sample_losses = task.training_losses(model, task.loss, part.inputs, part.targets)
+                else:
+                    sample_losses = task.loss(part.targets, model(part.inputs, training=True))
+            losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
+            objective = losses / total
+            if model.losses:  # regularisers: once for the global batch, shared out by samples
+                objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
+            if loss_scale:
+                objective *= tf.cast(loss_scale.value, objective.dtype)
+        gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return [tf.convert_to_tensor(value) for value in gradients], tf.cast(losses, tf.float64)
+
+    return gradient
 
 
 def average(replicas: CompiledReplicas, variables: Sequence[Any], buckets: Buckets, due: Any) -> None:
