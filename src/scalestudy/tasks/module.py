@@ -23,7 +23,7 @@ class Buffer(keras.Variable):
 
     def __init__(self, owner: nn.Module, key: str, name: str) -> None:
         self._owner, self._key = owner, key
-        tensor: Any = owner._buffers[key]
+        tensor: Any = getattr(owner, key)
         super().__init__(tensor, dtype=_name(tensor.dtype), trainable=False, autocast=False, name=name)
 
     def _initialize(self, value: Any) -> None:
@@ -31,7 +31,7 @@ class Buffer(keras.Variable):
 
     @property
     def _value(self) -> Any:
-        return self._owner._buffers[self._key]
+        return getattr(self._owner, self._key)
 
 
 class Part:
@@ -223,9 +223,9 @@ class ModuleModel:
     def _buffers(self) -> Iterator[Buffer]:
         kept = self.module.state_dict(keep_vars=True)
         for path, inner in self.module.named_modules():
-            for key in inner._buffers:
+            for key, _ in inner.named_buffers(recurse=False):
                 name = f"{path}.{key}" if path else key
-                if name in kept and inner._buffers[key] is not None:
+                if name in kept:
                     yield Buffer(inner, key, name)
 
     def _zero(self, column: Column) -> Any:

@@ -8,8 +8,8 @@ from scalestudy.features.imported.columns import ImportOptions, shown
 from scalestudy.study.strategies import REGISTRY, traits
 from scalestudy.util.errors import UserError
 
-OTHERS = ("ddp", "fsdp", "deepspeed")
-"""Strategies of other frameworks that names of files tell."""
+OTHERS = ("fsdp", "deepspeed")
+"""Strategies that no engine here has, and names of files tell."""
 _COUNT = re.compile(
     r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?)[_=-]?(\d{1,6})|(\d{1,6})[_-]?(?:x?gpus?|workers?|ranks?))"
 )
