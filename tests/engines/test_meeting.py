@@ -10,7 +10,13 @@ import pytest
 from scalestudy.cluster.meeting import MEETING, forget, meeting_in
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines import rendezvous
-from scalestudy.engines.rendezvous import interface_of, listening, meeting_address, own_addresses
+from scalestudy.engines.rendezvous import (
+    interface_of,
+    known_address,
+    listening,
+    meeting_address,
+    own_addresses,
+)
 from scalestudy.util.errors import RunError
 
 NAMES = "first.invalid", "second.invalid"
@@ -170,3 +176,13 @@ def test_rank_0_leaves_nothing_behind(folder, outward, tmp_path):
 
 def test_the_interface_of_a_host_without_a_name_is_that_on_the_way_to_rank_0(folder):
     assert interface_of(place(1), "127.0.0.1").startswith("lo")
+
+
+def test_what_waits_by_itself_is_told_an_address_at_once(outward, monkeypatch):
+    outward("10.0.0.1", "fd00::1")
+    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["127.0.1.1"]}.get(host, []))
+    assert known_address(place(0)) == "10.0.0.1"
+    assert known_address(place(1)) == "127.0.1.1"
+    with pytest.raises(RunError, match=NAMES[1]):
+        known_address(place(1, hosts=(NAMES[1], NAMES[0])))
+    assert known_address(place(1, hosts=("n1", "n1"))) == "127.0.0.1"

@@ -58,6 +58,25 @@ def meeting_address(placement: Placement, *, ipv6: bool = True) -> str:
     return addresses[0] if len(addresses) == 1 else ANY[max(map(_version, addresses))]
 
 
+def known_address(placement: Placement) -> str:
+    """The address of rank 0 as far as names tell it, for what listens, or waits for it, at its own time.
+
+    Raises:
+        RunError: If there is none.
+    """
+    if _one_node(placement):
+        return LOOPBACK
+    beside = placement.hosts[placement.rank] == placement.hosts[0]
+    known = own_addresses(placement) if beside else addresses_of(placement.hosts[0])
+    if not known:
+        raise RunError(
+            f"an address of {placement.hosts[0]}, the host of rank 0",
+            f"none on {socket.gethostname()}",
+            "Ask the site for names of nodes that resolve on all nodes.",
+        )
+    return known[0]
+
+
 def listening(address: str, port: int) -> socket.socket:
     """A socket that listens at an address that `meeting_address` has given to rank 0.
 

@@ -10,7 +10,6 @@ import importlib
 import json
 import os
 import pickle
-import socket
 import sys
 import time
 from typing import Any
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group
-from scalestudy.engines.rendezvous import meeting_address, start_within
+from scalestudy.engines.rendezvous import known_address, listening, start_within
 from scalestudy.util.errors import RunError, UserError
 
 distributed: Any = torch.distributed  # whose classes of stores mypy does not see
@@ -107,7 +106,7 @@ def _store(placement: Placement) -> Any:
         return distributed.TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
     given: dict[str, Any] = {}
     with contextlib.suppress(OSError):  # the script's own process group has a server there already
-        server = socket.create_server((meeting_address(placement), placement.port))
+        server = listening(known_address(placement), placement.port)
         given["master_listen_fd"] = server.detach()
     return distributed.TCPStore(
         host, placement.port, None, True, timeout, wait_for_workers=False, multi_tenant=True, **given

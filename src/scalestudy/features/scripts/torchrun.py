@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.rendezvous import interface_of, meeting_address
+from scalestudy.engines.rendezvous import interface_of, known_address
 from scalestudy.hardware import cores
 from scalestudy.util.errors import UserError
 
@@ -35,7 +35,7 @@ def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.e
         "LOCAL_RANK": placement.local_rank, "LOCAL_WORLD_SIZE": placement.local_size,
         "GROUP_RANK": placement.node_rank or 0, "GROUP_WORLD_SIZE": nodes,
         "ROLE_RANK": placement.rank, "ROLE_WORLD_SIZE": placement.size, "ROLE_NAME": "default",
-        "MASTER_ADDR": meeting_address(placement), "MASTER_PORT": placement.port,
+        "MASTER_ADDR": known_address(placement), "MASTER_PORT": placement.port,
         RUN_ID: "scalestudy", "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
         "TORCHELASTIC_USE_AGENT_STORE": False,
     }  # fmt: skip
