@@ -33,6 +33,7 @@ class TorchTrainer(KerasTrainer):
     ) -> None:
         assert isinstance(joined.replicas, TorchReplicas)
         self._replicas, self._device, self._scale = joined.replicas, torch.device(device), prepared.scale
+        self._seed = point.seed
         self.loss_scale: TorchLossScale | None = None
 
         def loss_scale() -> list[keras.Variable]:
@@ -58,6 +59,8 @@ class TorchTrainer(KerasTrainer):
         task, model, variables = self._of_training, self.task.model, phase.variables
 
         def losses(part: Slice) -> Any:
+            # What draws by PyTorch's own generator draws the same after a resume, and anew on each worker.
+            torch.manual_seed(hash((self._seed, int(part.step), int(part.start))))
             inputs = scaled(part.inputs, self._scale, self._dtype)
             targets = scaled(part.targets, None, self._dtype) if self._scale is None else part.targets
             with kept(model, phase.frozen):
