@@ -9,7 +9,6 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 KERAS = SOURCE / "engines" / "keras" / "private.py"
 HOROVOD = SOURCE / "engines" / "tensorflow" / "strategies" / "horovod_private.py"
-TORCHMETRICS = SOURCE / "tasks" / "module_objectives.py"
 COORDINATOR = HOROVOD.with_name("parameter_server_private.py")
 INTERNAL = {
     "keras": ((KERAS,), re.compile(r"keras\.(src|_)")),
@@ -55,7 +54,7 @@ def test_what_is_not_public_is_imported_by_one_file_alone(library):
 def test_private_attributes_of_others_are_used_in_one_file_alone():
     for package in PACKAGES:
         for file in (SOURCE / package).rglob("*.py"):
-            if file not in (KERAS, COORDINATOR, TORCHMETRICS):
+            if file not in (KERAS, COORDINATOR):
                 found = foreign_private_attributes(file)
                 assert not found, f"{file.relative_to(SOURCE)} uses {found}: {KERAS.name} is for that"
 

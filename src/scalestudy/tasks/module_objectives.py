@@ -77,10 +77,10 @@ class SummedMetric(keras.Metric):
     """A metric in the way of torchmetrics (`update`, `compute`, `reset`) whose states are sums over samples.
 
     Args:
-        metric: Its states (`_defaults`) begin with zeros, and are reduced by "sum".
+        metric: Its states (`metric_state`) begin with zeros; that they add up is tried with the task.
 
     Raises:
-        UserError: If they are not.
+        UserError: If they are no numbers, or begin with others.
     """
 
     def __init__(self, metric: Any, name: str | None = None) -> None:
@@ -90,10 +90,9 @@ class SummedMetric(keras.Metric):
         self.better = {True: "higher", False: "lower"}.get(better)
         self.bounded = None
         self.states: dict[str, Any] = {}
-        for state, value in metric._defaults.items():
-            reduction = metric._reductions.get(state)
-            summed = getattr(reduction, "__name__", reduction) in ("dim_zero_sum", "sum")
-            if not summed or not torch.is_tensor(value) or bool(value.any()):
+        metric.reset()
+        for state, value in metric.metric_state.items():
+            if not torch.is_tensor(value) or bool(value.any()):
                 raise UserError(
                     'a metric whose states are sums (dist_reduce_fx="sum") that begin with 0',
                     f"{state} of {type(metric).__name__}, which is not",
@@ -125,7 +124,9 @@ def with_metrics(given: Any) -> Any:
         return {name: with_metrics(metric) for name, metric in given.items()}
     if isinstance(given, list | tuple):
         return [with_metrics(metric) for metric in given]
-    if isinstance(given, keras.Metric) or not all(hasattr(given, name) for name in ("update", "compute")):
+    if isinstance(given, keras.Metric) or not all(
+        hasattr(given, name) for name in ("update", "compute", "metric_state")
+    ):
         return given
     return SummedMetric(given() if isinstance(given, type) else given)
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from scalestudy.engines.context import Working, current
 from scalestudy.engines.keras.adapt import adapt
@@ -17,7 +16,7 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 SPATIAL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
 
-class ModuleBatchNorm(_BatchNorm):
+class ModuleBatchNorm(nn.BatchNorm2d):
     """PyTorch's batch normalisation, with statistics per worker or over the global batch.
 
     As Keras's here (see `TorchBatchNorm`), but that the running variance is of the unbiased one, as PyTorch
@@ -104,7 +103,7 @@ def adapt_module(model: ModuleModel, *, seed: int, sync_batch_norm: bool) -> Non
     """Make ours of a module's batch normalisation and dropout, where they are; see `adapt_model`."""
     numbers = itertools.count()
     for path, layer in model.module.named_modules():
-        if isinstance(layer, _BatchNorm) and layer.track_running_stats:
+        if isinstance(layer, NORMS) and layer.track_running_stats:
             asks = isinstance(layer, nn.SyncBatchNorm) and not sync_batch_norm
             if type(layer) not in NORMS or asks:
                 raise UserError(
