@@ -79,6 +79,7 @@ def test_one_worker_of_a_server_computes_what_plain_training_does_bit_for_bit(po
         [epoch.loss for epoch in plain.epochs()]
     )
     assert [rank.rank for rank in served.ranks()] == [0, 1, 2]
+    assert other.hosts == one.hosts
     assert served.model.exists() and not served.causes() and other.workers_lost == 0
 
 

@@ -176,6 +176,8 @@ def run_joined(
     with clock.phase("proof"):
         digests = session.digests()
         (rows,) = group.gather([np.array([utilisation.usage().row()])])
+    if joined.replicas.remote:
+        session.hosts |= {record.host for record in folder.ranks()}
     clock.heart.enter("result")
     _refuse_unequal(digests)
     if reporter:

@@ -82,6 +82,19 @@ def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
 
 
+def slices_of(
+    call: Sequence[Slice], index: Any, replicas: CompiledReplicas, optimizer: keras.Optimizer, begin: int
+) -> list[Slice]:
+    """The slices of step `index` of a call, with the rows that they are of.
+
+    Where updates overtake each other, the optimizer is told which one this is.
+    """
+    parts = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
+    if replicas.remote:
+        optimizer.iterations.assign(parts[0].step - begin)
+    return [replicas.read(part, training=True) for part in parts]
+
+
 def make_train_call(
     task: Task, replicas: CompiledReplicas, optimizer: keras.Optimizer, *, scale: float | None, xla: bool,
     synchronised: bool, loss_scale: LossScale | None, buckets: Buckets, accumulate: int = 1,
@@ -135,10 +148,7 @@ def make_train_call(
         compute = rounded(compute, wire)
 
     def one(call: list[Slice], index: Any) -> Any:
-        parts = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
-        slices = [replicas.read(part, training=True) for part in parts]
-        if replicas.remote:  # whose updates overtake each other, so that each says which one it is
-            optimizer.iterations.assign(slices[0].step - begin)
+        slices = slices_of(call, index, replicas, optimizer, begin)
         if local_steps:
             gradients, losses = compute(slices[0])
             update([value * replicas.workers for value in gradients])
