@@ -75,6 +75,17 @@ class Gradients:
         """Whether all summed gradients are finite numbers: a tensor, for which nothing waits."""
         return torch.stack([torch.isfinite(flat).all() for flat in self.flat]).all()
 
+    def average_parameters(self, start_sum: Callable[[Any], Any], size: int) -> None:
+        """Set the parameters to their means over so many processes. Gradients are lost."""
+        for parameter, value in zip(self._parameters, self.values, strict=True):
+            value.copy_(parameter)
+        started = [start_sum(flat) for flat in self.flat]
+        for flat, work in zip(self.flat, started, strict=True):
+            work.wait()
+            flat.div_(size)
+        for parameter, value in zip(self._parameters, self.values, strict=True):
+            parameter.copy_(value)
+
     def _hook(self, index: int) -> Callable[[Any], None]:
         bucket = self._bucket[index]
 

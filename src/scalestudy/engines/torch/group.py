@@ -45,9 +45,12 @@ class TorchReplicas(Replicas):
         super().__init__(group, workers, slices=slices, size=group.size)
         self.exchanges = group.size > 1
 
-    def start_sum(self, tensor: Any) -> Any:
-        """Begin to sum a tensor over processes in its place, alike on every rank; `wait()` for it."""
-        return dist.all_reduce(tensor, async_op=True)
+    def start_sum(self, tensor: Any, dtype: torch.dtype | None = None) -> Any:
+        """Begin to sum a tensor over processes in its place, alike on every rank; `wait()` for it.
+
+        With a `dtype` it is rounded to that, and so is the sum.
+        """
+        return dist.all_reduce(tensor, async_op=True) if dtype is None else _RoundedSum(tensor, dtype)
 
     def sync_sum(self, tensor: Any) -> Any:
         """Sum of a tensor over all workers, from within one; differentiable."""
@@ -55,6 +58,19 @@ class TorchReplicas(Replicas):
             return tensor
         summed: Any = _Sum.apply  # type: ignore[no-untyped-call]
         return summed(tensor) if self.exchanges else tensor * self.workers
+
+
+class _RoundedSum:
+    """A sum in numbers of another type, under way."""
+
+    def __init__(self, tensor: Any, dtype: torch.dtype) -> None:
+        self._tensor, self._rounded = tensor, tensor.to(dtype)
+        self._work = dist.all_reduce(self._rounded, async_op=True)
+
+    def wait(self) -> None:
+        """Wait for it; the tensor has it then."""
+        self._work.wait()
+        self._tensor.copy_(self._rounded)
 
 
 class _Sum(torch.autograd.Function):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -11,11 +12,14 @@ from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
+from scalestudy.engines.local_steps import LocalSteps
 from scalestudy.engines.torch.exchange import Gradients
 from scalestudy.engines.torch.group import TorchReplicas
 
 GROW_AFTER = 2000
 START = 2.0**15
+WIRE = {"none": None, "fp16": torch.float16, "bf16": torch.bfloat16}
+"""What gradients are summed in, by `launch.compression`; None for their own type."""
 
 
 class TorchLossScale:
@@ -66,37 +70,54 @@ class Step:
         synchronised: Whether layers sum over all workers, so that none of them can be computed by itself.
         loss_scale: For float16.
         changed: All tensors that `update` changes; needed with a loss scale.
+        accumulate: Parts in which each worker computes its slice.
+        compression: As `launch.compression`: the numbers in which gradients are summed over workers.
+        local_steps: When workers average weights instead of summing gradients.
     """
 
     def __init__(
         self, losses: Callable[[Slice], Any], parameters: Sequence[Any],
         update: Callable[[list[Any]], None], replicas: TorchReplicas, *, buckets: Buckets, dtype: torch.dtype,
         penalties: Callable[[], Iterable[Any]] = tuple, synchronised: bool = False,
-        loss_scale: TorchLossScale | None = None, changed: Sequence[Any] = (),
+        loss_scale: TorchLossScale | None = None, changed: Sequence[Any] = (), accumulate: int = 1,
+        compression: str = "none", local_steps: LocalSteps | None = None,
     ) -> None:  # fmt: skip
         self._losses, self._penalties, self._update = losses, penalties, update
         self._replicas, self._dtype, self._synchronised = replicas, dtype, synchronised
         self._loss_scale, self._changed = loss_scale, changed
-        start_sum = replicas.start_sum if replicas.exchanges else None
-        self.gradients = Gradients(parameters, buckets, start_sum)
+        self._accumulate, self._local_steps = accumulate, local_steps
+        start_sum = partial(replicas.start_sum, dtype=WIRE[compression])
+        exchanges = replicas.exchanges and local_steps is None
+        self.gradients = Gradients(parameters, buckets, start_sum if exchanges else None)
 
     def __call__(self, part: Slice) -> Any:
         """Compute the step of a slice of tensors; gives the sum of its losses, a float64 tensor."""
         first, beyond = self._replicas.slices[0]
-        slices = slices_of(part, beyond - first, together=self._synchronised)
+        workers = slices_of(part, 1 if self._synchronised else beyond - first)
+        slices = [micro_batch for worker in workers for micro_batch in slices_of(worker, self._accumulate)]
         self.gradients.begin()
         total: Any = 0.0
-        for worker in slices:
-            objective, losses = self._objective(worker)
-            self.gradients.backward(objective, last=worker is slices[-1])
+        for micro_batch in slices:
+            objective, losses = self._objective(micro_batch)
+            self.gradients.backward(objective, last=micro_batch is slices[-1])
             total = total + losses
         gradients = self.gradients.finish()
         with torch.no_grad():
-            if self._loss_scale is None:
+            if self._local_steps is not None:
+                self._update_alone(gradients, due=self._local_steps.due(part.step))
+            elif self._loss_scale is None:
                 self._update(gradients)
             else:
                 self._loss_scale.guard(self.gradients, lambda: self._update(gradients), self._changed)
         return total
+
+    def _update_alone(self, gradients: list[Any], *, due: bool) -> None:
+        """Update this worker's own weights; set them to the mean over workers where that is due."""
+        for flat in self.gradients.flat:
+            flat.mul_(self._replicas.workers)
+        self._update(gradients)
+        if due and self._replicas.exchanges:
+            self.gradients.average_parameters(self._replicas.start_sum, self._replicas.workers)
 
     def _objective(self, part: Slice) -> tuple[Any, Any]:
         """What a worker's gradients are taken of, and the sum of its losses."""
@@ -151,20 +172,20 @@ def step_of(part: Slice, index: int) -> Slice:
     )
 
 
-def slices_of(part: Slice, workers: int, *, together: bool) -> list[Slice]:
-    """The slices of the workers that one device computes one after another."""
-    if workers == 1 or together:
+def slices_of(part: Slice, parts: int) -> list[Slice]:
+    """A slice cut into parts that are computed one after another, which differ by a row at most."""
+    if parts == 1:
         return [part]
     slices = []
-    for rank in range(workers):
-        start, stop = rank * part.total // workers, (rank + 1) * part.total // workers
-        begin = min(start, part.total - 1)
+    for index in range(parts):
+        start, stop = index * part.count // parts, (index + 1) * part.count // parts
+        begin = min(start, max(part.count, 1) - 1)
         rows = slice(begin, begin + max(stop - start, 1))  # an empty one has a row that counts for nothing
         slices.append(
             part._replace(
                 inputs=map_columns(itemgetter(rows), part.inputs),
                 targets=map_columns(itemgetter(rows), part.targets),
-                start=start, count=stop - start, first=rank == 0,
+                start=part.start + start, count=stop - start, first=part.first and index == 0,
             )
         )  # fmt: skip
     return slices

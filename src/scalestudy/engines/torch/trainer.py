@@ -49,6 +49,7 @@ class TorchTrainer(KerasTrainer):
             _lay_out_moments(phase)
         self.share()
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
+        self._accumulate, self._compression = point.train.accumulate, point.launch.compression
         self._synchronised = point.train.sync_batch_norm and bool(self.local)
         self._steps = [
             self._step(phase, buckets) for phase, buckets in zip(self._phases, self._cuts, strict=True)
@@ -78,7 +79,8 @@ class TorchTrainer(KerasTrainer):
             losses, [variable.value for variable in variables], update, self._replicas,
             buckets=buckets, dtype=self._dtype, penalties=lambda: model.losses,
             synchronised=self._synchronised, loss_scale=self.loss_scale,
-            changed=[variable.value for variable in changed],
+            changed=[variable.value for variable in changed], accumulate=self._accumulate,
+            compression=self._compression, local_steps=self.local_steps,
         )  # fmt: skip
 
     def stage(self, part: Slice, device: int) -> Slice:
@@ -92,13 +94,13 @@ class TorchTrainer(KerasTrainer):
         return losses
 
     def values(self) -> Values:
-        local = [_array(variable)[None] for variable in self.local]
+        local = [_array(variable)[None] for variable in self.own]
         return Values([_array(variable) for variable in self._common], local)
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
             variable.assign(typed(value, variable.dtype))
-        for variable, rows in zip(self.local, values.own, strict=True):
+        for variable, rows in zip(self.own, values.own, strict=True):
             variable.assign(typed(rows[0], variable.dtype))
 
     def average(self) -> None:

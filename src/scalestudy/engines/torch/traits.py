@@ -15,19 +15,20 @@ BY_STORE = Rendezvous("tcpstore")
 
 DDP = Traits(
     "ddp", "PyTorch: a process for each worker, all-reduce by Gloo or NCCL", NAME,
-    processes="per-worker", spans_nodes=True, plain=True, rendezvous=BY_STORE, join=f"{GROUP}:join_ddp",
+    processes="per-worker", spans_nodes=True, plain=True, rendezvous=BY_STORE, accumulates=True,
+    averages_weights=True, compressions=("fp16", "bf16"), join=f"{GROUP}:join_ddp",
     aliases=("torch", "distributeddataparallel"), colour="#33DDFF", shape="triangle-right",
     xla=False, summed_by="torch.distributed: Gloo or NCCL", common_name="native",
 )  # fmt: skip
 TORCH_SINGLE = Traits(
     "torch-single", "PyTorch: one worker, alone", NAME, most_workers=1, plain=True,
-    join=f"{GROUP}:join_single", colour="#552200", shape="wedge", xla=False,
+    join=f"{GROUP}:join_single", colour="#552200", shape="wedge", xla=False, accumulates=True,
     common_name="single",
 )  # fmt: skip
 TORCH_VIRTUAL = Traits(
     "torch-virtual", "PyTorch: any number of workers, computed one after another on one device", NAME,
     timed=False, join=f"{GROUP}:join_virtual", colour="#442255", shape="stroke",
-    xla=False, common_name="virtual",
+    xla=False, accumulates=True, common_name="virtual",
 )  # fmt: skip
 
 
