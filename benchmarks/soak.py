@@ -27,7 +27,7 @@ from faults.fault import Fault, Outcome, table
 from faults.here import FAULTS
 from faults.scene import PHASES, Scene, fresh
 
-STRATEGIES = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
+STRATEGIES = ("single", "native", "mirrored", "multiworker", "horovod", "virtual", "torch-single", "ddp")
 CHAIN = 8
 """Faults of one study, before it is run to its end."""
 LAUNCH = "progress_timeout = 20"

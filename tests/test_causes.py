@@ -1,5 +1,6 @@
 """Why runs failed, as `run`, `status` and the report say it, and what becomes of the other points."""
 
+import importlib.util
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_
 pytestmark = pytest.mark.engine
 
 SEVERAL = ["multiworker", *(["horovod"] if horovod_built() else [])]
+TORCH = ["ddp"] if importlib.util.find_spec("torch") else []
 
 
 def in_one_line(output: str) -> str:
@@ -164,7 +166,7 @@ def test_a_tasks_file_that_ends_a_real_run_is_named_under_every_strategy(tmp_pat
     assert not workers_of(tmp_path / "studies" / "study")
 
 
-@pytest.mark.parametrize("strategy", SEVERAL)
+@pytest.mark.parametrize("strategy", [*SEVERAL, *TORCH])
 def test_a_rank_that_is_killed_while_the_others_wait_for_it_is_named(tmp_path, strategy):
     process = start("run", write(tmp_path, [strategy], (2,), epochs=500), "--no-report", cwd=tmp_path)
     folder = tmp_path / "studies" / "study"

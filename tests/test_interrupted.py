@@ -1,6 +1,7 @@
 """Real runs of several processes that are stopped, interrupted and taken up again."""
 
 import contextlib
+import importlib.util
 import json
 import shutil
 import socket
@@ -24,7 +25,10 @@ from scalestudy.training.checkpoint import Position
 
 pytestmark = pytest.mark.engine
 
-SEVERAL = ["multiworker", *(["horovod"] if horovod_built() else [])]
+SEVERAL = [
+    "multiworker", *(["horovod"] if horovod_built() else []),
+    *(["ddp"] if importlib.util.find_spec("torch") else []),
+]  # fmt: skip
 TEXT = """
 task = "{task}"
 [data]

@@ -11,7 +11,7 @@ from pathlib import Path
 from faults.fault import Fault
 from faults.scene import PHASES, Scene, wait_for
 
-SEVERAL = ("multiworker", "horovod")
+SEVERAL = ("multiworker", "horovod", "ddp")
 HOLDABLE = ("import", "build")
 """Phases that every rank is held in; in the later ones rank 0 alone, since callbacks are called there."""
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from scalestudy.study.run_folder import RunFolder
+from scalestudy.study.strategies import traits
 
 T = TypeVar("T")
 
@@ -97,7 +98,7 @@ class Scene:
 
     def __init__(self, root: Path, strategy: str, launch: str = "") -> None:
         self.root, self.strategy = root, strategy
-        self.workers = 1 if strategy == "single" else 2
+        self.workers = traits(strategy).most_workers or 2
         self.place = root / "place"
         for name in ("place", "tmp", "run"):
             (root / name).mkdir(parents=True)
