@@ -1,7 +1,6 @@
 """Scripts with a training loop of their own: how they are known and started, and what is written of them."""
 
 import importlib.util
-import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -76,16 +75,18 @@ def test_its_strategy_is_that_of_processes_and_no_other():
 
 
 def test_each_process_has_torchruns_variables():
-    place = Placement(3, 4, 1, 2, 1, ("localhost", "localhost", "b", "b"), "slurm", 20_000)
+    place = Placement(3, 4, 1, 2, 1, ("localhost", "localhost", "b.invalid", "b.invalid"), "slurm", 20_000)
     found = torchrun_variables(place, {"OMP_NUM_THREADS": "7"})
     expected = {
         "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "1",
         "GROUP_WORLD_SIZE": "2", "ROLE_RANK": "3", "ROLE_WORLD_SIZE": "4", "MASTER_PORT": "20000",
-        "MASTER_ADDR": socket.gethostbyname("localhost"), "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_USE_AGENT_STORE": "False",
         "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0",
     }  # fmt: skip
     assert {name: found.get(name) for name in expected} == expected
     assert "OMP_NUM_THREADS" not in found
+    here = Placement(1, 2, 1, 2, 0, ("a.invalid", "a.invalid"), "slurm", 20_000)
+    assert torchrun_variables(here, {})["MASTER_ADDR"] == "127.0.0.1"
     assert torchrun_variables(place, {"TORCHELASTIC_RUN_ID": "none"}) == {}
     with pytest.raises(UserError, match="MASTER_PORT"):
         torchrun_variables(Placement(0, 1, 0, 1, 0, ("a",), "alone"), {})

@@ -29,17 +29,18 @@ def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.e
             f"none (from {placement.source})",
             "Set MASTER_PORT to a free one, the same for all processes.",
         )
+    address = known_address(placement)
     nodes = len(set(placement.hosts)) if all(placement.hosts) else placement.size // placement.local_size
     values = {
         "RANK": placement.rank, "WORLD_SIZE": placement.size,
         "LOCAL_RANK": placement.local_rank, "LOCAL_WORLD_SIZE": placement.local_size,
         "GROUP_RANK": placement.node_rank or 0, "GROUP_WORLD_SIZE": nodes,
         "ROLE_RANK": placement.rank, "ROLE_WORLD_SIZE": placement.size, "ROLE_NAME": "default",
-        "MASTER_ADDR": known_address(placement), "MASTER_PORT": placement.port,
+        "MASTER_ADDR": address, "MASTER_PORT": placement.port,
         RUN_ID: "scalestudy", "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
         "TORCHELASTIC_USE_AGENT_STORE": False,
     }  # fmt: skip
-    interface = interface_of(placement)
+    interface = interface_of(placement, address)
     chosen = {"OMP_NUM_THREADS": str(len(cores.granted()))}
     chosen |= {"GLOO_SOCKET_IFNAME": interface} if interface else {}
     return {name: str(value) for name, value in values.items()} | {
