@@ -29,9 +29,13 @@ loss = keras.losses.sparse_categorical_crossentropy(torch.tensor([0]), outputs)
 third, one = torch.full((1, 1), 1 / 3, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
 product = keras.ops.matmul(third, one)
 images, kernel = torch.rand(2, 6, 6, 3), torch.rand(3, 3, 3, 4)
+layer = keras.layers.Conv2D(4, 3, 2, "same", bias_initializer="random_normal", dtype="float32")
+layer(images)
+without = keras.ops.conv(images, layer.kernel, 2, "same", "channels_last") + layer.bias.value
+bias = float((layer(images) - without).detach().abs().max())
 plain = torch.nn.functional.conv2d(images.permute(0, 3, 1, 2).contiguous(), kernel.permute(3, 2, 0, 1))
 ours = keras.ops.conv(images, kernel, data_format="channels_last")
-print(float(loss.detach()), float(product), float((ours - plain.permute(0, 2, 3, 1)).abs().max()))
+print(float(loss.detach()), float(product), float((ours - plain.permute(0, 2, 3, 1)).abs().max()), bias)
 print("tensorflow" in sys.modules)
 np.savez(sys.argv[1], *drawn)
 """
@@ -52,18 +56,19 @@ def computed(tmp_path_factory):
 
 
 def test_a_loss_goes_by_the_logits_behind_a_softmax(computed):
-    (loss, _, _), _, _ = computed
+    (loss, *_), _, _ = computed
     assert loss == pytest.approx(60)  # of probabilities that Keras clips it would be 16.1
 
 
 def test_products_of_64_bits_have_them(computed):
-    (_, product, _), _, _ = computed
+    (_, product, _, _), _, _ = computed
     assert product == 1 / 3
 
 
 def test_what_lies_channels_last_is_convolved_as_it_lies(computed):
-    (_, _, difference), _, _ = computed
+    (_, _, difference, with_bias), _, _ = computed
     assert difference < 1e-5
+    assert with_bias < 1e-5
 
 
 def test_tensorflow_is_not_loaded(computed):

@@ -268,6 +268,37 @@ def keep_layout() -> None:
     nn._transpose_spatial_inputs = lambda inputs: inputs.movedim(-1, 1)
 
 
+def fuse_bias() -> None:
+    """Let Keras's convolutions on PyTorch add their bias within, not in another pass over what they give."""
+    from keras.src.backend.torch import nn  # which import PyTorch
+    from keras.src.layers.convolutional.base_conv import BaseConv
+    from torch.nn import functional
+
+    plain = BaseConv.call
+    convolutions = functional.conv1d, functional.conv2d, functional.conv3d
+
+    def call(layer: Any, inputs: Any) -> Any:
+        padded = layer.padding in ("valid", "same")
+        if not layer.use_bias or layer.data_format != "channels_last" or not padded:
+            return plain(layer, inputs)
+        x = nn._transpose_spatial_inputs(inputs)
+        kernel = nn._maybe_convert_to_channels_last(
+            nn._transpose_conv_kernel(ops.convert_to_tensor(layer.kernel))
+        )
+        padding: Any = 0
+        if layer.padding == "same":
+            x, padding = nn._apply_same_padding(
+                x, kernel.shape[2:], layer.strides, layer.data_format, "conv", layer.dilation_rate
+            )
+        outputs = convolutions[layer.rank - 1](
+            x, kernel, ops.convert_to_tensor(layer.bias),
+            stride=layer.strides, padding=padding, dilation=layer.dilation_rate, groups=layer.groups,
+        ).movedim(1, -1)  # fmt: skip
+        return outputs if layer.activation is None else layer.activation(outputs)
+
+    BaseConv.call = call
+
+
 def seed_state(layer: keras.layers.Layer) -> Any:
     """The variable from which a layer draws; each draw adds 1 to its second number."""
     return layer.seed_generator.state

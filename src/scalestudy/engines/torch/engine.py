@@ -19,6 +19,7 @@ from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import (
     draw_by,
     forbid_downloads,
+    fuse_bias,
     keep_layout,
     keep_wide_types,
     losses_by_logits,
@@ -136,6 +137,7 @@ def as_on_tensorflow() -> None:
     without_tensorflow()
     keep_wide_types()
     keep_layout()
+    fuse_bias()
     losses_by_logits()
     draw_by({
         "uniform": seeded_uniform, "normal": seeded_normal, "truncated_normal": seeded_truncated_normal,
