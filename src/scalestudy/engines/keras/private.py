@@ -278,13 +278,12 @@ def fuse_bias() -> None:
     convolutions = functional.conv1d, functional.conv2d, functional.conv3d
 
     def call(layer: Any, inputs: Any) -> Any:
-        padded = layer.padding in ("valid", "same")
-        if not layer.use_bias or layer.data_format != "channels_last" or not padded:
+        padded = layer.padding in ("valid", "same") and layer.data_format == "channels_last"
+        if not (layer.use_bias and padded and type(layer).convolution_op is BaseConv.convolution_op):
             return plain(layer, inputs)
         x = nn._transpose_spatial_inputs(inputs)
-        kernel = nn._maybe_convert_to_channels_last(
-            nn._transpose_conv_kernel(ops.convert_to_tensor(layer.kernel))
-        )
+        kernel = nn._transpose_conv_kernel(ops.convert_to_tensor(layer.kernel))
+        kernel = nn._maybe_convert_to_channels_last(kernel)
         padding: Any = 0
         if layer.padding == "same":
             x, padding = nn._apply_same_padding(
