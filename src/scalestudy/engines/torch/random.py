@@ -21,6 +21,8 @@ CANDIDATES = 6
 """Counters that numbers of a truncated distribution are chosen from: enough but for one group in 10^13."""
 RESERVED = 64
 """Counters that TensorFlow reserves for each number of a truncated distribution."""
+IN_CACHE = 16_384
+"""Counters that a CPU computes at once."""
 MODULUS = 2**31 - 2
 """Keras on TensorFlow takes seeds modulo this."""
 
@@ -34,8 +36,14 @@ def uniform(key: int, counter: tuple[int, int], groups: int, device: Any = None)
         groups: How many groups.
         device: Where they are made.
     """
-    low = torch.arange(groups, dtype=torch.int64, device=device) + counter[0]
-    return _fractions(_words(key, low, counter[1]), torch.float32)
+    numbers = torch.empty(groups, 4, device=device)
+    part = IN_CACHE if numbers.device.type == "cpu" else max(groups, 1)
+    for first in range(0, groups, part):
+        stop = min(first + part, groups)
+        low = torch.arange(first, stop, dtype=torch.int64, device=device) + counter[0]
+        for place, word in enumerate(_words(key, low, counter[1])):
+            numbers[first:stop, place] = word.bitwise_and_(0x7FFFFF)
+    return numbers.mul_(2.0**-23)
 
 
 def normal(key: int, counter: tuple[int, int], groups: int, device: Any = None) -> Any:
@@ -47,7 +55,7 @@ def seeded_uniform(seed: Sequence[int], count: int, dtype: torch.dtype, device: 
     """Numbers in [0, 1) of a seed of Keras's, shape [count]; float32 or float64."""
     key, high = _key(seed)
     low = torch.arange(-(-count // _per_counter(dtype)), dtype=torch.int64, device=device)
-    return _fractions(_words(key, low, high), dtype).view(-1)[:count]
+    return _fractions(torch.stack(_words(key, low, high), 1), dtype).view(-1)[:count]
 
 
 def seeded_normal(seed: Sequence[int], count: int, dtype: torch.dtype, device: Any) -> Any:
@@ -62,7 +70,7 @@ def seeded_truncated_normal(seed: Sequence[int], count: int, dtype: torch.dtype,
     size = _per_counter(dtype)
     first = torch.arange(-(-count // size), dtype=torch.int64, device=device) * size * RESERVED
     low = (first[:, None] + torch.arange(CANDIDATES, device=device)).view(-1)
-    numbers = _normal(_fractions(_words(key, low, high), dtype)).view(len(first), -1)
+    numbers = _normal(_fractions(torch.stack(_words(key, low, high), 1), dtype)).view(len(first), -1)
     outside = (numbers.abs() >= 2).to(torch.int8)
     chosen = torch.sort(outside, dim=1, stable=True).indices[:, :size]
     return numbers.gather(1, chosen).view(-1)[:count]
@@ -75,30 +83,30 @@ def _per_counter(dtype: torch.dtype) -> int:
 def _key(seed: Sequence[int]) -> tuple[int, int]:
     """The key of a seed, and the upper half of its first counter, whose lower is 0."""
     low, high = (int(part) % MODULUS for part in seed)
-    one, two, three, four = _words(SCRAMBLER, torch.tensor([low]), high)[0].tolist()
+    one, two, three, four = (int(word) for word in _words(SCRAMBLER, torch.tensor([low]), high))
     return one | two << 32, three | four << 32
 
 
-def _words(key: int, low: Any, high: int) -> Any:
-    """Words of 32 bits at counters of lower 64 bits `low` (shape [n]) and upper `high`; int64 [n, 4]."""
+def _words(key: int, low: Any, high: int) -> tuple[Any, Any, Any, Any]:
+    """Words of 32 bits at counters of lower 64 bits `low` (shape [n]) and upper `high`; int64, [n] each."""
     # Products of two words fill 64 bits exactly, be they taken for negative or not.
-    words = [
-        low & MASK,
-        (low >> 32) & MASK,
-        torch.full_like(low, high & MASK),
-        torch.full_like(low, (high >> 32) & MASK),
-    ]
-    keys = key & MASK, (key >> 32) & MASK
+    one, two = low & MASK, (low >> 32) & MASK
+    three, four = torch.full_like(low, high & MASK), torch.full_like(low, (high >> 32) & MASK)
+    free = torch.empty_like(low)
+    first, second = key & MASK, (key >> 32) & MASK
     for _ in range(ROUNDS):
-        one, other = words[0] * MULTIPLIERS[0], words[2] * MULTIPLIERS[1]
-        words = [
-            ((other >> 32) & MASK) ^ words[1] ^ keys[0],
-            other & MASK,
-            ((one >> 32) & MASK) ^ words[3] ^ keys[1],
-            one & MASK,
-        ]
-        keys = (keys[0] + WEYL[0]) & MASK, (keys[1] + WEYL[1]) & MASK
-    return torch.stack(words, 1)
+        three.mul_(MULTIPLIERS[1])
+        torch.bitwise_right_shift(three, 32, out=free).bitwise_xor_(two).bitwise_xor_(first).bitwise_and_(
+            MASK
+        )
+        two, three = three.bitwise_and_(MASK), two
+        one.mul_(MULTIPLIERS[0])
+        torch.bitwise_right_shift(one, 32, out=three).bitwise_xor_(four).bitwise_xor_(second).bitwise_and_(
+            MASK
+        )
+        four, one, free = one.bitwise_and_(MASK), free, four
+        first, second = (first + WEYL[0]) & MASK, (second + WEYL[1]) & MASK
+    return one, two, three, four
 
 
 def _fractions(words: Any, dtype: torch.dtype) -> Any:
