@@ -65,7 +65,8 @@ class TorchTraits(EngineTraits):
     trial_module = "scalestudy.engines.torch.trial"
     variables = (
         "CUBLAS_WORKSPACE_CONFIG", "GLOO_SOCKET_IFNAME", "KERAS_BACKEND", "KERAS_HOME", "KERAS_TORCH_DEVICE",
-        "KMP_AFFINITY", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+        "KMP_AFFINITY", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "TORCH_CPP_LOG_LEVEL",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING",
     )  # fmt: skip
     unused = ("sklearn",)
     """What Keras only looks for, as under TensorFlow."""
@@ -80,6 +81,9 @@ class TorchTraits(EngineTraits):
         changes: dict[str, str | None] = {
             "KERAS_BACKEND": "torch",
             "KERAS_TORCH_DEVICE": "cuda:0" if gpus else "cpu",
+            "TORCH_CPP_LOG_LEVEL": variables.get(
+                "TORCH_CPP_LOG_LEVEL", "ERROR"
+            ),  # its rendezvous warns of names
         }
         if gpus:
             changes["CUBLAS_WORKSPACE_CONFIG"] = variables.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
