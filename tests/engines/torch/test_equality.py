@@ -18,6 +18,8 @@ pytestmark = [
 OTHER_ENGINE = {"float64": 1e-6, "float32": 1e-3}
 """Largest difference between the engines' weights, as a share of the largest change: for float64 that of
 TensorFlow's, in which Keras rounds rates and momenta to float32."""
+OPTIMIZERS = {"nesterov": OTHER_ENGINE["float64"], "adamw": 1e-3, "lamb": 1e-3}
+"""With the same between engines: adaptive ones divide by moments that are nearly zero."""
 MIXED = 0.1
 """The same of four steps in mixed precision."""
 SAME = [
@@ -51,15 +53,25 @@ def results(tmp_path_factory) -> Path:
     mixed = ("cnn", "mixed_bfloat16"), ("cnn", "mixed_float16")
     few = {"orders": {"steps": 4}}  # afterwards rounding has parted them, as it parts any two runs
     augmented = {"changed": CHANGED["cnn"]}
+    optimizers = [
+        {"changed": {"optimizer": name, "clip_norm": 0.5, "learning_rate": 0.01}, "label": name}
+        for name in OPTIMIZERS
+    ]
+
+    def optimized(implementation: str, workers: int) -> list[dict[str, Any]]:
+        return [made for more in optimizers for made in of(implementation, workers, double, **more)]
+
     with reserve.ports(12) as port:
         tensorflow = [
             *of("single", 1, *alone), *of("single", 1, double, **augmented), *kept("single", 1),
+            *optimized("single", 1),
             *of("virtual", 2, ("unet", "float64"), sync=False), *of("single", 1, mixed[0], **few),
         ]  # fmt: skip
         finish(start(tensorflow, 1, port, out))
         torch = [
             *of("torch-single", 1, *alone), *of("torch-single", 1, *mixed, **few),
             *of("torch-single", 1, double, **augmented), *kept("torch-single", 1),
+            *optimized("torch-single", 1),
             *resumed("torch-single", 1, "single1"), *resumed("torch-single", 1, "torch-single1"),
             *of("torch-virtual", 2, ("unet", "float64"), sync=False),
             *of("torch-virtual", 4, ("own", "float64")), *of("torch-virtual", 14, double),
@@ -71,7 +83,7 @@ def results(tmp_path_factory) -> Path:
                 *of("ddp", 2, double, **augmented), *of("ddp", 2, ("unet", "float64"), sync=False),
                 *of("ddp", 2, single, bucket_size="64 KiB"), *kept("ddp", 2), *resumed("ddp", 2, "ddp2"),
                 *of("ddp", 2, double, label="planted", orders={"planted": 1}),
-                *of("ddp", 2, double, label="again"),
+                *of("ddp", 2, double, label="again"), *optimized("ddp", 2),
             ], 2, port + 3, out)
         )  # fmt: skip
         finish(start(of("ddp", 3, double, single, ("own", "float64")), 3, port + 6, out))
@@ -108,6 +120,13 @@ def test_samples_are_changed_alike_for_every_engine(results):
     names = [f"cnn-{kind}-float64-sync-changed" for kind in ("single1", "torch-single1", "ddp2")]
     assert_equal(results, names[1], names[2], TOLERANCE["float64"])
     assert_equal(results, names[0], names[1], OTHER_ENGINE["float64"])
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_optimizers_and_clipped_gradients_are_those_of_every_engine(results, optimizer):
+    names = [f"cnn-{kind}-float64-sync-{optimizer}" for kind in ("single1", "torch-single1", "ddp2")]
+    assert_equal(results, names[1], names[2], TOLERANCE["float64"])
+    assert_equal(results, names[0], names[1], OPTIMIZERS[optimizer])
 
 
 @pytest.mark.parametrize(
