@@ -17,7 +17,12 @@ from scalestudy import UNKNOWN_VERSION
 
 PROJECT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "README.md", "LICENSE", ".git_archival.txt", ".gitattributes")
-TEMPLATES = ("report/templates/document.html.j2", "launch/queue/templates/job.sh.j2", "py.typed")
+TEMPLATES = (
+    "report/templates/document.html.j2",
+    "launch/queue/templates/job.sh.j2",
+    "py.typed",
+    "features/imported/published-unet.csv",
+)
 NO_NETWORK = re.compile("NewConnectionError|NameResolutionError|ConnectTimeoutError|new connection")
 
 pytestmark = pytest.mark.package

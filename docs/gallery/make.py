@@ -1,7 +1,7 @@
 """Make the pictures of the gallery from studies that were run: `python docs/gallery/make.py studies/`.
 
 The folder holds the results of `nuclei.toml` and `flowers.toml`, the first with a diagnosis. What is not
-there is left as it is; the published table lies beside this file and needs no run.
+there is left as it is; the published table comes with the package and needs no run.
 """
 
 import sys
@@ -11,7 +11,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
 from scalestudy.features.diagnose.records import diagnoses
 from scalestudy.features.diagnose.section import waterfall
-from scalestudy.features.imported.gather import import_findings
+from scalestudy.features.imported.published import NAME, published_findings
 from scalestudy.features.proposal.page import propose
 from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.figure import Figure
@@ -41,11 +41,11 @@ def of_study(name: str, findings: Findings) -> None:
 
 
 def of_others() -> None:
-    """The published table, read as it stands in its file."""
-    findings = import_findings([str(HERE / "published-unet.csv")])
+    """The published table, as `scalestudy demo` reads it."""
+    findings = published_findings()
     drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
     for figure in [*drawn, time_figure(findings)]:
-        picture("published-unet", figure)
+        picture(NAME, figure)
 
 
 def main(studies: Path) -> None:

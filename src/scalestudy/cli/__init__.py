@@ -12,6 +12,7 @@ from scalestudy.cli import (
     check,
     compare,
     data,
+    demo,
     diagnose,
     init,
     launch,
@@ -29,7 +30,7 @@ from scalestudy.cli.help import OVERVIEW, CommandGroup, epilog
 from scalestudy.util.errors import explained
 
 GROUPS = {
-    "Study": ("init", "run", "submit", "train", "status", "logs", "cancel"),
+    "Study": ("demo", "init", "run", "submit", "train", "status", "logs", "cancel"),
     "Results": ("report", "advise", "diagnose", "proposal", "compare"),
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "site"),
@@ -53,6 +54,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
+    demo.demo,
     init.init,
     run.run,
     submit.submit,

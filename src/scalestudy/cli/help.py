@@ -7,6 +7,8 @@ from typer.core import TyperGroup
 # \b keeps the lines as they are.
 OVERVIEW = """\b
 Examples:
+  What a report looks like, without training anything:
+    scalestudy demo
   A first study, start to report:
     scalestudy init study.toml && scalestudy run study.toml
   How far it is, from another terminal:
@@ -19,6 +21,9 @@ Examples:
     scalestudy train --task cnn --data digits --strategy horovod --workers 2
 """
 EXAMPLES = {
+    "demo": (
+        "scalestudy demo                              # prints the decision, writes published-unet.html",
+    ),
     "init": (
         "scalestudy init                              # study.toml, for this machine",
         "scalestudy init mine.toml --task my_task.py  # for a model of your own",
