@@ -290,4 +290,7 @@ def test_the_readmes_study_file_is_complete(tmp_path):
 
     text = next(block for block in code_blocks("toml") if "[sweep]" in block)
     (tmp_path / "study.toml").write_text(text)
+    (tmp_path / "my_task.py").write_text(
+        next(block for block in code_blocks("python") if "def model(" in block)
+    )
     assert expand(load_study(tmp_path / "study.toml"), gpus=0, cores=2)
