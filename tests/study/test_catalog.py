@@ -187,6 +187,21 @@ def test_the_last_word_counts(read):
     assert read('data = "a"\ndata = f()').unknown == {"data"}
 
 
+@pytest.mark.parametrize(
+    "line", ["train = dict(epochs=5)", 'train = {"optimizer": Adam}', "engine = ENGINE", "kind: str = f()"]
+)
+def test_a_computed_setting_is_refused_and_a_function_of_its_name_is_none(tmp_path, line):
+    """It would be left out without a word: the file is read, and not run."""
+    name = line.split()[0].rstrip(":")
+    (tmp_path / "t.py").write_text(line)
+    with pytest.raises(UserError) as refusal:
+        task_defaults(str(tmp_path / "t.py"))
+    assert f"`{name}`" in refusal.value.expected
+    assert "t.py" in refusal.value.received
+    (tmp_path / "u.py").write_text(f"from somewhere import *\ndef {name}():\n    pass\n")
+    assert task_defaults(str(tmp_path / "u.py")).train == COMMON
+
+
 @pytest.mark.parametrize("content", ["def model(:", "data = '\0'"])
 def test_what_is_no_python_is_refused(read, content):
     with pytest.raises(UserError, match=r"t\.py"):

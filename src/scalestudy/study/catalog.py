@@ -154,6 +154,10 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
 def _read(file: Path, changed: int) -> TaskDefaults:
     del changed  # makes another entry of a file that was edited
     text = read_task_file(file)
+    computed = next((name for name in ("train", "kind", "engine") if name in text.computed), None)
+    if computed is not None:
+        expected = f"literals alone in `{computed}`, which is read without running the file"
+        raise _wrong_task_file(expected, "a value that only running it tells", file)
     kind, data, train, metrics = (text.values.get(name) for name in ("kind", "data", "train", "metrics"))
     settings = dict(data) if isinstance(data, dict) else {"source": data} if isinstance(data, str) else {}
     source = settings.pop("source", None)
@@ -206,10 +210,15 @@ NAMES = ("data", "kind", "train", "read", "metrics", "engine")
 
 
 class TaskText(NamedTuple):
-    """Those of `NAMES` that a task file gives as literals, and those that only running it would tell."""
+    """Those of `NAMES` that a task file gives as literals, and those that only running it would tell.
+
+    Attributes:
+        computed: Those of `unknown` that were assigned last, as by `train = dict(epochs=5)`.
+    """
 
     values: dict[str, Any]
     unknown: set[str]
+    computed: set[str]
 
     @property
     def reads(self) -> bool:
@@ -231,14 +240,18 @@ def read_task_file(path: Path) -> TaskText:
             f"{type(error).__name__}: {error}",
             "Run it with python to see the whole traceback.",
         ) from error
-    text = TaskText({}, set())
+    text = TaskText({}, set(), set())
     for statement in statements:
         for name in _bound(statement) & set(NAMES):
             text.values.pop(name, None)
             text.unknown.add(name)
+            text.computed.discard(name)
+            if isinstance(statement, ast.Assign | ast.AnnAssign):
+                text.computed.add(name)
             with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 text.values[name] = ast.literal_eval(_assigned(statement))
                 text.unknown.discard(name)
+                text.computed.discard(name)
     return text
 
 
