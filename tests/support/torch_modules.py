@@ -221,11 +221,24 @@ def objectives() -> dict[str, Any]:
     for name, logits in (("net", True), ("soft", True), ("soft", False), ("net", False)):
         task = task_file(data, model=ends[name], loss="cross_entropy", logits=logits)
         try:
-            notes[f"{name} {logits}"] = len(note_on_logits(task.model, task.model(images * 50), "own.py"))
+            notes[f"{name} {logits}"] = len(
+                note_on_logits(task.model, task.model(images * 50), "cross_entropy", "own.py")
+            )
         except UserError:
             notes[f"{name} {logits}"] = "refused"
+    ends["logarithms"] = lambda data: nn.Sequential(net(data), nn.LogSoftmax(1))
+    for name, loss, logits in (
+        ("net", nn.CrossEntropyLoss(), True), ("soft", nn.CrossEntropyLoss, False),
+        ("soft", nn.functional.cross_entropy, True), ("net", nn.NLLLoss(), True),
+        ("logarithms", nn.NLLLoss(), True),
+    ):  # fmt: skip
+        task = task_file(data, model=ends[name], loss=loss, logits=logits)
+        kind = getattr(loss, "__name__", type(loss).__name__)
+        noted = note_on_logits(task.model, task.model(images * 50), loss, "own.py")
+        notes[f"{name} {kind}"] = [kind in note for note in noted]
     return {
         "losses": losses, "pixels": pixels, "metrics": values, "better": task_sense(net), "notes": notes,
+        "class": refused(model=lambda data: nn.Linear, loss="cross_entropy"),
         "mean": refused(model=net, loss="cross_entropy", metrics=["accuracy", Hits([])]),
         "width": refused(model=lambda data: nn.Linear(7, 3), loss="cross_entropy"),
     }  # fmt: skip

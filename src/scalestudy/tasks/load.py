@@ -189,6 +189,12 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
                 file=str(module.__file__),
             )  # fmt: skip
     if not isinstance(model, keras.Model) or not model.built:
+        if keras.backend.backend() == "torch" and not isinstance(model, keras.Model):
+            raise UserError(
+                f"an nn.Module or a built Keras model from model(data) in {module.__file__}",
+                f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__,
+                "Return an object of the class, as Network(data.input_shape[-1], data.classes).",
+            )
         unbuilt = " without an input shape" if isinstance(model, keras.Model) else ""
         raise UserError(
             f"a built Keras model from model(data) in {module.__file__}",

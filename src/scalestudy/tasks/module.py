@@ -16,6 +16,9 @@ from scalestudy.util.tracebacks import told
 HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 OWN_AXES = {"masks": 3, "classes": 1}
 """Axes of a sample's outputs, by the kind of data."""
+OF_LOGITS = ("CrossEntropyLoss", "cross_entropy", "BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
+OF_LOGARITHMS = ("NLLLoss", "nll_loss")
+"""Losses of PyTorch's by what they take: scores before a softmax or sigmoid, logarithms of probabilities."""
 
 
 class Buffer(keras.Variable):
@@ -244,8 +247,8 @@ def is_module(model: Any) -> bool:
     return isinstance(model, nn.Module) and not isinstance(model, keras.layers.Layer)
 
 
-def note_on_logits(model: ModuleModel, outputs: Any, file: str) -> list[str]:
-    """A note, or an error, where outputs are not what `logits` of the task file says.
+def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> list[str]:
+    """A note, or an error, where outputs are not what `logits` of the task file, or PyTorch's `loss`, says.
 
     Raises:
         UserError: If they are to be probabilities, and are none.
@@ -256,6 +259,18 @@ def note_on_logits(model: ModuleModel, outputs: Any, file: str) -> list[str]:
     low, high = float(outputs.detach().min()), float(outputs.detach().max())
     sums = outputs.sum(1) if axis and outputs.shape[1] > 1 else None
     chances = low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
+    kind = loss if hasattr(loss, "__name__") else type(loss)
+    name = kind.__name__ if str(kind.__module__).startswith("torch.nn.") else ""
+    if name in OF_LOGITS and chances:
+        return [
+            f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, and {name} takes "
+            "logits, of which it takes the softmax or sigmoid itself: end the module without one."
+        ]
+    if name in OF_LOGARITHMS and axis and not bool((outputs.exp().sum(1) - 1).abs().max() < 1e-3):
+        return [
+            f"Note: outputs of {file} from {low:.3g} to {high:.3g} are no logarithms of probabilities, which "
+            f"{name} takes: end the module with nn.LogSoftmax(1), or take nn.CrossEntropyLoss()."
+        ]
     if model.logits and chances:
         return [
             f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, and are taken "

@@ -82,7 +82,9 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
     if not isinstance(task.model, keras.Model):
         from scalestudy.tasks.module import note_on_logits
 
-        return notes + note_on_logits(task.model, outputs, str(module.__file__))
+        return notes + note_on_logits(
+            task.model, outputs, getattr(module, "loss", None), str(module.__file__)
+        )
     for given, tensor, column in _losses(module, task, prepared, outputs):
         values = _array(tensor)
         low, high, units = values.min(), values.max(), values.shape[-1]

@@ -69,7 +69,12 @@ def test_a_metric_of_sums_in_the_way_of_torchmetrics_is_taken_and_another_refuse
 
 def test_outputs_that_are_not_what_logits_says_are_noted_or_refused(answers):
     found = answers["objectives"]["notes"]
-    assert found == {"net True": 0, "soft True": 1, "soft False": 0, "net False": "refused"}
+    by_name = {"net True": 0, "soft True": 1, "soft False": 0, "net False": "refused"}
+    assert found == by_name | {
+        "net CrossEntropyLoss": [], "soft CrossEntropyLoss": [True], "soft cross_entropy": [True],
+        "net NLLLoss": [True], "logarithms NLLLoss": [],
+    }  # fmt: skip
+    assert "Linear" in answers["objectives"]["class"]
     assert "mat1 and mat2" in answers["objectives"]["width"]
 
 
