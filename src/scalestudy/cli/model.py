@@ -185,7 +185,9 @@ def export(
     refuse_target(out_path, [model])
     trained, terminal = _found(model, point, weights)
     beside = export_model(trained, out_path, format, terminal, raw_inputs=raw_inputs, force=force)
-    shape = " x ".join(map(str, trained.record.input_shape))
+    height, width, channels = trained.record.input_shape
+    last = trained.path.suffix == ".keras"  # else a module, which takes channels first
+    shape = " x ".join(map(str, (height, width, channels) if last else (channels, height, width)))
     takes = "0..1" if raw_inputs else f"{trained.record.dtype}, scaled inside"
     out().print(f"{trained.label}: {out_path} (inputs {shape}, {takes}); classes in {beside}", markup=False)
 

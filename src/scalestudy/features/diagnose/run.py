@@ -90,6 +90,12 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
         UserError: If there is no such point, or it cannot be diagnosed here.
     """
     findings, points = read_study(folder), folder.points()
+    if any(run.result.by_script for run in findings.runs):
+        raise UserError(
+            "a study of a task, whose steps can be taken apart",
+            f"{folder.path}, whose runs trained by a script of their own",
+            "Write what the script trains as a task: docs/own-tasks.md.",
+        )
     point, why = choose_point(points, findings) if name is None else (named_point(points, name), "")
     if point.launch.on != DEFAULT:
         raise UserError(

@@ -103,7 +103,7 @@ def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundMode
         raise UserError(
             "a model of images, with masks or a class each",
             f"{run.path}, of a task that reads its data itself",
-            f"Load {run.model} with keras.saving.load_model and the task's file; give it what read() gives.",
+            f"Load {run.model} by its library, with the task's file; give it what read() gives.",
         )
     best = run.best_record()
     name = f"{run.path.parent.name}/{run.path.name}"
@@ -144,7 +144,14 @@ def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, .
         return _newest(study.runs(names[0]), folder / "points" / names[0]), ()
     done: list[tuple[float, RunFolder]] = []
     for name in names:
-        runs = [run for run in reversed(study.runs(name)) if run.model.exists()]
+        runs = list(reversed(study.runs(name)))
+        if any(result.by_script for run in runs if (result := run.result()) is not None):
+            raise UserError(
+                "a study whose runs keep their models",
+                f"{folder}, of a script, which keeps its model itself",
+                "Load what the script saves, by the library that saved it.",
+            )
+        runs = [run for run in runs if run.model.exists()]
         finished = [(_gain(result), run) for run in runs if (result := run.result()) is not None]
         done += finished[:1]
     if not done:
