@@ -195,7 +195,7 @@ def _predicted(
     elif model.lack_of_fit:
         why = "its scaling model misses something"
     if why:
-        reasons += [f"{key.series_label}: nothing is predicted, since {why}"] if beyond else []
+        reasons += [f"Nothing is predicted for {key.series_label}, since {why}"] if beyond else []
         return
     largest = model.series.different[-1]
     most = _most(model, goal, reasons) if beyond else min(goal.most or largest, largest)
@@ -218,8 +218,8 @@ def _most(model: Model, goal: Goal, reasons: list[str]) -> int:
     if most < wanted:
         number = f"{nodes} node{'s' if nodes != 1 else ''}" if nodes else "an unknown number of nodes"
         reasons.append(
-            f"{model.series.key.series_label}: nothing is predicted above {max(most, largest)} workers, since"
-            f' {number} were measured: --network "100Gbit,2us" predicts the exchange between nodes'
+            f"Nothing is predicted for {model.series.key.series_label} above {max(most, largest)} workers, "
+            f'since {number} were measured: --network "100Gbit,2us" predicts the exchange between nodes'
         )
     return most
 

@@ -277,7 +277,7 @@ def _left_out(subject: ProposalSubject) -> list[Gap]:
     series = (subject.row.strategy, subject.row.key.variant)
     return [
         Gap(
-            f"{row.key.label.capitalize()}, which is left out",
+            f"The row {row.key.label}, which is left out",
             (Missing(f"oversubscribed: {row.oversubscribed}", OWN_CORES),),
         )
         for row in subject.findings.rows
