@@ -45,7 +45,7 @@ class _MainGroup(CommandGroup):
 app = typer.Typer(
     name="scalestudy",
     cls=_MainGroup,
-    help="Train one Keras model on many workers, and know what each worker bought you.",
+    help="Train one Keras or PyTorch model on many workers, and know what each worker bought you.",
     epilog=OVERVIEW,
     no_args_is_help=True,
     add_completion=False,

@@ -46,7 +46,7 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite what is th
 TaskOption = Annotated[
     str | None,
     typer.Option(
-        help='What is trained: "unet", "cnn", "resnet50", "keras:MODEL", or a Python file beside the study; '
+        help='What is trained: "unet", "torch_unet", "keras:MODEL", …, or a Python file beside the study; '
         "a small U-Net when absent."
     ),
 ]

@@ -14,7 +14,8 @@ from scalestudy.study.strategies import DEFAULT
 def train(
     context: typer.Context,
     task: Annotated[
-        str, typer.Option(help='What is trained: "unet", "cnn", "resnet50", "keras:MODEL", or a Python file.')
+        str,
+        typer.Option(help='What is trained: "unet", "torch_unet", "keras:MODEL", …, or a Python file.'),
     ] = "unet",
     data: Annotated[
         str | None,
@@ -23,7 +24,8 @@ def train(
         ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="What computes: tensorflow, …; the strategy's engine when absent.")
+        str | None,
+        typer.Option(help="What computes: tensorflow, torch, …; the strategy's engine when absent."),
     ] = None,
     strategy: StrategyOption = DEFAULT,
     workers: WorkersOption = 1,
