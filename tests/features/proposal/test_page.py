@@ -203,8 +203,8 @@ def test_a_row_that_is_left_out_is_named_with_why():
     ]
     found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions(), panels.WORK)
     assert (
-        "The row native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run it"
-        " where each worker has cores or a GPU of its own: its times say nothing."
+        "The row native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run"
+        " it where each worker has cores or a GPU of its own: its times say nothing."
     ) in list(said(found.document))
 
 
