@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.losses import bce, dice
 from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.task_loss import loss_of, summed
+from scalestudy.tasks.task_loss import loss_of, resolved_loss, summed
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -72,6 +72,19 @@ def test_a_text_that_is_no_loss_is_refused_with_what_was_meant(given, action):
     with pytest.raises(UserError) as error:
         values(given)
     assert (error.value.received, error.value.action) == (f"{given!r} in my_task.py", action)
+
+
+def of_outputs(y_pred, y_true):
+    return keras.ops.mean(y_pred, axis=-1)
+
+
+def test_a_function_that_takes_outputs_first_is_refused_by_its_names():
+    """As PyTorch's losses do: most would compute, and mean nothing."""
+    model = keras.Sequential([keras.Input((3,))])
+    assert resolved_loss(model, own, DATA, "my_task.py")(TRUE, OUTPUTS).shape == (3,)
+    with pytest.raises(UserError) as refusal:
+        resolved_loss(model, of_outputs, DATA, "my_task.py")
+    assert refusal.value.received == "of_outputs(y_pred, y_true)"
 
 
 def test_losses_of_outputs_are_summed_by_their_weights():

@@ -14,6 +14,21 @@ from scalestudy.tasks.labels import mean_over_rest
 from scalestudy.tasks.losses import Loss, sum_of
 from scalestudy.util.errors import UserError
 
+OUTPUTS = (
+    "output",
+    "outputs",
+    "logit",
+    "logits",
+    "pred",
+    "preds",
+    "prediction",
+    "predictions",
+    "y_pred",
+    "y_hat",
+)
+TARGETS = ("target", "targets", "label", "labels", "true", "truth", "y_true", "y", "gt")
+"""What people call the arguments of a loss, in lower case."""
+
 
 def task_loss(
     given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo
@@ -47,11 +62,25 @@ def task_loss(
 
 def resolved_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
     """A loss of what this model gives: as `loss_of`, or for a module of PyTorch's as `module_loss`."""
+    _refuse_swapped(given, where)
     if isinstance(model, keras.Model):
         return loss_of(given, data, where)
     from scalestudy.tasks.module_objectives import module_loss
 
     return module_loss(model, given, data, where)
+
+
+def _refuse_swapped(given: Any, where: str) -> None:
+    """Refuse a function (outputs, targets), as PyTorch's losses are: many would compute, and mean nothing."""
+    if not inspect.isfunction(given) or given.__module__.startswith(("torch.", "keras.")):
+        return
+    names = [name.lower().strip("_") for name in inspect.signature(given).parameters][:2]
+    if len(names) == 2 and names[0] in OUTPUTS and names[1] in TARGETS:
+        raise UserError(
+            f"a loss (targets, outputs) in {where}",
+            f"{given.__name__}({', '.join(inspect.signature(given).parameters)})",
+            "Swap them: targets come first, as in Keras.",
+        )
 
 
 def loss_of(given: Any, data: DataInfo, where: str) -> Loss:

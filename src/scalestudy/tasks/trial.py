@@ -311,6 +311,8 @@ def _explained(expected: str, *given: Any) -> Iterator[None]:
         action = "Correct the task file; `data.inputs` and `data.targets` tell the shapes of its data."
         if any(words in str(error) for words in NUMPY):
             action = "Compute with keras.ops: what NumPy computes has no gradient, and no value yet."
+        if expected.startswith("the loss of"):
+            action = f"A function of the file is called with (targets, outputs). {action}"
         shapes = ", ".join(map(_shapes, given))
         raise UserError(expected, told(error) + (f", with {shapes}" if shapes else ""), action) from error
 
