@@ -89,6 +89,8 @@ def oversubscription(point: Point, machine: Machine) -> str | None:
     if here * cores <= machine.cores:
         return None
     noun = "process" if not point.traits.timed else "worker" if here == 1 else "workers"
+    if point.places > point.workers:  # a coordinator and servers among them
+        noun = "processes"
     return f"{here} {noun} of {_cores(cores)} on {_cores(machine.cores)}"
 
 
