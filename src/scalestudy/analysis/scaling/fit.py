@@ -1,4 +1,6 @@
-"""A scaling model fitted to training times: which terms, how large, how sure (`docs/explanation/scaling-models.md`).
+"""A scaling model fitted to training times: which terms, how large, how sure.
+
+See docs/explanation/scaling-models.md.
 
 T(n) = fixed + updates(n) * t_step(n): with a batch per worker and fixed epochs the updates fall as 1/n, and
 an update takes compute + exchange(n); with one global batch they stay, and an update takes
