@@ -31,12 +31,12 @@ _RATIO = (
     " strategy, else of plain training."
 )
 _INTERVALS = (
-    "Intervals hold with 95 % over seeds (Hoefler and Belli, SC15). Runs of one seed are a block: they were"
-    " taken in one round, in random order, and share split and initial weights. Speed-ups and differences"
-    " of quality are paired within blocks, with the residual variance of row + block over all rows, or the"
-    " pair's own where that is larger (Fisher 1935; Montgomery, chapter 4). Times are geometric means on"
-    " logarithms; metrics between 0 and 1 have intervals on asin(sqrt(q)) (Anscombe 1948). One run gives no"
-    " interval."
+    "Intervals are 95 % confidence intervals over seeds (Hoefler and Belli, SC15). Runs of one seed are a"
+    " block: they were taken in one round, in random order, and share split and initial weights. Speed-"
+    "ups and differences of quality are paired within blocks, with the residual variance of row + block "
+    "over all rows, or the pair's own where that is larger (Fisher 1935; Montgomery, chapter 4). Times "
+    "are geometric means on logarithms; metrics between 0 and 1 have intervals on asin(sqrt(q)) (Anscombe"
+    " 1948). One run gives no interval."
 )
 _COST = (
     "Time to train is from the start of the processes to the result; cost is that time multiplied by the"

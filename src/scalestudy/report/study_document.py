@@ -71,7 +71,7 @@ def _small_print(findings: Findings) -> str:
     splits = any(run.result.swept.keys() & REPEATS for run in findings.runs)
     over = "seeds and splits" if splits else "seeds"
     text = (
-        f"Intervals hold with 95 % over {over}."
+        f"Intervals are 95 % confidence intervals over {over}."
         if repeated
         else "One run each: no interval says how far another run would differ."
     )

@@ -55,8 +55,8 @@ HOW = (
     "as it is; without input (one staged batch handed out again); without exchange (gradients are not "
     "summed, so weights diverge); then every worker's slice in a process of its own, all at once and one "
     "alone, and the one-worker run. The differences of their times per step are the parts: they add up to "
-    "1 − E(n). Intervals hold with 95 % over rounds (Tukey's jackknife, 1958), each of which measures all "
-    "ablations; one round gives none, and no suggestions."
+    "1 − E(n). Intervals are 95 % confidence intervals over rounds (Tukey's jackknife, 1958), each of which "
+    "measures all ablations; one round gives none, and no suggestions."
 )
 
 
