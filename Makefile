@@ -1,9 +1,10 @@
 # make quickstart   set everything up, run a small study, print its table and name its report
 # make test         set everything up, run all tests
 # make test-fast    only tests of half a second at most: no training, no Slurm, no browser, no package, no time limits
+# make docs         set everything up, build the documentation into site/ (read it: .venv/bin/python -m http.server -d site)
 # make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out,
 # make                TORCH=1 for PyTorch beside TensorFlow on CPUs)
-.PHONY: setup horovod quickstart test test-fast lint types test-tools benchmarks help
+.PHONY: setup horovod quickstart test test-fast docs lint types test-tools benchmarks help
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +38,10 @@ test: setup test-tools lint types
 
 test-fast: setup
 	@$(pytest) -n 2 -m "not engine and not slurm and not browser and not package and not slow"
+
+# Of mkdocs-material's notices about its successor none is about these pages.
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet && echo "Wrote site/index.html"
 
 lint: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .

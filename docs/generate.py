@@ -1,0 +1,296 @@
+"""What MkDocs makes of the code when it builds the site: parts of the reference, the changelog, the navigation.
+
+A page asks for a part by a line `<!-- generated: NAME -->`, which a reader of the file itself does not see.
+"""
+
+import html
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+MARK = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
+COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRIBUTING.md"}
+"""Pages that are files of the repository."""
+
+
+def on_config(config: Any) -> None:
+    """Leave pages that are not written yet out of the navigation, and list at its end those that are not in it."""
+    sys.path.insert(0, str(ROOT / "src"))  # the code beside these pages, whatever is installed
+    docs = Path(config.docs_dir)
+
+    def written(entry: Any) -> Any:
+        if isinstance(entry, str):
+            return entry if entry in COPIED or (docs / entry).is_file() else None
+        (title, inside), *_ = entry.items()
+        inside = written(inside) if isinstance(inside, str) else [*filter(None, map(written, inside))]
+        return {title: inside} if inside else None
+
+    named = set(re.findall(r"[\w./-]+\.md", str(config.nav)))
+    config.nav = [*filter(None, map(written, config.nav))]
+    others = sorted(page.name for page in docs.glob("*.md") if page.name not in named)
+    config.nav += [{"Older pages": others}] if others else []
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that lie elsewhere in the repository."""
+    from mkdocs.structure.files import File
+
+    for page, source in COPIED.items():
+        files.append(File.generated(config, page, content=linked((ROOT / source).read_text("utf-8"), page)))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put generated parts where a page asks for them."""
+    return MARK.sub(lambda match: PARTS[match[1]](), markdown)
+
+
+def command_line() -> str:
+    """Every command: usage, what it does, arguments and options, examples."""
+    import typer
+
+    from scalestudy.cli import GROUPS, app
+
+    main = typer.main.get_command(app)
+    lines = []
+    for title, names in GROUPS.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            command = main.commands[name]
+            if hasattr(command, "commands"):
+                for inner, part in command.commands.items():
+                    lines += _command(f"{name} {inner}", part)
+            else:
+                lines += _command(name, command)
+    return "\n".join(lines)
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    context = command.make_context(f"scalestudy {name}", [], resilient_parsing=True)
+    usage = " ".join(["scalestudy", name, *command.collect_usage_pieces(context)])
+    paragraphs = (command.help or "").split("\n\n")
+    yield from (f"### scalestudy {name}", "", "```text", usage, "```", "", "\n\n".join(map(prose, paragraphs)), "")
+    for heading, kind in (("Argument", "argument"), ("Option", "option")):
+        records = [
+            parameter.get_help_record(context)
+            for parameter in command.params
+            if parameter.param_type_name == kind
+        ]
+        shown = [record for record in records if record]
+        if shown:
+            yield from (f"| {heading} | |", "|-|-|")
+            yield from (f"| `{spec}` | {_option(text)} |" for spec, text in shown)
+            yield ""
+    examples = (command.epilog or "").partition("Examples:\n")[2]
+    if examples:
+        yield from ("```sh", *(line.removeprefix("  ") for line in examples.splitlines()), "```", "")
+
+
+def _option(text: str) -> str:
+    """What an option says of itself, and what stands in brackets behind it."""
+    text, _, brackets = text.partition("  [")
+    facts = {
+        r"required": "Required.",
+        r"default: (.*)": r"Default: `\1`.",
+        r"x>=(.*)": r"At least \1.",
+        r"(.*)<=x<=(.*)": r"From \1 to \2.",
+    }
+    for fact in filter(None, brackets.removesuffix("]").split("; ")):
+        pattern = next(pattern for pattern in facts if re.fullmatch(pattern, fact))
+        text += " " + re.sub(pattern, facts[pattern], fact)
+    return prose(text)
+
+
+def study_file() -> str:
+    """Every key of a study file, section by section."""
+    from scalestudy.study.file import Study
+    from scalestudy.study.keys import SECTIONS, SWEEP_KEYS, SweptValue
+
+    top = Study.model_json_schema()
+    lines = ["## Top of the file { #top }", ""]
+    for name in ("task", "name", "engine", "quality_margin"):
+        schema = top["properties"][name]
+        if name == "engine":
+            one = _wanted(SweptValue.model_json_schema()["properties"]["engine"])
+            schema = {"wanted": f"{one}, or a list of them", "description": schema["description"]}
+        if name == "quality_margin":
+            schema = {"wanted": 'a number, or a percentage as "2 %"', **_said(schema)}
+        lines += _key("top", name, schema, required=name == "task")
+    lines += ["## [sweep] { #sweep }", "", prose(_doc(type(Study.model_fields["sweep"].default))), ""]
+    inside = top["$defs"]["SweepSettings"]["properties"]
+    for name, schema in SweptValue.model_json_schema()["properties"].items():
+        if name in inside:
+            wanted = "a list, each " + _wanted(schema)
+            lines += _key("sweep", name, {"wanted": wanted, **_said(inside[name])}, required=False)
+    assert set(SWEEP_KEYS) == {*inside, "engine"} - {"other"}
+    for section, model in SECTIONS.items():
+        lines += [f"## [{section}] {{ #{section} }}", "", prose(_doc(model)), ""]
+        lines += _keys(section, model)
+    return "\n".join(lines)
+
+
+def site_profile() -> str:
+    """Every key of a site profile."""
+    from scalestudy.launch.queue.containers import Container
+    from scalestudy.launch.queue.site import LargeJobs, Site
+
+    lines = ["## Keys { #keys }", "", *_keys("site", Site, without=("name",))]
+    for title, name, model in (
+        ("[[large_jobs]]", "large_jobs", LargeJobs), ("[container]", "container", Container),
+    ):  # fmt: skip
+        lines += [f"## {title} {{ #{name} }}", "", prose(_doc(model)), "", *_keys(name, model)]
+    return "\n".join(lines)
+
+
+def strategies() -> str:
+    """A table of the strategies for each engine."""
+    from scalestudy.study.engines import REGISTRY as ENGINES
+
+    lines = []
+    for name in ENGINES.built_in():
+        engine = ENGINES.get(name)
+        if not engine.strategies:
+            continue
+        lines += [f"## {engine.label} {{ #{name} }}", "", f'`engine = "{name}"`', ""]
+        lines += ["| Strategy | What it is | Processes | Several nodes | Gradients summed by |", "|-|-|-|-|-|"]
+        for row in engine.strategies:
+            word = f" (or `{row.common_name}`)" if row.common_name not in ("", row.name) else ""
+            processes = "–" if row.stands_for else "one" if row.one_process else "one per worker"
+            lines.append(
+                f"| `{row.name}`{word} | {prose(row.summary)} | {processes} | "
+                f"{'yes' if row.spans_nodes else 'no'} | {prose(row.summed_by) or '–'} |"
+            )
+        lines += ["", "| Strategy | Timed | Steps together | `accumulate` | `local_steps` | `compression` | `xla` |"]
+        lines += ["|-|-|-|-|-|-|-|"]
+        for row in engine.strategies:
+            if row.stands_for:
+                continue
+            answers = (row.timed, row.synchronous, row.accumulates, row.averages_weights)
+            compression = ", ".join(f"`{form}`" for form in row.compressions) or "–"
+            cells = [*("yes" if answer else "no" for answer in answers), compression, "yes" if row.xla else "no"]
+            lines.append(f"| `{row.name}` | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def augmentation() -> str:
+    """Operations of `train.augment`, with their parameters."""
+    from scalestudy.study.augmentation import KINDS
+
+    return _formulas("Operation", KINDS)
+
+
+def losses() -> str:
+    """Losses with their parameters."""
+    from scalestudy.study.objectives import LOSSES
+
+    return _formulas("Loss", LOSSES)
+
+
+def metrics() -> str:
+    """Metrics with their parameters."""
+    from scalestudy.study.objectives import METRICS
+
+    return _formulas("Metric", METRICS)
+
+
+def _formulas(title: str, known: Any) -> str:
+    lines = [f"| {title} | Parameters, with their defaults |", "|-|-|"]
+    for name, parameters in known.items():
+        given = ", ".join(f"`{key}={_figure(allowed.default)}` ({allowed})" for key, allowed in parameters.items())
+        lines.append(f"| `{name}` | {given or '–'} |")
+    return "\n".join(lines)
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _keys(section: str, model: Any, without: tuple[str, ...] = ()) -> Iterator[str]:
+    schema = model.model_json_schema()
+    for name, part in schema["properties"].items():
+        if name not in without:
+            yield from _key(section, name, part, required=name in schema.get("required", ()))
+
+
+def _key(section: str, name: str, schema: Any, *, required: bool) -> Iterator[str]:
+    from scalestudy.study.template import toml_line
+
+    default, examples = schema.get("default"), schema.get("examples")
+    facts = [_wanted(schema)]
+    if required:
+        facts.append("**required**")
+    elif default not in (None, [], {}, ""):
+        facts.append(f"default `{toml_line(name, default)}`")
+    if default in (None, [], {}, "") and examples:
+        facts.append(f"for example `{toml_line(name, examples[0])}`")
+    yield from (f"### `{name}` {{ #{section}.{name} }}", "")
+    yield from (" · ".join([prose(facts[0]), *facts[1:]]) + "  ", prose(schema.get("description")), "")
+
+
+def _said(schema: Any) -> dict[str, Any]:
+    """What a schema says of its key beside its type."""
+    return {key: schema[key] for key in ("description", "default", "examples") if key in schema}
+
+
+def _wanted(schema: Any) -> str:
+    """What a key takes, in words."""
+    from scalestudy.study.keys import wanted
+
+    if "wanted" in schema:
+        return str(schema["wanted"])
+    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    if len(parts) == 1:
+        (part,) = parts
+        if part.get("type") == "array" and "prefixItems" not in part:
+            return "a list of tables" if "$ref" in part["items"] else "a list of quoted texts"
+        if "$ref" in part:
+            return "a quoted path, or a table"
+        if part.get("type") == "object":
+            return "a table of quoted texts"
+    return re.sub(r"(\d{7,})", lambda match: f"{int(match[1]):,}", wanted(schema))
+
+
+def _doc(model: Any) -> str:
+    return " ".join((model.__doc__ or "").split())
+
+
+def prose(text: str | None) -> str:
+    """A text of the code as Markdown on one line: only what is in backticks is code, pages are links."""
+    parts = re.split(r"(`[^`]*`)", " ".join((text or "").replace("\b", "").split()))
+    return "".join(part if part.startswith("`") else _plain(part) for part in parts)
+
+
+def _plain(text: str) -> str:
+    text = re.sub(r"([\\*_{}\[\]|])", r"\\\1", html.escape(text, quote=False))
+    return re.sub(r"docs/([\w/\\-]+)\.md", lambda match: _link(match[1].replace("\\", "")), text)
+
+
+def _link(page: str) -> str:
+    return f"[{page.rpartition('/')[2].replace('-', ' ')}](../{page}.md)"
+
+
+def linked(text: str, page: str) -> str:
+    """A file of the repository as a page: paths of pages in backticks, and links, lead to the pages."""
+    up = "../" * page.count("/")
+    text = re.sub(r"\]\(docs/", f"]({up}", text)
+    known = lambda name: (ROOT / "docs" / name).is_file()  # noqa: E731
+    return re.sub(
+        r"`docs/([\w/-]+\.md)`",
+        lambda match: f"[{match[1]}]({up}{match[1]})" if known(match[1]) else match[0],
+        text,
+    )
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "command-line": command_line,
+    "study-file": study_file,
+    "site-profile": site_profile,
+    "strategies": strategies,
+    "losses": losses,
+    "metrics": metrics,
+    "augmentation": augmentation,
+}
