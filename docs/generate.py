@@ -1,4 +1,4 @@
-"""What MkDocs makes of the code when it builds the site: parts of the reference, the changelog, the navigation.
+"""What MkDocs makes of the code when it builds the site: parts of the reference, changelog, navigation.
 
 A page asks for a part by a line `<!-- generated: NAME -->`, which a reader of the file itself does not see.
 """
@@ -17,7 +17,7 @@ COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRI
 
 
 def on_config(config: Any) -> None:
-    """Leave pages that are not written yet out of the navigation, and list at its end those that are not in it."""
+    """Leave pages that are not written yet out of the navigation, and list those at its end that it lacks."""
     sys.path.insert(0, str(ROOT / "src"))  # the code beside these pages, whatever is installed
     docs = Path(config.docs_dir)
 
@@ -72,7 +72,16 @@ def _command(name: str, command: Any) -> Iterator[str]:
     context = command.make_context(f"scalestudy {name}", [], resilient_parsing=True)
     usage = " ".join(["scalestudy", name, *command.collect_usage_pieces(context)])
     paragraphs = (command.help or "").split("\n\n")
-    yield from (f"### scalestudy {name}", "", "```text", usage, "```", "", "\n\n".join(map(prose, paragraphs)), "")
+    yield from (
+        f"### scalestudy {name}",
+        "",
+        "```text",
+        usage,
+        "```",
+        "",
+        "\n\n".join(map(prose, paragraphs)),
+        "",
+    )
     for heading, kind in (("Argument", "argument"), ("Option", "option")):
         records = [
             parameter.get_help_record(context)
@@ -155,7 +164,10 @@ def strategies() -> str:
         if not engine.strategies:
             continue
         lines += [f"## {engine.label} {{ #{name} }}", "", f'`engine = "{name}"`', ""]
-        lines += ["| Strategy | What it is | Processes | Several nodes | Gradients summed by |", "|-|-|-|-|-|"]
+        lines += [
+            "| Strategy | What it is | Processes | Several nodes | Gradients summed by |",
+            "|-|-|-|-|-|",
+        ]
         for row in engine.strategies:
             word = f" (or `{row.common_name}`)" if row.common_name not in ("", row.name) else ""
             processes = "–" if row.stands_for else "one" if row.one_process else "one per worker"
@@ -163,14 +175,21 @@ def strategies() -> str:
                 f"| `{row.name}`{word} | {prose(row.summary)} | {processes} | "
                 f"{'yes' if row.spans_nodes else 'no'} | {prose(row.summed_by) or '–'} |"
             )
-        lines += ["", "| Strategy | Timed | Steps together | `accumulate` | `local_steps` | `compression` | `xla` |"]
+        lines += [
+            "",
+            "| Strategy | Timed | Steps together | `accumulate` | `local_steps` | `compression` | `xla` |",
+        ]
         lines += ["|-|-|-|-|-|-|-|"]
         for row in engine.strategies:
             if row.stands_for:
                 continue
             answers = (row.timed, row.synchronous, row.accumulates, row.averages_weights)
             compression = ", ".join(f"`{form}`" for form in row.compressions) or "–"
-            cells = [*("yes" if answer else "no" for answer in answers), compression, "yes" if row.xla else "no"]
+            cells = [
+                *("yes" if answer else "no" for answer in answers),
+                compression,
+                "yes" if row.xla else "no",
+            ]
             lines.append(f"| `{row.name}` | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)
@@ -200,7 +219,9 @@ def metrics() -> str:
 def _formulas(title: str, known: Any) -> str:
     lines = [f"| {title} | Parameters, with their defaults |", "|-|-|"]
     for name, parameters in known.items():
-        given = ", ".join(f"`{key}={_figure(allowed.default)}` ({allowed})" for key, allowed in parameters.items())
+        given = ", ".join(
+            f"`{key}={_figure(allowed.default)}` ({allowed})" for key, allowed in parameters.items()
+        )
         lines.append(f"| `{name}` | {given or '–'} |")
     return "\n".join(lines)
 

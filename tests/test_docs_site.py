@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a network, strictly, and every link and anchor in it holds."""
+"""The documentation as a site: it builds without a network, strictly, and its links and anchors hold."""
 
 import importlib.util
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+
 from paths import PROJECT
 
 MISSING = [name for name in ("mkdocs", "material", "mkdocstrings") if importlib.util.find_spec(name) is None]
@@ -76,7 +77,11 @@ def broken(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
             target = (file.parent / unquote(address.path)).resolve() if address.path else file
             target = target / "index.html" if target.is_dir() else target
             known = pages[target].anchors if target in pages else {address.fragment}
-            if not target.is_file() or not target.is_relative_to(site) or unquote(address.fragment) not in known:
+            if (
+                not target.is_file()
+                or not target.is_relative_to(site)
+                or unquote(address.fragment) not in known
+            ):
                 yield f"{file.relative_to(site)}: {link}"
 
 
