@@ -195,6 +195,40 @@ def strategies() -> str:
     return "\n".join(lines)
 
 
+def records() -> str:
+    """What the records of a run hold, file by file."""
+    from scalestudy.study import records, usage
+    from scalestudy.study.model_record import BestRecord, ModelRecord
+
+    files = {
+        "result.json": records.Result,
+        "epochs.jsonl": records.EpochRecord,
+        "progress.json": records.Progress,
+        "ranks/N.json": records.RankRecord,
+        "steps/N.json": records.StepRecord,
+        "signs/N.json": records.Sign,
+        "signs/hang.json": records.Hang,
+        "failure.json": records.Failure,
+        "causes/N.json": records.Cause,
+        "job.json": records.JobRecord,
+        "model.json": ModelRecord,
+        "best.json": BestRecord,
+        "gpus of result.json": usage.GpuUse,
+        "processes of result.json": usage.ProcessUse,
+        "nodes of result.json": usage.NodeUse,
+    }
+    lines = []
+    for name, model in files.items():
+        file, _, record = name.partition(" of ")
+        title = f"`{file}` of `{record}`" if record else f"`{file}`"
+        lines += [f"### {title} {{ #{re.sub('[^a-z]+', '-', name.lower())} }}", "", "| Key | Meaning |", "|-|-|"]
+        for key, field in model.model_fields.items():
+            meaning = prose(field.description) or prose(key.replace("_", " ").capitalize())
+            lines.append(f"| `{key}` | {meaning} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
 def augmentation() -> str:
     """Operations of `train.augment`, with their parameters."""
     from scalestudy.study.augmentation import KINDS
@@ -311,6 +345,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "study-file": study_file,
     "site-profile": site_profile,
     "strategies": strategies,
+    "records": records,
     "losses": losses,
     "metrics": metrics,
     "augmentation": augmentation,
