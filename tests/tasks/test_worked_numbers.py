@@ -1,4 +1,4 @@
-"""The numbers that docs/metrics.md works out are those that are computed."""
+"""The numbers that docs/reference/losses-and-metrics.md works out are those that are computed."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from scalestudy.tasks.metrics import named_metric
 
 pytestmark = pytest.mark.engine
 
-PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "losses-and-metrics.md").read_text()
 TRUE = np.array([[[1, 1, 0, 0, 1, 1, 1, 0]]], "uint8")
 OUTPUTS = np.array([[[0.9, 0.8, 0.2, 0.1, 0.6, 0.4, 0.15, 0.2]]], "float32")[..., None]
 EXAMPLE = Gathered(DataInfo("masks", (1, 8, 1), 2), TRUE, OUTPUTS)
