@@ -1,4 +1,4 @@
-"""What docs/data.md says is done to an image, carried out as it is written there: the same bytes."""
+"""What docs/reference/data.md says is done to an image, carried out as it is written there: the same bytes."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "data.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "data.md"
 
 
 @pytest.fixture(scope="module")

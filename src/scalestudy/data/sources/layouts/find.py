@@ -81,7 +81,7 @@ def _layout(scan: Scan) -> Layout:
         raise UserError(
             "a folder with images/ and masks/ whose files pair by name, or a folder of images for each "
             "class (either, if you like, the same layout inside train/, val/ and test/), or another of the "
-            "layouts in docs/data.md",
+            "layouts in docs/reference/data.md",
             " and ".join(str(part) for part in scan.parts.values()),
             "Arrange the files in one of these ways, say where they lie (`images` and `masks` under [data]), "
             "or name another folder as the source.",
