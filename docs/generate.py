@@ -30,7 +30,8 @@ def on_config(config: Any) -> None:
 
     named = set(re.findall(r"[\w./-]+\.md", str(config.nav)))
     config.nav = [*filter(None, map(written, config.nav))]
-    others = sorted(page.name for page in docs.glob("*.md") if page.name not in named)
+    pages = sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
+    others = [page for page in pages if page not in named]
     config.nav += [{"Older pages": others}] if others else []
 
 
@@ -221,7 +222,12 @@ def records() -> str:
     for name, model in files.items():
         file, _, record = name.partition(" of ")
         title = f"`{file}` of `{record}`" if record else f"`{file}`"
-        lines += [f"### {title} {{ #{re.sub('[^a-z]+', '-', name.lower())} }}", "", "| Key | Meaning |", "|-|-|"]
+        lines += [
+            f"### {title} {{ #{re.sub('[^a-z]+', '-', name.lower())} }}",
+            "",
+            "| Key | Meaning |",
+            "|-|-|",
+        ]
         for key, field in model.model_fields.items():
             meaning = prose(field.description) or prose(key.replace("_", " ").capitalize())
             lines.append(f"| `{key}` | {meaning} |")
@@ -254,10 +260,14 @@ def _formulas(title: str, known: Any) -> str:
     lines = [f"| {title} | Parameters, with their defaults |", "|-|-|"]
     for name, parameters in known.items():
         given = ", ".join(
-            f"`{key}={_figure(allowed.default)}` ({allowed})" for key, allowed in parameters.items()
+            f"`{key}={_figure(allowed.default)}` ({_limits(allowed)})" for key, allowed in parameters.items()
         )
         lines.append(f"| `{name}` | {given or '–'} |")
     return "\n".join(lines)
+
+
+def _limits(allowed: Any) -> str:
+    return str(allowed).replace("1e+06", "1,000,000")
 
 
 def _figure(value: Any) -> str:

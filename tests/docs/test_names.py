@@ -247,6 +247,13 @@ def test_options_of_a_script_are_its_own() -> None:
     assert faults("`scalestudy launch -n 2 train.py --width 3`") == []
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_of_pages_outside_the_site_hold(name: str) -> None:
+    links = re.findall(r"\]\(([^)#\s]+)", (PROJECT / name).read_text("utf-8"))
+    ours = [link for link in links if not re.match(r"[a-z]+:", link)]
+    assert [link for link in ours if not (PROJECT / link).exists()] == []
+
+
 def test_texts_of_the_program_name_pages_that_exist() -> None:
     named = {
         (str(file.relative_to(PROJECT)), page)
