@@ -1,4 +1,4 @@
-"""What docs/reference/data.md says is done to an image, carried out as it is written there: the same bytes."""
+"""What docs/reference/data.md says is done to an image, carried out as it is written: the same bytes."""
 
 import re
 from pathlib import Path
