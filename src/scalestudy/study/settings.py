@@ -135,8 +135,7 @@ class DataSettings(StrictModel):
     layout: Literal["pairs", "suffixes", "classes", "coco", "table"] | None = Field(
         default=None, examples=["pairs"]
     )
-    """How a folder is laid out (docs/reference/data.md), where its names leave it open; found by its names when
-    absent."""
+    """How a folder is laid out (docs/reference/data.md); recognised by its names when absent."""
     images: Name | None = Field(default=None, examples=["scans/*.tif"])
     """Pattern of the images in a folder of any layout; together with `masks`."""
     masks: Name | None = Field(default=None, examples=["annotated/*.png"])
