@@ -68,7 +68,7 @@ def launch(
 
     Options of launch stand before the script. Rank 0 has this terminal; the output of the others goes to
     their logs. When a rank fails all are ended, and it is named with its last lines.
-    docs/existing-scripts.md says what is exact, and what not.
+    docs/reference/scripts.md says what is exact, and what not.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cli import console
     from scalestudy.cluster.resolve import resolve

@@ -47,7 +47,7 @@ def report(
         typer.Option(
             "--from",
             help="Numbers that were measured elsewhere: a CSV, JSON or Parquet table, a log, a folder or a"
-            " quoted pattern of them; may be given several times. docs/imported.md says what is read.",
+            " quoted pattern of them; may be given several times. docs/guides/imported.md says what is read.",
             metavar="FILE",
         ),
     ] = None,

@@ -94,7 +94,9 @@ Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Weights = Annotated[
     tuple[Weight, ...], Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one a class"})
 ]
-_OPERATIONS = Field(json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/augmentation.md'})
+_OPERATIONS = Field(
+    json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/guides/augmentation.md'}
+)
 Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """What NumPy and Keras take: 32 bits without a sign."""

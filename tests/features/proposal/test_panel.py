@@ -12,7 +12,7 @@ from scalestudy.features.proposal.panel import FUNCTIONS, find_panel, parse_pane
 from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.util.errors import UserError
 
-DOCS = (PROJECT / "docs" / "proposal.md").read_text()
+DOCS = (PROJECT / "docs" / "reference" / "panels.md").read_text()
 PANEL = """+++
 panel = "Ours"
 title = "Our page"

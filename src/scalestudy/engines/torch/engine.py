@@ -117,7 +117,7 @@ class Torch:
         raise UserError(
             "a script that trains with Keras's fit on TensorFlow",
             "one on PyTorch",
-            "Write its loop over epochs and batches; docs/existing-scripts.md shows one that is measured.",
+            "Write its loop over epochs and batches; docs/guides/script.md shows one that is measured.",
         )
 
 

@@ -94,7 +94,7 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
         raise UserError(
             "a study of a task, whose steps can be taken apart",
             f"{folder.path}, whose runs trained by a script of their own",
-            "Write what the script trains as a task: docs/own-tasks.md.",
+            "Write what the script trains as a task: docs/reference/task-file.md.",
         )
     point, why = choose_point(points, findings) if name is None else (named_point(points, name), "")
     if point.launch.on != DEFAULT:

@@ -93,7 +93,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
         raise UserError(
             f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
             f"none among {len(paths)} files: {_named(left)}",
-            "docs/imported.md says what is read.",
+            "docs/guides/imported.md says what is read.",
         )
     runs, remarks = _told_apart([run for _, reading in read for run in reading.runs])
     left_out = [f"Files left out: {_named(left)}."] if left else []

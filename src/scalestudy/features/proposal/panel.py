@@ -111,7 +111,8 @@ def parse_panel(text: str, file: str) -> Panel:
     from jinja2.sandbox import SandboxedEnvironment
 
     def refused(why: str) -> UserError:
-        return UserError("a valid panel file", f"{file}: {why}", "docs/proposal.md explains its parts.")
+        action = "docs/reference/panels.md explains its parts."
+        return UserError("a valid panel file", f"{file}: {why}", action)
 
     parts = text.split(HEAD)
     if len(parts) != 3 or parts[0].strip():

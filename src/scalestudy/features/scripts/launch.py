@@ -127,7 +127,7 @@ def sweep_of(
         raise UserError(
             "one number of workers and one seed, for a script that trains with Keras's fit",
             f"{len(scripts)} runs",
-            "Sweep over a task (docs/own-tasks.md), or launch it once for each.",
+            "Sweep over a task (docs/guides/model.md), or launch it once for each.",
         )
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
     named = {script.point.name: script for script in scripts}
