@@ -133,7 +133,7 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
     assert "scalestudy-9.8.7.dist-info/licenses/LICENSE" in names
     about = zipfile.ZipFile(wheel).read("scalestudy-9.8.7.dist-info/METADATA").decode()
     assert set(re.findall(r"^Provides-Extra: (.+)$", about, re.MULTILINE)) == {
-        "cpu", "gpu", "gpu-volta", "dev", "onnx", "tensorboard", "tfds", "torch",
+        "cpu", "gpu", "gpu-volta", "dev", "docs", "onnx", "tensorboard", "tfds", "torch",
     }  # fmt: skip
     for extra, brings in (("cpu", "tensorflow-cpu"), ("gpu", r"tensorflow\[and-cuda\]")):
         assert re.search(rf"^Requires-Dist: {brings}.*extra == \"{extra}\"$", about, re.MULTILINE)
