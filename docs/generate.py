@@ -12,6 +12,20 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
+CODE = re.compile(r"""(?<![`\w])(?:"[^"\s`]+"|--[a-z][\w=-]*|\[(?:data|train|launch|sweep)\])(?![`\w])""")
+"""What is code in the texts of the program, without backticks: quoted words, options, sections."""
+FIELD = {
+    r"a quoted text( that is not empty)?": "a string",
+    r"quoted texts": "strings",
+    r"quoted (path|regular expression)": r"\1",
+    r"a whole number": "an integer",
+    r" and (at most|below) \d{4,}": "",  # beyond what anybody wants
+    r" of at least": " from",
+    r"from (\S+) and at most (\S+)": r"from \1 to \2",
+    r"a list of 2 \((.*) each\)": r"a list of two, \1 each",
+    r", \{.*\}": "",  # an example follows
+}
+"""The words of messages, in those of the field."""
 COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRIBUTING.md"}
 """Pages that are files of the repository."""
 
@@ -293,7 +307,8 @@ def _key(section: str, name: str, schema: Any, *, required: bool) -> Iterator[st
     if default in (None, [], {}, "") and examples:
         facts.append(f"for example `{toml_line(name, examples[0])}`")
     yield from (f"### `{name}` {{ #{section}.{name} }}", "")
-    yield from (" · ".join([prose(facts[0]), *facts[1:]]) + "  ", prose(schema.get("description")), "")
+    takes = prose(facts[0][0].upper() + facts[0][1:])
+    yield from (" · ".join([takes, *facts[1:]]), "{ .takes }", "", prose(schema.get("description")), "")
 
 
 def _said(schema: Any) -> dict[str, Any]:
@@ -303,6 +318,13 @@ def _said(schema: Any) -> dict[str, Any]:
 
 def _wanted(schema: Any) -> str:
     """What a key takes, in words."""
+    text = _in_words(schema)
+    for pattern, word in FIELD.items():
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def _in_words(schema: Any) -> str:
     from scalestudy.study.keys import wanted
 
     if "wanted" in schema:
@@ -310,13 +332,15 @@ def _wanted(schema: Any) -> str:
     parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     if len(parts) == 1:
         (part,) = parts
+        if "wanted" in part:
+            return str(part["wanted"])
         if part.get("type") == "array" and "prefixItems" not in part:
             return "a list of tables" if "$ref" in part["items"] else "a list of quoted texts"
         if "$ref" in part:
             return "a quoted path, or a table"
         if part.get("type") == "object":
             return "a table of quoted texts"
-    return re.sub(r"(\d{7,})", lambda match: f"{int(match[1]):,}", wanted(schema))
+    return wanted(schema)
 
 
 def _doc(model: Any) -> str:
@@ -324,8 +348,9 @@ def _doc(model: Any) -> str:
 
 
 def prose(text: str | None) -> str:
-    """A text of the code as Markdown on one line: only what is in backticks is code, pages are links."""
-    parts = re.split(r"(`[^`]*`)", " ".join((text or "").replace("\b", "").split()))
+    """A text of the code as Markdown on one line: code is what is in backticks, or a word in quotes."""
+    line = " ".join((text or "").replace("\b", "").split())
+    parts = re.split(r"(`[^`]*`)", CODE.sub(r"`\g<0>`", line))
     return "".join(part if part.startswith("`") else _plain(part) for part in parts)
 
 
