@@ -23,7 +23,7 @@ FIELD = {
     r" of at least": " from",
     r"from (\S+) and at most (\S+)": r"from \1 to \2",
     r"a list of 2 \((.*) each\)": r"a list of two, \1 each",
-    r", \{.*\}": "",  # an example follows
+    r", \{.*\}| as \[.*\]": "",  # an example follows
 }
 """The words of messages, in those of the field."""
 COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRIBUTING.md"}
