@@ -41,7 +41,7 @@ test-fast: setup
 
 # Of mkdocs-material's notices about its successor none is about these pages.
 docs: setup
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet && echo "Wrote site/index.html"
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet && echo "Wrote site/index.html (its search needs a server: python3 -m http.server -d site)"
 
 lint: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
