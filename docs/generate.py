@@ -249,13 +249,6 @@ def records() -> str:
     return "\n".join(lines)
 
 
-def augmentation() -> str:
-    """Operations of `train.augment`, with their parameters."""
-    from scalestudy.study.augmentation import KINDS
-
-    return _formulas("Operation", KINDS)
-
-
 def losses() -> str:
     """Losses with their parameters."""
     from scalestudy.study.objectives import LOSSES
@@ -383,5 +376,4 @@ PARTS: dict[str, Callable[[], str]] = {
     "records": records,
     "losses": losses,
     "metrics": metrics,
-    "augmentation": augmentation,
 }

@@ -1,12 +1,14 @@
 """Tables of the reference that are written by hand are complete: columns, topics, layouts, metrics."""
 
 import re
+from ast import literal_eval
 from typing import get_args
 
-from paths import PROJECT
+from paths import PROJECT, SOURCE
 from scalestudy.analysis.costs import COLUMNS
 from scalestudy.analysis.table import RUN_FIELDS, columns
 from scalestudy.features.check.report import TOPICS
+from scalestudy.study.augmentation import KINDS
 from scalestudy.study.objectives import METRICS
 from scalestudy.study.settings import DataSettings
 
@@ -47,3 +49,30 @@ def test_layouts() -> None:
 def test_every_metric_is_explained() -> None:
     text = (REFERENCE / "losses-and-metrics.md").read_text("utf-8")
     assert [name for name in METRICS if f"`{name}" not in text.partition("## Metrics")[2]] == []
+
+
+def test_operations_of_augmentation_with_their_defaults() -> None:
+    text = (PROJECT / "docs" / "guides" / "augmentation.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)(?:\(([\w, ]+)\))?` \|.*\|\s*([^|]*?)\s*\|$", text, re.MULTILINE)
+    told = {
+        name: dict(zip(re.findall(r"\w+", names), re.findall(r"[\w.]+", defaults), strict=True))
+        for name, names, defaults in rows
+    }
+    known = {
+        name: {
+            key: f"{allowed.default:g}" if not allowed.words else allowed.default
+            for key, allowed in values.items()
+        }
+        for name, values in KINDS.items()
+    }
+    assert told == known
+
+
+def test_names_of_a_task_file() -> None:
+    source = (SOURCE / "scalestudy" / "tasks" / "trial.py").read_text("utf-8")  # which imports a framework
+    (optional,) = re.findall(r"^OPTIONAL = (\(.*?\))", source, re.MULTILINE | re.DOTALL)
+    page = (REFERENCE / "task-file.md").read_text("utf-8")
+    missing = [
+        name for name in ("model", "loss", "metrics", *literal_eval(optional)) if f"`{name}" not in page
+    ]
+    assert missing == []
