@@ -26,6 +26,37 @@ FIELD = {
     r", \{.*\}| as \[.*\]": "",  # an example follows
 }
 """The words of messages, in those of the field."""
+MEANINGS = {
+    "schema_version": "Version of the record's form.",
+    "name": "The point, such as horovod-w2-s0.",
+    "strategy": "The strategy, as swept.",
+    "implementation": "The strategy that did the work: native stands for one of several.",
+    "workers": "Number of workers.",
+    "seed": "Seed of weights, order and dropout.",
+    "swept": "Values of other swept keys, by their dotted names.",
+    "per_worker_batch": "Samples of one worker in a step.",
+    "global_batch": "Samples of all workers together in a step.",
+    "samples_processed": "Samples really processed by all workers together.",
+    "test": "Loss and metrics over the test set, if the source brings one.",
+    "test_matrices": "Confusion matrices over the test set.",
+    "best_epoch": "The epoch of best_quality, counted from 1.",
+    "parameters": "Number of the model's parameters.",
+    "oversubscribed": "Why its times do not count: more workers than cores or GPUs. None if they do.",
+    "phase": "What the run is doing.",
+    "rank": "Rank of the process, from 0.",
+    "size": "Number of processes.",
+    "local_rank": "Rank among the processes of its node, from 0.",
+    "host": "Host name.",
+    "pid": "Process id on that host.",
+    "placement_source": "What told the process its rank: the launcher's or queue's variables.",
+    "threads": "Threads that compute.",
+    "driver": "Version of the GPU driver. None without GPUs.",
+    "kernel": "Version of the operating system's kernel.",
+    "memory_bytes": "Memory of the machine.",
+    "evaluation_seconds": "Time of the evaluation after the epoch.",
+    "seconds_left": "Predicted time to the end of the run.",
+}
+"""Of keys that the code needs not explain."""
 COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRIBUTING.md"}
 """Pages that are files of the repository."""
 
@@ -242,11 +273,18 @@ def records() -> str:
             "| Key | Meaning |",
             "|-|-|",
         ]
-        for key, field in model.model_fields.items():
-            meaning = prose(field.description) or prose(key.replace("_", " ").capitalize())
-            lines.append(f"| `{key}` | {meaning} |")
+        for key in model.model_fields:
+            meaning = _described(model, key) or MEANINGS.get(key) or f"{key.replace('_', ' ').capitalize()}."
+            meaning = re.sub(r"\bNone\b", "`null`", meaning)  # as JSON has it
+            lines.append(f"| `{key}` | {prose(meaning)} |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _described(model: Any, key: str) -> str | None:
+    """What is said of a key where it was declared first, if not again."""
+    fields = (getattr(parent, "model_fields", {}).get(key) for parent in model.__mro__)
+    return next((field.description for field in fields if field and field.description), None)
 
 
 def losses() -> str:
