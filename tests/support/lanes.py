@@ -31,6 +31,7 @@ GROUPS = {
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
     "end to end": ("test_end_to_end.py",),
+    "tutorials": ("docs/test_tutorials.py",),
     "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_hang.py"),
     "checks": (
         "features/check/*.py", "launch/local/test_run.py", "plugins/*.py", "cli/test_check.py", "app/*.py",

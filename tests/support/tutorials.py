@@ -1,9 +1,9 @@
 """Tutorials of `docs/start`: their files and commands, run in a folder as a reader would.
 
 A fenced block with a title is a file. A `console` block holds commands, each behind `$ `, and what they print; a
-line `...` in it stands for lines that are left out. Blocks without either are not run. A comment before a console
-block says what else holds of it: `<!-- output differs: WHY -->` (it is run, and not compared) or
-`<!-- not run: WHY -->`.
+line `...` in it stands for lines that are left out. No other block is run. A comment before a console block says
+what else holds of it: `<!-- output differs: WHY -->` (it is run, and not compared), `<!-- not run: WHY -->`, or
+`<!-- needs torch -->`.
 """
 
 import os
@@ -36,8 +36,6 @@ class TutorialFile:
 
     name: str
     text: str
-
-    needs_torch = False
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """This one's, where no other study is seen on the machine, and standard error does not overtake output."""
+    """This one's; no other study is seen on the machine, and errors come where they are printed."""
     variables = {"PYTHONPATH": str(PROJECT / "src"), "XDG_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
     return os.environ | variables
 
