@@ -1,9 +1,9 @@
 """Tutorials of `docs/start`: their files and commands, run in a folder as a reader would.
 
-A fenced block with a title is a file. A `console` block holds commands, each behind `$ `, and what they print; a
-line `...` in it stands for lines that are left out. No other block is run. A comment before a console block says
-what else holds of it: `<!-- output differs: WHY -->` (it is run, and not compared), `<!-- not run: WHY -->`, or
-`<!-- needs torch -->`.
+A fenced block with a title is a file. A `console` block holds commands, each behind `$ `, and what they
+print; a line `...` in it stands for lines that are left out. No other block is run. A comment before a
+console block says what else holds of it: `<!-- output differs: WHY -->` (it is run, and not compared),
+`<!-- not run: WHY -->`, or `<!-- needs torch -->`.
 """
 
 import os
