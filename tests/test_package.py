@@ -191,3 +191,5 @@ def test_a_login_node_makes_reports(installed: Path, tmp_path: Path, monkeypatch
     page = (tmp_path / "report.html").read_text()
     assert 'content="Scalestudy 9.8.7"' in page
     assert page.count('<img class="still"') >= 2
+    assert "10.5281/zenodo.7639190" in run(installed / "scalestudy", "demo", cwd=tmp_path).stdout
+    assert (tmp_path / "published-unet.html").exists()
