@@ -23,6 +23,7 @@ GROUPS = {
         "slurm/test_preemption.py", "slurm/test_refusals.py",
     ),
     "equality": ("training/test_equality.py",),
+    "PyTorch": ("engines/torch/*.py",),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "engines/*/*/*.py",
