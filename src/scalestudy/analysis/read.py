@@ -34,7 +34,6 @@ def read_study(
         overview: Its points as they stand; looked up when None.
     """
     overview, study = overview or study_status(folder), folder.study
-    tuned = "train.learning_rate" in study.sweep.other
     return analyse(
         folder.name,
         [
@@ -47,9 +46,16 @@ def read_study(
         bill=bill or billing_unit(folder) or "worker",
         margin=study.quality_margin,
         target_quality=target_quality,
-        rate_rule="" if tuned else _RULES[study.train.learning_rate_scaling],
+        rate_rule=rate_rule(
+            study.train.learning_rate_scaling, tuned="train.learning_rate" in study.sweep.other
+        ),
         folder=folder.path,
     )
+
+
+def rate_rule(scaling: str, *, tuned: bool) -> str:
+    """By what rule the learning rate grew with the batch, in words; "" where it was tuned, or none is known."""
+    return "" if tuned else _RULES.get(scaling, "")
 
 
 def read_run(folder: RunFolder, result: Result, study: Path) -> Run:

@@ -18,9 +18,9 @@ def compare(
     studies: Annotated[
         list[str],
         typer.Argument(
-            help="Study files, results folders, or files that `report --from` takes, each with a name"
-            " of your own before it if you like (NAME=STUDY); all are held against the first. A single one is"
-            " held against the newest other study here.",
+            help="Study files, results folders, files that `report --share` wrote or that `report --from`"
+            " takes, each with a name of your own before it if you like (NAME=STUDY); all are held against the"
+            " first. A single one is held against the newest other study here.",
             metavar="[NAME=]STUDY...",
         ),
     ],
@@ -74,9 +74,13 @@ def _split(argument: str) -> tuple[str, Path]:
 def _side(argument: str) -> "Side":
     from scalestudy.analysis.read import read_study
     from scalestudy.features.compare.comparison import Side
+    from scalestudy.analysis.shared import is_shared, read_shared
     from scalestudy.study.differences import settings_of
 
     name, path = _split(argument)
+    if is_shared(path):
+        shared = read_shared(path)
+        return Side(name or path.stem, shared.findings(), shared.asked, shared.not_known)
     if path.is_file() and path.suffix != ".toml":
         from scalestudy.features.imported.gather import import_findings
 

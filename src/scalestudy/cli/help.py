@@ -51,6 +51,7 @@ EXAMPLES = {
         "scalestudy report                            # the decision of the newest study here",
         "scalestudy report study.toml --out table.csv",
         "scalestudy report --from measured.csv --out report.html",
+        "scalestudy report studies/unet --share ours.json   # one file for others, without names",
     ),
     "advise": (
         "scalestudy advise study.toml                 # what the report advises",
@@ -68,6 +69,7 @@ EXAMPLES = {
     "compare": (
         "scalestudy compare here=studies/unet there=/scratch/unet --out sites.html",
         "scalestudy compare before=old/digits after=studies/digits --fail-if-slower 5%  # in a pipeline",
+        "scalestudy compare theirs.json studies/unet  # theirs: what `report --share` wrote",
     ),
     "launch": (
         "scalestudy launch -n 4 --strategy horovod train.py --epochs 10",

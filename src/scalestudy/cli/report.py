@@ -71,12 +71,22 @@ def report(
     better: Annotated[
         str | None, typer.Option(help="With --from: which way the quality is better.", metavar="higher|lower")
     ] = None,
+    share: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the finished runs to one JSON file without names, which others can `compare` with and"
+            " `report` on; nothing is printed. docs/about/share.md says what it holds and leaves out.",
+            metavar="FILE",
+        ),
+    ] = None,
 ) -> None:
     """Print or write the report of a study, whatever state it is in.
 
-    With --from it is one of numbers that were measured elsewhere; with STUDY too, they stand side by side.
+    STUDY may also be a file that --share wrote. With --from it is a report of numbers that were measured
+    elsewhere; with STUDY too, they stand side by side.
     """
     from scalestudy.cli.console import out, writing
+    from scalestudy.analysis.shared import is_shared, read_shared
     from scalestudy.report.formats import FORMATS, Medium
     from scalestudy.report.study_document import report_document
     from scalestudy.report.write import PAGE, write_report
@@ -85,15 +95,28 @@ def report(
     from scalestudy.util.errors import UserError
     from scalestudy.util.files import write_atomically
 
+    if share is not None:
+        if source or form or file:
+            raise UserError("--share FILE alone", "another form or --from beside it", "Leave one out.")
+        _share(study, share)
+        return
     refuse_target(file, [study])
     form = form_by_ending(form, file, FORMATS.names(), "table")
     made = FORMATS.get(form)
     console = out()
-    opened = open_study(study) if study is not None or not source else None
+    shared = study if study is not None and is_shared(study) else None
+    opened = open_study(study) if shared is None and (study is not None or not source) else None
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a number after --target-quality", f"{target_quality}", "Correct it.")
     imported = (column or (), strategy, workers, metric, better)
-    findings = _findings(opened, source, file, imported, target_quality)
+    if shared is not None:
+        if source or any(imported):
+            raise UserError(
+                "a shared file alone", "--from beside it", "Hold them side by side: scalestudy compare"
+            )
+        findings = read_shared(shared).findings(target_quality)
+    else:
+        findings = _findings(opened, source, file, imported, target_quality)
     with writing(file):
         if file is not None and form in FORMS:
             write_document(report_document(findings), form, file)
@@ -104,7 +127,8 @@ def report(
         elif form == PAGE and opened is not None and not source:
             console.print(f"Wrote {write_report(opened, findings=findings).page}", markup=False)
         elif form == PAGE:
-            raise UserError("a file for the page", "--from without it", "Name one: --out report.html")
+            received = "--from without it" if source else "a shared file without it"
+            raise UserError("a file for the page", received, "Name one: --out report.html")
         else:
             page = _page(opened, findings) if opened and not source else None
             medium = Medium(colour=console.is_terminal, verbose=verbose, page=page)
@@ -114,6 +138,24 @@ def report(
                     "a file to write to", f"--format {form}, which is no text", "Name one with --out."
                 )
             print(content, end="")
+
+
+def _share(study: Path | None, file: Path) -> None:
+    from scalestudy.analysis.read import read_study
+    from scalestudy.cli.console import out, writing
+    from scalestudy.features.share.strip import shared_study
+    from scalestudy.launch.status import study_status
+    from scalestudy.study.targets import refuse_target
+    from scalestudy.util.files import write_atomically
+
+    opened = open_study(study)
+    refuse_target(file, [study])
+    overview = study_status(opened)
+    shared = shared_study(opened, read_study(opened, overview=overview).runs, overview)
+    with writing(file):
+        write_atomically(file, shared.text())
+    left_out = f"; left out: {', '.join(shared.withheld)}" if shared.withheld else ""
+    out().print(f"Wrote {file}: {len(shared.runs)} runs{left_out}", markup=False)
 
 
 def _page(opened: "StudyFolder", findings: "Findings") -> str:

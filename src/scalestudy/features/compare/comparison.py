@@ -28,11 +28,13 @@ class Side:
         name: As columns are headed.
         findings: The study as analysed.
         asked: Its settings by dotted key, as JSON values; empty where nobody knows.
+        withheld: Settings, and facts of its machines, that it has and does not tell.
     """
 
     name: str
     findings: Findings
     asked: Mapping[str, Any] = field(default_factory=dict)
+    withheld: frozenset[str] = frozenset()
 
     def runs(self, key: Key) -> list[Run]:
         """Runs of a row; none where it has none."""
@@ -46,9 +48,9 @@ class Side:
 
 def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
     """Keys that were asked for differently, each with its value on every side; "" where it is not known."""
-    known = [side for side in sides if side.asked]
     unlike = []
-    for key in dict.fromkeys(key for side in known for key in side.asked):
+    for key in dict.fromkeys(key for side in sides for key in side.asked):
+        known = [side for side in sides if side.asked and key not in side.withheld]
         values = {side.name: "" if side.asked.get(key) is None else str(side.asked[key]) for side in sides}
         if len({values[side.name] for side in known}) > 1:
             unlike.append((key, tuple(values.values())))
@@ -63,6 +65,13 @@ def unpaired_because(first: Side, second: Side) -> str | None:
     """Why runs of one seed share nothing on two sides; None where they see one split and one start."""
     if not first.asked or not second.asked:
         return "what was asked for is not known of both"
+    withheld = [
+        key
+        for key in sorted(first.withheld | second.withheld)
+        if key.startswith(("task", "data.", "train.")) and key != "data.cache"
+    ]
+    if withheld:
+        return f"not known of both are {', '.join(withheld)}"
     unlike = [
         key
         for key, _ in differences((first, second))

@@ -50,9 +50,7 @@ def compare_document(comparison: Comparison) -> Document:
     drawn = ratio_figure(comparison)
     blocks += [Drawing(drawn)] if drawn else []
     blocks += [_differences(comparison)] if comparison.rows else []
-    facts = [dict(environments(side.findings.runs)) for side in comparison.sides]
-    recorded = [(name, tuple(side.get(name, "") for side in facts)) for name in dict.fromkeys(chain(*facts))]
-    unlike = [*comparison.asked, *((name, values) for name, values in recorded if len(set(values)) > 1)]
+    unlike = [*comparison.asked, *_unlike_facts(comparison)]
     if unlike:
         headings = (Heading("What", numeric=False), *(Heading(name, numeric=False) for name in names))
         rows = tuple((name, *values) for name, values in unlike)
@@ -70,6 +68,23 @@ def compare_document(comparison: Comparison) -> Document:
     ]
     blocks.append(Section("How this was compared", (Items((METHOD, *unpaired)),)))
     return Document(f"{names[0]} against {' and '.join(names[1:])}", tuple(blocks), "Comparison of studies")
+
+
+def _unlike_facts(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
+    """Facts of machines and versions that differ, with each side's; "" where it is not known."""
+    facts = [
+        {name: "" if name in side.withheld else value for name, value in environments(side.findings.runs)}
+        for side in comparison.sides
+    ]
+    unlike = []
+    for name in dict.fromkeys(chain(*facts)):
+        values = tuple(side.get(name, "") for side in facts)
+        told = [
+            value for side, value in zip(comparison.sides, values, strict=True) if name not in side.withheld
+        ]
+        if len(set(told)) > 1:
+            unlike.append((name, values))
+    return unlike
 
 
 def compare_csv(comparison: Comparison) -> str:

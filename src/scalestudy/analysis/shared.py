@@ -1,0 +1,125 @@
+"""The shared file: a JSON document with the finished runs of a study, which `compare` and `report` open."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from scalestudy.analysis.decision import Bill
+from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.read import rate_rule
+from scalestudy.analysis.runs import Run
+from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.study.record_file import first_error
+from scalestudy.study.records import EpochRecord, RankRecord, Record, Result
+from scalestudy.util.errors import UserError, explained
+from scalestudy.util.escaping import printable
+from scalestudy.util.files import contents
+
+MARK = "scalestudy_share"
+"""First key of the document."""
+FACTS = ("Host", "Kernel", "Environment", "Variables")
+"""What a study's records say of its machines, and a shared file does not."""
+
+
+class SharedRun(Record):
+    """A finished run."""
+
+    result: Result
+    epochs: dict[str, Any]
+    """A list for each value, an entry an epoch; under "validation" those of each metric."""
+    ranks: list[RankRecord]
+
+
+class SharedStudy(Record):
+    """The document."""
+
+    scalestudy_share: Literal[1]
+    about: str
+    """What this file is, for whoever opens it."""
+    study: str
+    """The task's name where it is built in."""
+    bill: Bill
+    margin: float | str | None
+    points: dict[str, int]
+    """Number of the study's points by state."""
+    asked: dict[str, Any]
+    """Settings by dotted key."""
+    withheld: list[str]
+    """Keys whose values are left out, since they hold names."""
+    runs: list[SharedRun]
+
+    def text(self) -> str:
+        """As JSON; a list of numbers takes one line."""
+        return _text(json.loads(self.model_dump_json(exclude_defaults=True))) + "\n"
+
+    def findings(self, target_quality: float | None = None) -> Findings:
+        """The runs, analysed as those of a study's folder."""
+        tuned = any("train.learning_rate" in run.result.swept for run in self.runs)
+        rule = rate_rule(str(self.asked.get("train.learning_rate_scaling")), tuned=tuned)
+        return analyse(
+            self.study,
+            [Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)) for run in self.runs],
+            bill=self.bill,
+            margin=None if self.margin is None else QualityMargin.parse(self.margin),
+            target_quality=target_quality,
+            rate_rule=rule,
+        )
+
+    @property
+    def not_known(self) -> frozenset[str]:
+        """Settings and facts that the study has and this file has not."""
+        return frozenset((*self.withheld, *FACTS))
+
+
+def is_shared(path: Path) -> bool:
+    """Whether a file is a shared study."""
+    try:
+        with path.open("rb") as file:
+            return f'"{MARK}"'.encode() in file.read(200)
+    except OSError:
+        return False
+
+
+def read_shared(path: Path) -> SharedStudy:
+    """Open a shared file.
+
+    Raises:
+        UserError: It cannot be read, is damaged, or comes from a newer version.
+    """
+    name = printable(str(path))
+    try:
+        return SharedStudy.model_validate_json(contents(path))
+    except ValidationError as error:
+        seen = f"{name}: {printable(first_error(error))}"
+        action = "Ask for the file again; one of a newer version needs a newer Scalestudy."
+        raise UserError("a file that `scalestudy report --share` wrote", seen, action) from error
+    except OSError as error:
+        raise explained(error) or error from None
+
+
+def _epochs(columns: dict[str, Any]) -> tuple[EpochRecord, ...]:
+    metrics = columns.get("validation", {})
+    rows = [
+        {name: values[place] for name, values in columns.items() if name != "validation"}
+        | {"validation": {name: values[place] for name, values in metrics.items()}}
+        for place in range(len(columns.get("epoch", ())))
+    ]
+    return tuple(
+        EpochRecord.model_validate(_known(row | {"validation": _known(row["validation"])})) for row in rows
+    )
+
+
+def _known(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _text(value: Any, indent: str = "") -> str:
+    inner = indent + " "
+    if isinstance(value, dict) and value:
+        entries = [f"{json.dumps(name)}: {_text(inside, inner)}" for name, inside in value.items()]
+        return "{\n" + ",\n".join(inner + entry for entry in entries) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(inside, dict) for inside in value):
+        return "[\n" + ",\n".join(inner + _text(inside, inner) for inside in value) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False)

@@ -1,0 +1,1 @@
+"""`report --share`: a study as one file for others, without names."""
