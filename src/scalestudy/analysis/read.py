@@ -54,7 +54,7 @@ def read_study(
 
 
 def rate_rule(scaling: str, *, tuned: bool) -> str:
-    """By what rule the learning rate grew with the batch, in words; "" where it was tuned, or none is known."""
+    """By what rule the learning rate grew with the batch, in words; "" where it was tuned or is not known."""
     return "" if tuned else _RULES.get(scaling, "")
 
 

@@ -19,8 +19,8 @@ def compare(
         list[str],
         typer.Argument(
             help="Study files, results folders, files that `report --share` wrote or that `report --from`"
-            " takes, each with a name of your own before it if you like (NAME=STUDY); all are held against the"
-            " first. A single one is held against the newest other study here.",
+            " takes, each with a name of your own before it if you like (NAME=STUDY); all are held against"
+            " the first. A single one is held against the newest other study here.",
             metavar="[NAME=]STUDY...",
         ),
     ],
@@ -73,8 +73,8 @@ def _split(argument: str) -> tuple[str, Path]:
 
 def _side(argument: str) -> "Side":
     from scalestudy.analysis.read import read_study
-    from scalestudy.features.compare.comparison import Side
     from scalestudy.analysis.shared import is_shared, read_shared
+    from scalestudy.features.compare.comparison import Side
     from scalestudy.study.differences import settings_of
 
     name, path = _split(argument)

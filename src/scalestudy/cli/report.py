@@ -85,8 +85,8 @@ def report(
     STUDY may also be a file that --share wrote. With --from it is a report of numbers that were measured
     elsewhere; with STUDY too, they stand side by side.
     """
-    from scalestudy.cli.console import out, writing
     from scalestudy.analysis.shared import is_shared, read_shared
+    from scalestudy.cli.console import out, writing
     from scalestudy.report.formats import FORMATS, Medium
     from scalestudy.report.study_document import report_document
     from scalestudy.report.write import PAGE, write_report

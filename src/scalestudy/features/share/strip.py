@@ -1,4 +1,4 @@
-"""What of a study is shared: numbers and the words of this package. All else, names above all, is left out."""
+"""What of a study is shared: numbers and words of this package. All else, names above all, is left out."""
 
 import json
 import re
