@@ -1,11 +1,13 @@
 """`report --share`: names stay at home, numbers go out whole."""
 
 import json
+import math
 
 import pytest
 
 import synthetic
 from scalestudy.analysis.read import read_study
+from scalestudy.analysis.shared import read_shared
 from scalestudy.features.share.strip import CHECKED, is_plain
 from scalestudy.study.keys import SECTIONS
 from scalestudy.study.store import StudyFolder
@@ -207,6 +209,17 @@ def test_qualities_of_unnamed_data_are_not_paired(call, own, own_shared, tmp_pat
     assert compared["asked"] == []
     code, text, _ = call("compare", own.path, own_shared, "--format", "markdown")
     assert code == 0 and "not known of both are" in text
+
+
+def test_a_diverged_run_is_shared(call, tmp_path):
+    made = synthetic.run("horovod", 1, 0, quality=float("nan"))
+    epochs = tuple(epoch.model_copy(update={"loss": float("inf")}) for epoch in made.epochs)
+    folder = synthetic.write(tmp_path / "made", "made", [type(made)(made.result, epochs, made.folder)])
+    file = tmp_path / "theirs.json"
+    assert call("report", folder.path, "--share", file)[0] == 0
+    (run,) = read_shared(file).findings().runs
+    assert run.result.quality is not None and math.isnan(run.result.quality)
+    assert [epoch.loss for epoch in run.epochs] == [math.inf] * len(epochs)
 
 
 def test_a_changed_file_is_told_from_the_study(call, study, shared, tmp_path):
