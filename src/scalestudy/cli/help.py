@@ -51,7 +51,7 @@ EXAMPLES = {
         "scalestudy report                            # the decision of the newest study here",
         "scalestudy report study.toml --out table.csv",
         "scalestudy report --from measured.csv --out report.html",
-        "scalestudy report studies/unet --share ours.json   # one file for others, without names",
+        "scalestudy report study.toml --share ours.json # one file for others, without names",
     ),
     "advise": (
         "scalestudy advise study.toml                 # what the report advises",
