@@ -90,6 +90,20 @@ def test_every_internal_link_and_anchor_holds(site: Path, pages: dict[Path, Page
     assert [*broken(site.resolve(), {file.resolve(): page for file, page in pages.items()})] == []
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_from_outside_the_site_lead_to_its_pages(
+    name: str, site: Path, pages: dict[Path, Page]
+) -> None:
+    links = re.findall(r"\]\(docs/([^)#\s]+)\.md(?:#([^)\s]+))?\)", (PROJECT / name).read_text("utf-8"))
+    files = {(page, anchor): site / f"{page.replace('README', 'index')}.html" for page, anchor in links}
+    wrong = [link for link, file in files.items() if file not in pages or link[1] not in pages[file].anchors]
+    assert wrong == []
+
+
+def test_every_page_has_its_place(site: Path) -> None:
+    assert "Older pages" not in (site / "index.html").read_text("utf-8")
+
+
 def test_a_broken_link_is_seen(tmp_path: Path) -> None:
     (tmp_path / "other.html").write_text('<p id="here">')
     text = '<a href="other.html#here"></a><a href="other.html#gone"></a><img src="none.png">'
