@@ -197,6 +197,27 @@ def data_attributes() -> frozenset[str]:
     return frozenset(node.target.id for node in info.body if isinstance(node, ast.AnnAssign))
 
 
+OBJECTS = {
+    "workers": ("features/scripts/workers.py", "features/scripts/loop.py"),
+    "study": ("app/result.py",),
+}
+"""What pages call the objects of the Python interface, with the files of their classes."""
+
+
+@cache
+def attributes(name: str) -> frozenset[str]:
+    """Public attributes of an object of the Python interface."""
+    texts = [(SOURCE / "scalestudy" / file).read_text("utf-8") for file in OBJECTS[name]]
+    return frozenset(re.findall(r"(?:def (?=\w+\(self)|self\.)([a-z]\w*)", "".join(texts)))
+
+
+def faults_of_python(code: str) -> Iterator[str]:
+    """Attributes of those objects that do not exist."""
+    for name, attribute in re.findall(rf"(?<![\w./\"'])({'|'.join(OBJECTS)})\.([a-z]\w*)", code):
+        if attribute not in attributes(name) and attribute not in ("toml", "json", "py"):
+            yield f"no attribute {name}.{attribute}"
+
+
 def _has(name: str) -> bool:
     import scalestudy
 
@@ -210,6 +231,7 @@ def faults(text: str) -> list[str]:
         *(fault for line in command_lines(text) for fault in faults_of_command(line)),
         *(fault for code in blocks(text, "toml") for fault in faults_of_toml(code)),
         *(fault for span in spans(text) for fault in faults_of_span(span)),
+        *(fault for code in [*blocks(text, "python"), *spans(text)] for fault in faults_of_python(code)),
     ]
 
 
@@ -237,6 +259,8 @@ def test_a_page_names_what_is_there(page: Path) -> None:
         ("`train.epoch`", "no key train.epoch"),
         ("`docs/none.md`", "no file docs/none.md"),
         ("`scalestudy.none`", "no module scalestudy.none"),
+        ("```python\nworkers.rang\n```", "no attribute workers.rang"),
+        ("`study.tables`", "no attribute study.tables"),
     ],
 )
 def test_what_is_not_there_is_seen(text: str, wrong: str) -> None:
