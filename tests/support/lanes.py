@@ -23,7 +23,10 @@ GROUPS = {
         "slurm/test_preemption.py", "slurm/test_refusals.py",
     ),
     "equality": ("training/test_equality.py",),
-    "PyTorch": ("engines/torch/*.py",),
+    "PyTorch": (
+        "engines/torch/test_equality.py", "engines/torch/test_scripts.py", "engines/torch/test_modules.py",
+        "engines/torch/test_options.py", "engines/torch/test_store.py",
+    ),
     # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "engines/*/*/*.py",
