@@ -11,8 +11,8 @@ def test_help_teaches_every_command_and_shows_examples(call) -> None:
     code, text, _ = call("--help")
     assert code == 0
     commands = {
-        "Study": ["init", "run", "submit", "train", "status", "logs", "cancel"],
-        "Results": ["report", "advise", "diagnose", "compare"],
+        "Study": ["demo", "init", "run", "submit", "train", "status", "logs", "cancel"],
+        "Results": ["report", "advise", "diagnose", "proposal", "compare"],
         "Models and data": ["model", "data", "launch"],
         "Machine": ["check", "site"],
     }
@@ -22,7 +22,7 @@ def test_help_teaches_every_command_and_shows_examples(call) -> None:
         for name in names:
             assert re.search(rf"(?m)^  {name} +\S", shown[group]), name
     assert "..." not in "".join(sections[2::2])
-    assert text.count("    scalestudy ") == 5
+    assert text.count("    scalestudy ") == 6
 
 
 def test_the_version_is_printed(call) -> None:
