@@ -1,7 +1,6 @@
 """Real runs of several processes that are stopped, interrupted and taken up again."""
 
 import contextlib
-import importlib.util
 import json
 import shutil
 import socket
@@ -27,7 +26,6 @@ pytestmark = pytest.mark.engine
 
 SEVERAL = [
     "multiworker", *(["horovod"] if horovod_built() else []),
-    *(["ddp"] if importlib.util.find_spec("torch") else []),
 ]  # fmt: skip
 TEXT = """
 task = "{task}"

@@ -33,7 +33,7 @@ def file(tmp_path, monkeypatch):
     script = tmp_path / "train.py"
     script.write_text("import torch\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
     monkeypatch.setattr(sys, "argv", [str(script)])
     return script
 
