@@ -163,7 +163,7 @@ class Wrapper:
                 os.kill(os.getpid(), signal.SIGTERM)
             if _modified(checkpoint) > _modified(stop):
                 code = 0  # whatever the launcher made of the signal
-        if done and not self._run.point().traits.synchronous:
+        if code and done and not self._run.point().traits.synchronous:
             code = 0  # a worker that was lost has ended in its own way
         if code != 0 or done or not (self._folder / "point.json").exists():
             return code
