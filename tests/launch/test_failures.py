@@ -42,6 +42,7 @@ OWN = raised(1, 10.0, "task.py, line 2")
         ([TOLD, raised(1, 10.2)], 1),
         ([REMOTE, raised(1, 10.2)], 1),
         ([SHUT_DOWN, killed(1, 10.2, "SIGTERM")], 1),
+        ([killed(0, 9.0, "SIGHUP"), killed(1, 10.0)], 1),  # the launcher's, seen before what it followed
     ],
 )
 def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):

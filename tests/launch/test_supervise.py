@@ -276,6 +276,20 @@ def test_a_worker_under_nohup_ends_when_its_launcher_hangs_up(tmp_path, monkeypa
     assert process.returncode == -signal.SIGHUP
 
 
+def test_an_end_is_not_put_down_to_a_signal_that_came_after_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCALESTUDY_LAUNCHER", str(os.getpid()))
+    process = start(tmp_path, SLEEPS)
+    worker = psutil.Process(pid_of(tmp_path))
+    process.send_signal(signal.SIGSTOP)
+    worker.kill()
+    wait_for(lambda: worker.status() == psutil.STATUS_ZOMBIE)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGCONT)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert RunFolder(tmp_path).causes()[0].signal == "SIGKILL"
+
+
 @pytest.mark.slow
 def test_a_worker_does_not_outlive_the_process_above_it(tmp_path):
     process = start(tmp_path, SLEEPS)

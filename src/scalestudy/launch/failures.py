@@ -73,9 +73,11 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
 
     An echo is what ranks suffer when another is gone: an exception out of the framework, and not out of the
     user's own files, or being ended by a launcher or a framework. The surest of all is an exception that says
-    so; an abort beside it may be what it speaks of.
+    so; an abort beside it may be what it speaks of. The local launcher ends the others by SIGHUP: under load
+    that may be seen before the end it followed.
     """
     causes = sorted(causes, key=lambda cause: cause.time)
+    causes = [cause for cause in causes if cause.signal != "SIGHUP"] or causes
     near = [cause for cause in causes if cause.time - causes[0].time <= WAKE]
     return min(near, key=_echo, default=None)
 

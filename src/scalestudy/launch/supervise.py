@@ -154,7 +154,7 @@ def _wait(
         changed, status = os.waitpid(child, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
         if not changed:
             signalled = signal.sigwaitinfo(waited)
-            if signalled.si_signo != signal.SIGCHLD:
+            if signalled.si_signo != signal.SIGCHLD and not _has_ended(child):
                 on_signal(signalled.si_signo, signalled.si_pid)
         elif os.WIFSTOPPED(status):
             cause = Cause(
@@ -168,6 +168,11 @@ def _wait(
             _write(lambda: run.forget_cause(rank))
         else:
             return status, stopped
+
+
+def _has_ended(child: int) -> bool:
+    """Whether a child has ended that was not waited for yet: a signal of now is not what ended it."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 @contextlib.contextmanager
