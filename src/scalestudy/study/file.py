@@ -44,18 +44,18 @@ _LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
 
 
 class SweepSettings(StrictModel):
-    """What is varied: every combination of these values is a point.
+    """What is varied: each combination of these values is a point, which is trained once.
 
     Any key of [data], [train] and [launch] can be added with a list of values.
     """
 
     strategy: tuple[Strategy, ...] = (DEFAULT,)
-    """How workers combine their gradients. "native" is the engine's own way: in TensorFlow "single",
-    "mirrored" or "multiworker", as the workers ask for. `scalestudy check --strategies` lists all."""
+    """How workers combine their gradients. "native" is the engine's own way: in TensorFlow "single" for one
+    worker, "mirrored" on one node, "multiworker" across nodes. `scalestudy check --strategies` lists all."""
     workers: tuple[Workers, ...] = (1, 2)
     """Numbers of workers."""
     seed: tuple[Seed, ...] = (0, 1, 2)
-    """Seeds of weights, order and dropout: the repeats that give intervals."""
+    """Seeds of initial weights, order of samples and dropout: the repeats behind the confidence intervals."""
     other: dict[str, list[Any]] = Field(default_factory=dict)
     """Other swept keys by dotted name, as JSON values: `{"train.batch_size": [8, 16]}`."""
 
@@ -68,17 +68,18 @@ class Study(StrictModel):
     """A whole sweep, as its file describes it."""
 
     name: str
-    """Names the results folder, studies/NAME; the file's own name when absent."""
+    """Name of the study and of its results folder, studies/NAME. By default, the name of the file."""
     task: str
-    """What is trained: "unet", "cnn", or a Python file of your own (absolute once read)."""
+    """What is trained: a built-in task such as "unet" or "cnn", a model of Keras ("keras:EfficientNetV2B0"),
+    or the path of your own Python file."""
     engine: tuple[EngineName, ...] = (DEFAULT_ENGINE,)
-    """What computes; a list compares engines. "native", "single" and "virtual" are then strategies of each;
-    when absent, each strategy is computed by the engine that it belongs to."""
+    """The framework; a list compares several. "native", "single" and "virtual" are then strategies of each of
+    them. By default, each strategy uses the engine that it belongs to."""
     quality_margin: Annotated[
         QualityMargin | None, BeforeValidator(_margin), PlainSerializer(lambda margin: margin and margin.key)
     ] = Field(default=None, examples=[0.01, "2 %"])
-    """How much worse a row's quality may be than that of one worker and still count as no worse: in units
-    of the metric, or as a percentage of that quality; a rule of the metric's own when absent."""
+    """How much worse than one worker's the quality may be to count as no worse: in units of the metric, or as
+    a percentage. By default, a rule for the metric."""
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     sweep: SweepSettings = SweepSettings()

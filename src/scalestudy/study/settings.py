@@ -122,76 +122,78 @@ class StrictModel(BaseModel):
 
 
 class DataSettings(StrictModel):
-    """What is read."""
+    """The data set."""
 
     source: Name | None = Field(default=None, examples=["path/to/data"])
-    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits", or a public set:
-    "tfds:NAME", "keras:NAME" or "indents@zenodo"; the task's own when absent."""
+    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits", or a public data
+    set: "tfds:NAME", "keras:NAME" or "indents@zenodo". By default, the task's own."""
     read: Name | None = Field(default=None, examples=["my_task.py"])
-    """Python file whose `read(data)` reads the source; the task's own file where it defines `read`."""
+    """Python file whose function `read(data)` reads the source. By default, the task's file if it has one."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
         default=None, examples=[0.2]
     )
-    """Share of the training set held out, or "given" (a split that the source brings).
-    When absent: the given one where there is one, 0.2 otherwise."""
+    """Share of the training set that is held out, or "given": the split that comes with the source. By
+    default, that split if there is one, otherwise 0.2."""
     layout: Literal["pairs", "suffixes", "classes", "coco", "table"] | None = Field(
         default=None, examples=["pairs"]
     )
-    """How a folder is laid out (docs/reference/data.md); recognised by its names when absent."""
+    """Layout of the folder (docs/reference/data.md). By default, it is recognised by the names of files."""
     images: Name | None = Field(default=None, examples=["scans/*.tif"])
-    """Pattern of the images in a folder of any layout; together with `masks`."""
+    """Pattern of the image files, for a folder that has none of the layouts. Needs `masks`."""
     masks: Name | None = Field(default=None, examples=["annotated/*.png"])
-    """Pattern of their masks, which pair with the images by name or by the numbers in their names."""
+    """Pattern of their masks. They pair with the images by name, or by the numbers in their names."""
     colours: dict[str, Colour] | None = Field(
         default=None,
         examples=[{"background": "#000000", "cell": "#ff0000", "ignore": "#ffffff"}],
         json_schema_extra={"wanted": 'a table of colours by class, { cell = "#ff0000" }'},
     )
-    """Colours (or greys) of the classes in masks, in the order of the classes; "ignore" counts in nothing."""
+    """Colours (or greys) of the classes in the masks, in the order of the classes. Pixels of "ignore" count
+    in no loss and no metric."""
     label_pattern: Pattern | None = Field(default=None, examples=["^(cat|dog)"])
-    """Regular expression that finds the class in the name of a file; its first brackets, or all of it."""
+    """Regular expression that finds the class in a file's name: its first group, or the whole match."""
     group_pattern: Pattern | None = Field(default=None, examples=["^(patient[0-9]+)_"])
-    """Regular expression that finds the group in the name of a file, or in its path: what belongs together
-    and stays on one side of a split."""
+    """Regular expression that finds the group in a file's name or path. A split never divides a group, such
+    as the images of one patient."""
     file_column: Name | None = Field(default=None, examples=["image_id"])
-    """Column of the files in a table of samples; told by its name when absent, like the others."""
+    """Column of a table that holds the files. By default, this and the other columns are found by name."""
     label_column: Name | None = Field(default=None, examples=["diagnosis"])
-    """Column of the classes."""
+    """Column of a table that holds the classes."""
     mask_column: Name | None = Field(default=None, examples=["mask"])
-    """Column of the files of masks."""
+    """Column of a table that holds the files of the masks."""
     split_column: Name | None = Field(default=None, examples=["split"])
-    """Column that says train, val or test."""
+    """Column of a table that says train, val or test."""
     group_column: Name | None = Field(default=None, examples=["patient"])
-    """Column of the groups: what belongs together and stays on one side of a split."""
+    """Column of a table that holds the groups. A split never divides a group."""
     folds: Annotated[int, Field(ge=2, le=1000)] | None = Field(default=None, examples=[5])
-    """Parts that the training set is cut into for cross-validation, instead of `validation`."""
+    """Number of parts for cross-validation, instead of `validation`."""
     fold: Annotated[int, Field(ge=0, le=999)] = 0
-    """The part, from 0, that quality is measured on; all others train. Sweep it to run every fold."""
+    """The part, from 0, on which quality is measured; the others are trained on. Sweep it to run all."""
     image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
-    """Height and width in pixels that images are brought to, as `fit` says; their own when absent."""
+    """Height and width in pixels to which images are resized; see `fit`. By default, they keep their size."""
     fit: Literal["pad", "crop", "stretch"] = "pad"
-    """How images come to `image_size`: scaled with their aspect kept and padded, the same and cropped around
-    their centre, or stretched."""
+    """How images are resized: "pad" and "crop" keep the aspect ratio and pad, or crop around the centre;
+    "stretch" does not keep it."""
     tile: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[512, 512]])
-    """Height and width in pixels of tiles that large images with masks are cut into, instead of
-    `image_size`; each pixel counts once."""
+    """Height and width in pixels of the tiles into which large images with masks are cut, instead of
+    `image_size`. Each pixel counts once."""
     overlap: Annotated[int, Field(ge=0, le=65_536)] | None = Field(default=None, examples=[64])
-    """Pixels that neighbouring tiles share at least; an eighth of the shorter side of a tile when absent."""
+    """Least number of pixels that neighbouring tiles share. By default, an eighth of a tile's shorter
+    side."""
     stack: Literal["samples", "channels", "first"] | None = Field(default=None, examples=["samples"])
-    """What the pages of a TIFF with several are: samples of one group, the channels of one image, or only
-    the first is taken. Files with pages are refused when absent."""
+    """What the pages of a multi-page TIFF file are: samples of one group, or the channels of one image; with
+    "first" only the first page is read. By default, such files are refused."""
     value_range: tuple[Value, Value] | None = Field(default=None, examples=[[0.0, 1.0]])
-    """Lowest and highest value of the images, which models see as 0 and 1; when absent, the range of 8 or 16
-    bits, and floating-point numbers as they are."""
+    """Values of the images that the model sees as 0 and 1. By default, the range of 8 or 16 bits;
+    floating-point numbers are not scaled."""
     cache: Name | None = Field(default=None, examples=["~/.cache/scalestudy"])
-    """Folder of prepared data sets; the user's cache folder when absent."""
+    """Folder of prepared data sets. By default, in your cache folder."""
     skip_bad: bool = False
-    """Go on without damaged files (truncated, empty, no image inside); each is named, and recorded."""
+    """Skip damaged files (truncated, empty, no image inside). Each one is listed, and recorded."""
     storage: Literal["auto", "arrays", "encoded"] = "auto"
-    """How a prepared set is kept: "arrays" are read without decoding; "encoded" takes less space, and is
-    decoded while training. "auto" takes arrays if they fit into memory and onto the disk."""
+    """How a prepared set is stored: "arrays" need no decoding; "encoded" needs less space, and is decoded
+    while training. "auto" chooses arrays if they fit into memory and onto the disk."""
     seed: Seed = 0
-    """Seed of the split and of made data; the same for every run of the study."""
+    """Seed of the split and of synthetic data, the same for all runs of a study."""
 
 
 class ResolvedData(DataSettings):
@@ -201,82 +203,83 @@ class ResolvedData(DataSettings):
 
 
 class TrainSettings(StrictModel):
-    """How it is trained. The task has defaults of its own for what is None here."""
+    """The training. Keys without a default have one in the task."""
 
     epochs: Epochs | None = None
     """Passes over the training set."""
     batch_size: Batch | None = None
-    """Samples in a step: of one worker, or of all of them together (see `batch`)."""
+    """Samples in a step, of one worker or of all workers together; see `batch`."""
     batch: Literal["per-worker", "global"] = "per-worker"
-    """What `batch_size` counts."""
+    """Whether `batch_size` is that of one worker, so that more workers take fewer and larger steps, or that
+    of all workers together, so that they take the same steps as one."""
     accumulate: Annotated[int, Field(gt=0, le=10_000)] = 1
-    """Micro-batches that a worker computes one after another in each step, whose gradients add up before one
-    exchange and one update. A micro-batch has `batch_size` samples, so that the global batch is batch_size x
-    accumulate x workers; where `batch_size` is of all workers, it stays the global batch."""
+    """Micro-batches that a worker computes in each step. Their gradients are added before one exchange and
+    one update. With `batch` "per-worker" a micro-batch has `batch_size` samples, and the global batch is
+    batch_size x accumulate x workers; with "global" the global batch stays `batch_size`."""
     local_steps: Annotated[int, Field(gt=0, le=1_000_000)] = 1
-    """Local SGD: each worker updates weights of its own, which are averaged over workers after so many steps
-    and at the end of an epoch. It is another algorithm than summing gradients in each step, which is 1."""
+    """Local SGD: workers update their own weights, which are averaged after this many steps and at the end of
+    an epoch. 1 sums gradients in each step, which is a different algorithm."""
     loss: Loss | None = Field(default=None, examples=["bce + dice"])
-    """What is minimised: a sum of bce, cross_entropy, focal, dice, jaccard, tversky and focal_tversky, each
-    with a weight before it and parameters behind it if need be; the task's own when absent."""
+    """The loss: a sum of bce, cross_entropy, focal, dice, jaccard, tversky and focal_tversky. Each term may
+    have a weight before it and parameters behind it. By default, the task's own."""
     metrics: Metrics | None = Field(default=None, examples=[["dice", "iou", "boundary_f1(tolerance=2)"]])
-    """What is measured, the quality first: iou, dice, boundary_f1, object_ap, accuracy, top_k,
-    balanced_accuracy, precision, recall, f1, auroc, average_precision, ece, brier, confusion_matrix; the
-    task's own when absent."""
+    """The metrics; the first one is the quality: iou, dice, boundary_f1, object_ap, accuracy, top_k,
+    balanced_accuracy, precision, recall, f1, auroc, average_precision, ece, brier, confusion_matrix. By
+    default, the task's own."""
     class_weights: Literal["balanced"] | Weights | None = Field(default=None, examples=["balanced"])
-    """What multiplies the cross-entropy of each class's labels: numbers, one a class, or "balanced", the
-    inverse of the class's share of the training set; 1 when absent."""
+    """Factors of the cross-entropy of each class: one number for each class, or "balanced", the inverse of
+    its share of the training set. By default, 1."""
     optimizer: Optimizer | None = None
-    """Update rule. "momentum" and "nesterov" are SGD with momentum 0.9."""
+    """The optimizer. "momentum" and "nesterov" are SGD with momentum 0.9."""
     learning_rate: Rate | None = None
-    """Rate at the reference batch, before scaling."""
+    """Learning rate for the reference batch, before it is scaled."""
     learning_rate_scaling: Literal["none", "linear", "sqrt"] = "linear"
-    """How the rate grows with the global batch: not, by k, or by the square root of k
-    (with Adam, "sqrt" adapts the betas and epsilon too)."""
+    """How the learning rate grows if the global batch is k times the reference batch: not at all, by k, or by
+    the square root of k (with Adam, "sqrt" also adapts the betas and epsilon)."""
     reference_batch: Batch | None = Field(default=None, examples=[16])
-    """Global batch that `learning_rate` was chosen for; the batch of one worker when absent."""
+    """Global batch for which `learning_rate` was chosen. By default, the batch of one worker."""
     clip_norm: Rate | None = Field(default=None, examples=[1.0])
-    """Global norm that gradients, once they are summed over all workers, are scaled down to; none when
-    absent."""
+    """Largest global norm of the gradients, after they were summed over all workers; larger ones are scaled
+    down. By default, there is no limit."""
     warmup_steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
-    """Steps over which the rate rises linearly to its full value."""
+    """Steps in which the learning rate rises linearly to its full value."""
     warmup_epochs: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
-    """The same in epochs; give one of the two."""
+    """The same in epochs. Set only one of the two."""
     schedule: Schedule | None = None
-    """What the rate does after the warm-up. "steps" multiplies by 1/2, 1/4 and 1/8 after
-    40 %, 60 % and 75 % of the epochs."""
+    """The learning rate after the warm-up. "steps" multiplies it by 1/2, 1/4 and 1/8 after 40 %, 60 % and 75
+    % of the epochs; "linear" and "cosine" lower it to zero."""
     precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
-    """Arithmetic of the model. "float32" is IEEE's on every device. "tf32" lets GPUs from Ampere on round
-    the factors of matrix products and convolutions to 10 bits; all else stays float32."""
+    """Arithmetic of the model. "float32" is IEEE's on every device. "tf32" lets GPUs from Ampere on round the
+    factors of matrix products and convolutions to 10 bits; everything else stays float32."""
     xla: bool = False
-    """Compile the forward and backward pass with XLA."""
+    """Whether to compile the forward and backward pass with XLA."""
     sync_batch_norm: bool = False
-    """Batch normalisation over the global batch instead of each worker's own."""
+    """Whether batch normalisation uses the global batch, instead of each worker's part of it."""
     steps_per_call: Steps | None = Field(default=None, examples=[8])
-    """Steps computed in one call of the compiled function; chosen by the task's size when absent."""
+    """Steps in one call of the compiled function. By default, chosen by the size of the task."""
     deterministic: bool | None = Field(default=None, examples=[True])
-    """Repeat bit for bit on the same machine; false lets a GPU choose faster, unordered sums.
-    When absent: true on CPUs, where it costs nothing, and false on GPUs."""
+    """Whether a run repeats bit for bit on the same machine; false lets a GPU use faster, unordered sums. By
+    default, true on CPUs, where it costs nothing, and false on GPUs."""
     augment: Augment = Field(default="", examples=["flip, rotate(15), brightness(0.2)"])
-    """What is done anew to training samples in each epoch, drawn from the seed, the epoch and the sample:
+    """Augmentation of training samples, drawn anew in each epoch from the seed, the epoch and the sample:
     flip, rotate90, rotate, scale, shift, crop, elastic, brightness, contrast, noise, mixup, cutmix."""
     weights: Name | None = Field(default=None, examples=["imagenet"])
-    """Weights that a model begins with, of tasks that have some: "imagenet" (Keras's own), a file of weights
-    without the top, or "none": from scratch."""
+    """Initial weights of a pretrained model: "imagenet" (Keras's), a file of weights without the top layers,
+    or "none" to train from scratch."""
     input_scaling: Literal["unit", "pretrained"] | None = Field(default=None, examples=["pretrained"])
-    """What models with such weights see: numbers from 0 to 1, or what the weights were trained on."""
+    """Input of a pretrained model: numbers from 0 to 1 ("unit"), or what its weights were trained on."""
     frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
-    """Epochs in which such weights stay as they are, and only the layers behind them learn; then all learn,
-    with a fresh optimizer."""
+    """Epochs in which pretrained weights are frozen, and only the other layers are trained. Then all layers
+    are trained, with a fresh optimizer."""
     unfrozen_rate: Rate = 1.0
-    """Factor of the learning rate from then on."""
+    """Factor of the learning rate after `frozen_epochs`."""
     evaluate_every: Epochs = 1
-    """Epochs between two evaluations; the last epoch is always evaluated."""
+    """Epochs from one evaluation to the next. The last epoch is always evaluated."""
     keep_best: Annotated[str, _NAME] = "quality"
-    """What the weights of the best epoch are kept by, beside the last: "quality", the name of another
-    metric of the task, "loss", or "none"."""
+    """What decides the best epoch, whose weights are kept beside the last ones: "quality", the name of
+    another metric of the task, "loss", or "none"."""
     gallery: bool = True
-    """Leave a few validation samples with their prediction for the report when the run ends."""
+    """Whether to keep a few validation samples with their predictions for the report."""
 
 
 class ResolvedTrain(TrainSettings):
@@ -296,39 +299,39 @@ class ResolvedTrain(TrainSettings):
 
 
 class LaunchSettings(StrictModel):
-    """Where it runs."""
+    """Where and how workers run."""
 
     on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT
-    """"local": this machine. "slurm", "pbs": through the queue of a cluster."""
+    """"local" is this machine; "slurm" and "pbs" submit jobs to the queue of a cluster."""
     site: Name | None = Field(default=None, examples=["my-site.toml"])
-    """Name or path of the site profile (for a queue)."""
+    """Name or path of the site profile, for a queue."""
     cpus_per_worker: Cores | None = Field(default=None, examples=[8])
-    """Cores that each worker is pinned to, the same at every worker count; when absent 1 on CPUs, and on GPUs
-    the node's cores divided by its GPUs."""
+    """Cores to which each worker is pinned, the same for any number of workers. By default, 1 on CPUs; on
+    GPUs the node's cores divided by its GPUs."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What workers compute on: "auto" takes GPUs where there are any. A run that asks for GPUs, or was given
-    some, ends where it cannot use them: none falls back to CPUs."""
+    """Device of the workers; "auto" takes GPUs if there are any. A run that asks for GPUs, or was given some,
+    stops if it cannot use them; none falls back to CPUs."""
     communication: Literal["auto", "ring", "nccl"] = "auto"
-    """Collectives of "multiworker": gRPC rings or NCCL. "auto" is NCCL on GPUs, and TensorFlow's choice
-    of rings on CPUs."""
+    """How TensorFlow's "multiworker" sums gradients: gRPC rings or NCCL. "auto" is NCCL on GPUs, and
+    TensorFlow's choice of rings on CPUs."""
     bucket_size: BucketSize = "auto"
-    """Gradients are summed over workers in buckets of this size at least, the last layers' first, so that
-    sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; under
-    TensorFlow's own strategies with NCCL it is two, each with half of the work of back-propagation."""
+    """Least size of the buckets in which gradients are summed over workers, the last layers first, so that
+    sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; for TensorFlow's
+    own strategies with NCCL it is two buckets, each with half of the work of back-propagation."""
     compression: Literal["none", "fp16", "bf16"] = "none"
-    """Numbers of 16 bits in which gradients are summed over workers: half of the bytes, each rounded to 11
-    ("fp16") or 8 ("bf16") bits. "fp16" loses gradients under 6e-8, which "bf16" keeps."""
+    """Sum gradients over workers in 16 bits: half of the bytes, rounded to 11 ("fp16") or 8 ("bf16") bits.
+    "fp16" loses gradients below 6e-8, "bf16" keeps them."""
     progress_timeout: Seconds = 600.0
-    """Seconds without progress of a rank, in whatever phase, after which the run is ended. While training
-    it is 20 times the slowest step seen, if that is less, but no less than 120 s."""
+    """Seconds without progress of a rank after which the run is stopped. While training, the limit is 20
+    times the slowest step so far if that is less, but at least 120 s."""
 
     environments: dict[EngineName, Name] | None = Field(
         default=None,
         examples=[{"tensorflow": "~/venvs/tensorflow"}],
         json_schema_extra={"wanted": 'a table of folders by engine, { tensorflow = "~/venvs/tensorflow" }'},
     )
-    """Virtual environments (for a queue also images of containers) that workers of an engine start in, where
-    it is not that of this command, or of the site; relative to the study file."""
+    """Virtual environment for the workers of each engine (for a queue also the image of a container),
+    relative to the study file. By default, that of this command or of the site."""
 
     @property
     def bucket_bytes(self) -> int | None:

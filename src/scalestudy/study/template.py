@@ -13,6 +13,9 @@ from scalestudy.study.keys import SECTIONS, SweptValue
 from scalestudy.study.settings import StrictModel
 
 WIDTH = 100
+_COMMENT = textwrap.TextWrapper(
+    WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+)
 SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
 
 
@@ -95,7 +98,14 @@ def _one_line(text: str | None) -> str:
 
 
 def _comment(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def study_toml(study: Study) -> str:

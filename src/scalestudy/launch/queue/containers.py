@@ -24,17 +24,17 @@ class Container(StrictModel):
     image: str
     """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
     runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
-    """The program that runs it; "pyxis" is Slurm's plugin for enroot, by which srun starts every worker."""
+    """Program that runs the image. "pyxis" is Slurm's plugin for enroot: srun then starts every worker."""
     binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
-    """More folders to see inside, as "/folder" or "/outside:/inside". The study's own are added."""
+    """More folders that are visible inside, as "/folder" or "/outside:/inside". The study's are added."""
     overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
         default=(), examples=["/scratch/me/overlay.ext3:ro"]
     )
-    """Overlay image with software on top, or a list of them (Apptainer and Singularity); with ":ro" workers
+    """Overlay image with more software, or a list of them (Apptainer and Singularity). With ":ro" workers can
     share it."""
     gpu: Literal["nv", "none"] = "nv"
-    """Whether the driver's libraries are brought in when the job has GPUs. (Charliecloud's image must have
-    them: `ch-fromhost --nvidia IMAGE`; "none" if binds bring them in.)"""
+    """Whether the GPU driver's libraries are added when the job has GPUs. A Charliecloud image must hold them
+    (`ch-fromhost --nvidia IMAGE`); write "none" if `binds` add them."""
     python: str = "python3"
     """Python inside the image, or in an overlay."""
 

@@ -102,13 +102,16 @@ Latency = Annotated[str, _readable(latency_of)]
 
 
 class LargeJobs(StrictModel):
-    """What a site wants to be told of jobs from so many nodes on; a key that is absent is the site's own."""
+    """Other settings for jobs of many nodes. Keys that are absent keep the site's values."""
 
     nodes: Count
-    """Nodes from which on it holds."""
+    """Least number of nodes of these jobs."""
     partition: Line | None = None
+    """Their partition."""
     qos: Line | None = None
+    """Their quality of service."""
     time_limit: TimeLimit | None = None
+    """Their time limit."""
 
 
 class Site(StrictModel):
@@ -117,78 +120,81 @@ class Site(StrictModel):
     name: str
     """Named by its file."""
     partition: Line | None = Field(default=None, examples=["gpu"])
-    """Partition of the jobs (PBS: queue); the cluster's default when absent."""
+    """Partition of the jobs (PBS: queue). By default, the cluster's."""
     account: Line | None = Field(default=None, examples=["my-project"])
-    """Account that is charged."""
+    """Account to charge."""
     bill: Bill = "worker"
-    """Unit by whose hours the site charges: costs of a training are told in it."""
+    """Unit whose hours the site charges; the report states costs in it."""
     qos: Line | None = Field(default=None, examples=["normal"])
-    """Quality of service (Slurm alone)."""
+    """Quality of service (Slurm only)."""
     constraint: Line | None = Field(default=None, examples=["v100"])
     """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
     gpus_per_node: Annotated[int, Field(ge=0, le=1000)] = 0
-    """GPUs of a node; 0 for nodes without."""
+    """GPUs of a node; 0 for nodes without GPUs."""
     cpus_per_node: Count
     """Cores of a node that jobs may use."""
     exclusive: bool | None = Field(default=None, examples=[True])
-    """Whether to ask for whole nodes, which no other job shares while times are taken; by default only where
-    `bill` is "node", since they are charged whole anyway. The report names the runs that shared a node."""
+    """Whether to ask for whole nodes, so that no other job disturbs the measurement. By default, only if
+    `bill` is "node", since whole nodes are charged anyway. The report names the runs that shared a node."""
     memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(default=None, examples=["180G"])
-    """Memory of a node that jobs may use; the site's default when absent. A job that shares its nodes asks
-    for as large a part of it as of the cores or GPUs."""
+    """Memory of a node that jobs may use. By default, the site's. A job that shares its nodes asks for the
+    same part of it as of the cores or GPUs."""
     tasks_per_node: Count | None = Field(default=None, examples=[2])
-    """Most workers of a node; when absent one for each GPU, or as many as the cores hold."""
+    """Most workers on a node. By default, one for each GPU, or as many as there are cores for."""
     gpu_request: str = "--gres=gpu:{gpus}"
-    """How GPUs are asked for; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
-    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". Where a
-    site gives out whole nodes only, a number as large as gpus_per_node, "--gres=gpu:a100:4"; "" where the
-    partition alone brings its GPUs."""
+    """Option that asks for GPUs; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
+    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". If the
+    site gives out whole nodes only, write all GPUs of a node, "--gres=gpu:a100:4"; if the partition alone
+    brings its GPUs, write ""."""
     time_limit: TimeLimit = "01:00:00"
-    """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12"
-    (days-hours), "2-12:30:00", or "infinite"."""
+    """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" (days-hours), "2-12:30:00",
+    or "infinite"."""
     large_jobs: tuple[LargeJobs, ...] = Field(
         default=(), examples=[[{"nodes": 9, "partition": "large", "time_limit": "04:00:00"}]]
     )
-    """Partition, QoS and time limit of jobs from so many nodes on; of several the last that fits counts."""
+    """Partition, QoS and time limit of jobs with many nodes. If several fit, the last one counts."""
     signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
-    """Seconds before the limit at which a job writes a checkpoint and asks to be queued again."""
+    """Seconds before the time limit at which a job writes a checkpoint and puts itself back into the
+    queue."""
     requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
-    """How often a job may put itself back into the queue; every time it has come one time limit further."""
+    """How often a job may put itself back into the queue. Each time it gets one more time limit."""
     modules: tuple[Line, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
-    """Modules to load, in this order. None of CUDA, cuDNN or NCCL: the environment's packages bring them."""
+    """Modules to load, in this order. Do not name CUDA, cuDNN or NCCL: the environment's packages hold
+    them."""
     module_purge: bool = True
-    """Unload all modules first (only where `modules` names any)."""
+    """Whether to unload all modules first, if `modules` names any."""
     proxies: dict[str, str] = Field(default_factory=dict, examples=[{"http_proxy": "http://proxy:3128"}])
-    """Proxy variables set in the job; workers that talk over gRPC unset them again."""
+    """Proxy variables of the job. Workers that communicate over gRPC unset them."""
     scratch: str | None = Field(default=None, examples=["$TMPDIR"])
-    """Folder on fast local disks for temporary files."""
+    """Folder for temporary files on a fast local disk."""
     launcher: str = "srun"
-    """What starts the workers of several nodes: "srun" (PBS: mpiexec), "mpirun", or words of your
-    site such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    """Command that starts the workers on several nodes: "srun" (PBS: mpiexec), "mpirun", or your site's own,
+    such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
     srun_options: tuple[Line, ...] = Field(default=(), examples=[["--gpu-bind=closest"]])
-    """More options of srun, in words of their own; with GPUs --cpu-bind=none stands before them: workers keep
-    to the cores near their GPU by themselves."""
+    """More options of srun, each in a string of its own. With GPUs, --cpu-bind=none precedes them: workers
+    pin themselves to the cores near their GPU."""
     wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
-    """Words before each worker's command."""
+    """Command that wraps each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
-    """Virtual environment of the workers; the one that submits when absent."""
+    """Virtual environment of the workers. By default, the one that submits."""
     container: Annotated[Container, BeforeValidator(container_table)] | None = Field(
         default=None, examples=["~/images/scalestudy.sif"]
     )
-    """Image that the workers run in: its path, or a table with image, runtime, binds, overlay, gpu."""
+    """Container image for the workers: its path, or a table with image, runtime, binds, overlay, gpu,
+    python."""
     directives: tuple[Line, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
-    """More #SBATCH or #PBS options, none of which may change what a job's layout says."""
+    """More #SBATCH or #PBS options. They must not change the nodes, tasks, cores or GPUs of a job."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
-    """More environment variables of the workers; $NAME is left to the node."""
+    """More environment variables for the workers. $NAME is replaced on the node."""
     network_bandwidth: Bandwidth | None = Field(default=None, examples=["100Gbit"])
-    """What the network carries to and from a node, all its cards together, as the site states it: for
-    `scalestudy advise --network NAME`, like the three that follow."""
+    """Bandwidth between nodes, all cards of a node together, as the site states it. `scalestudy advise
+    --network NAME` uses it and the next three keys."""
     network_latency: Latency | None = Field(default=None, examples=["2us"])
-    """Time of the smallest message between two nodes."""
+    """Time that the smallest message between two nodes takes."""
     node_bandwidth: Bandwidth | None = Field(default=None, examples=["300GB"])
-    """What the links between the devices of a node (NVLink, PCIe) carry to and from each."""
+    """Bandwidth of each device's links within a node (NVLink, PCIe)."""
     node_latency: Latency | None = Field(default=None, examples=["5us"])
-    """Time of the smallest message between two devices of a node."""
+    """Time that the smallest message between two devices of a node takes."""
 
     @field_validator("gpu_request")
     @classmethod
