@@ -35,17 +35,17 @@ class EpochOutcome(Record):
     loss: float | None = None
     """Mean training loss over the samples of the epoch."""
     train_seconds: float | None = None
-    """Steps and the waiting for their input; no compilation, no evaluation."""
+    """Time of steps and of waiting for input, without compilation and evaluation."""
     input_seconds: float | None = None
-    """Part of `train_seconds` spent waiting for input."""
+    """Part of `train_seconds` that was spent waiting for input."""
     evaluation_seconds: float = 0.0
     elapsed_training_seconds: float | None = None
     """Sum of `train_seconds` up to and including this epoch."""
     validation: dict[str, float] = {}
-    """Loss and metrics over the whole validation set, and metrics' values for each class; empty when this
-    epoch was not evaluated."""
+    """Loss and metrics on the whole validation set, also for each class; empty if the epoch was not
+    evaluated."""
     resumed: bool = False
-    """Whether a process went on into this epoch from a checkpoint: it warms up, as in the first."""
+    """Whether a process resumed in this epoch from a checkpoint, and so warmed up as in the first epoch."""
 
 
 class EpochRecord(EpochOutcome):
@@ -65,8 +65,9 @@ class Progress(Record):
 
     phase: Literal["start-up", "compile", "training", "evaluation", "saving"]
     epoch: int
-    """Epoch under way, counted from 1 (0 before the first)."""
+    """Current epoch, counted from 1 (0 before the first)."""
     epochs: int
+    """Number of epochs."""
     step: int
     """Steps done in this epoch."""
     steps: int
@@ -77,11 +78,11 @@ class Progress(Record):
     quality: float | None = None
     """Latest validation metric."""
     restarts: int = 0
-    """How often the run went on from a checkpoint."""
+    """How often the run was resumed from a checkpoint."""
     cpu_percent: float | None = None
     """Utilisation of rank 0's cores since the record before; None before training."""
     gpu_percent: float | None = None
-    """Mean utilisation of rank 0's GPUs as last seen; None on CPUs, and of cards that do not tell."""
+    """Latest mean utilisation of rank 0's GPUs; None on CPUs, and for cards that do not report it."""
     updated: float
     """Unix time of this record."""
 
@@ -93,17 +94,17 @@ class Sign(Record):
     host: str
     pid: int
     phase: str
-    """What it is at: "framework", "join", "build", "compile", "input", "step", "callbacks", …"""
+    """What it is doing: "framework", "join", "build", "compile", "input", "step", "callbacks", …"""
     epoch: int = 0
     """Epoch under way, counted from 1 (0 before the first)."""
     step: int = 0
     """Steps done in this epoch."""
     marks: int
-    """How often it has come further; alike on all ranks that are at the same place."""
+    """How often it has made progress; equal on all ranks that are at the same place."""
     moved: float
-    """Unix time at which it last came further, by the clock of its host."""
+    """Unix time of its latest progress, by the clock of its host."""
     due: float
-    """Seconds from then within which it must come further again."""
+    """Seconds from then within which it must make progress again."""
     written: float
     """Unix time of this record, which changes as long as the process lives."""
 
@@ -112,16 +113,16 @@ class Hang(Record):
     """`signs/hang.json`: why a watchdog has ended the run."""
 
     rank: int | None
-    """Rank that fell silent first; None where all stand at the same place."""
+    """Rank that stopped first; None if all are at the same place."""
     host: str = ""
     phase: str = ""
-    """Where it stands; "" for a rank that never gave a sign."""
+    """Where it is; "" for a rank that never gave a sign of life."""
     epoch: int = 0
     step: int = 0
     seconds: float
-    """How long nothing has moved."""
+    """Seconds without progress."""
     lives: bool = True
-    """Whether its process still gives signs; not one that is stopped, or whose node is gone."""
+    """Whether its process still gives signs of life; a stopped one does not, nor one whose node is lost."""
 
 
 class EpochSteps(Record):
@@ -151,16 +152,16 @@ class StepRecord(Record):
     """Histogram of the calls of so many steps (an epoch's last ones may have fewer): how many took from
     2^(i/64) to 2^((i+1)/64) microseconds, by i."""
     waits: dict[int, int]
-    """The same of waiting for input, of all calls."""
+    """The same for waiting for input, of all calls."""
     epochs: list[EpochSteps]
-    """At most 512 entries: of longer runs each is of 2, 4, 8, … epochs."""
+    """At most 512 entries; in longer runs each is for 2, 4, 8, … epochs."""
 
 
 class Failure(Record):
     """`failure.json`, written by whoever owns the workers when a run has failed."""
 
     rank: int | None
-    """Rank that died first, if it is known."""
+    """Rank that failed first, if known."""
     exit_code: int | None
     signal: str | None = None
     reason: str
@@ -168,9 +169,9 @@ class Failure(Record):
     tail: list[str] = []
     """Last lines of that rank's log."""
     cancelled: bool = False
-    """Whether a person ended it."""
+    """Whether a person cancelled it."""
     job_state: str | None = None
-    """The queue's last word on the job ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without a queue."""
+    """Last state of the job in the queue ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without a queue."""
 
 
 class Cause(Record):
@@ -181,27 +182,27 @@ class Cause(Record):
     """Unix time, by the clock of its host."""
     host: str = ""
     kind: Literal["exception", "sys.exit", "os._exit", "exit", "signal", "stopped"]
-    """"os._exit": without an exception; "exit": whether there was one is not known."""
+    """How it ended. "os._exit" is without an exception; with "exit" it is not known whether there was one."""
     exit_code: int | None = None
     signal: str | None = None
-    """The signal that ended or stopped it, "SIGKILL"."""
+    """The signal that ended or stopped it, such as "SIGKILL"."""
     words: str = ""
     """What was raised or called: "ValueError: no such thing", "sys.exit(3)"."""
     frame: str = ""
-    """Where in the user's own files: "task.py, line 7, in model"; "" where it was in none of them."""
+    """Where in the user's files: "task.py, line 7, in model"; "" if it was in none of them."""
     oom_kills: int | None = None
-    """Processes of its cgroup that the kernel killed for want of memory while it ran; None if unknown."""
+    """Processes of its cgroup that the kernel's out-of-memory killer ended meanwhile; None if unknown."""
 
 
 class JobRecord(Record):
     """`job.json`: the job of a queue that a run was given to. It is written before the queue is asked."""
 
     queue: str = "slurm"
-    """Name of the launcher that gave it there."""
+    """Name of the launcher that submitted it."""
     job: str
     """Id of the job; "" until the queue has answered."""
     submission: str = ""
-    """Random digits that the job's script holds too: the run folder belongs to that job alone."""
+    """Random digits that are in the job's script, too: the run folder belongs to this job alone."""
     submitted: float
     """Unix time."""
     site: str
@@ -209,9 +210,9 @@ class JobRecord(Record):
     script: str
     """Path of the job script."""
     attempt: int = 1
-    """How often this point has been submitted, this time counted."""
+    """How often this point has been submitted, including this time."""
     cluster: str = ""
-    """The queue's own name of the cluster, since another one may know the same id."""
+    """The queue's name of the cluster, since another one may use the same id."""
 
 
 class RankRecord(Record):
@@ -223,19 +224,19 @@ class RankRecord(Record):
     host: str
     pid: int
     began: float | None = None
-    """Unix time at which its process began, by the clock of its host."""
+    """Unix time at which its process started, by the clock of its host."""
     placement_source: str
     cpus: list[int]
-    """Cores granted to this process, as the kernel says."""
+    """Cores granted to this process by the kernel."""
     threads: int
     devices: list[str]
-    """As the framework names them."""
+    """Its devices, as the framework names them."""
     device_uuids: list[str] = []
-    """UUIDs of its GPUs, or of their MIG instances, where NVML says them; empty on CPUs."""
+    """UUIDs of its GPUs, or of their MIG instances, as NVML reports them; empty on CPUs."""
     nodes_shared: bool | None = None
-    """Whether other jobs could compute on its job's nodes too, by the queue's word; None without one."""
+    """Whether other jobs could use its job's nodes, too, as the queue says; None without a queue."""
     versions: dict[str, str]
-    """Of Python, NumPy, Scalestudy and the packages that its engine needs, where installed."""
+    """Versions of Python, NumPy, Scalestudy and the packages that its engine needs."""
     build: dict[str, Any] = {}
     """Builds of the framework and its libraries: CUDA and cuDNN, Horovod's controllers."""
     driver: str | None = None
@@ -243,17 +244,18 @@ class RankRecord(Record):
     cpu_model: str = ""
     memory_bytes: int = 0
     memory_limit_bytes: int | None = None
-    """What all processes of its job on this node may use: the machine's memory, or its cgroup's limit."""
+    """Memory for all processes of its job on this node: the machine's, or the limit of its cgroup."""
     peak_flops: float | None = None
-    """FLOP/s of one of its devices at most, as the site states it (`SCALESTUDY_PEAK_FLOPS`); else None."""
+    """Peak FLOP/s of one of its devices, if the site states it (`SCALESTUDY_PEAK_FLOPS`)."""
     environment: dict[str, str] = {}
     """Environment variables that change how it runs."""
     library_folders_dropped: list[str] = []
-    """Folders of LD_LIBRARY_PATH (modules' CUDA) whose libraries would have gone before the packages' own."""
+    """Folders dropped from LD_LIBRARY_PATH: their libraries, such as modules' CUDA, would hide the
+    packages'."""
     unmeasured: dict[str, str] = {}
-    """What it cannot tell of its node or its GPUs ("cpu_joules"), and why."""
+    """What could not be measured on its node or GPUs (such as "cpu_joules"), and why."""
     environment_id: str = ""
-    """Short digest of the versions of all packages: what `scalestudy check --environment` shows."""
+    """Short digest of the versions of all packages, as `scalestudy check --environment` shows it."""
     environment_name: str = ""
     """Container image, or folder of the virtual environment."""
 
@@ -267,14 +269,14 @@ class Outcome(Record):
     schema_version: Literal[1] = RESULT_SCHEMA
     name: str
     engine: str | None = None
-    """What computed it; None where nobody wrote it down. Rows of different engines share no baseline."""
+    """The engine; None if it was not recorded. Rows of different engines share no baseline."""
     strategy: str
     implementation: str
     communication: str | None = None
-    """By what gradients were summed: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi";
-    None where nothing was exchanged, or it was not recorded."""
+    """What summed the gradients: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi"; None
+    if nothing was exchanged, or it was not recorded."""
     local_steps: Annotated[int, Field(gt=0)] = 1
-    """Steps after which several workers averaged their weights (local SGD); 1 where gradients were summed."""
+    """Steps after which workers averaged their weights (local SGD); 1 if gradients were summed."""
     workers: Annotated[int, Field(gt=0)]
     seed: int | None = None
     swept: dict[str, Any] = {}
@@ -287,79 +289,80 @@ class Outcome(Record):
     training_samples: Count | None = None
     """Size of the training set."""
     throughput: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Samples per second, really processed, over the steady epochs; None without any."""
+    """Samples really processed per second in the steady epochs; None without any."""
     steady_epochs: Count | None = None
-    """All but those in which a process began: the first, and those that were resumed."""
+    """Number of epochs in which no process started: all but the first, and those that were resumed."""
     training_seconds: Seconds | None = None
-    """All epochs; no start-up, compilation or evaluation. Work lost with a killed process is not in it."""
+    """Training time of all epochs, without start-up, compilation, evaluation, and work lost with a
+    process."""
     wall_seconds: Seconds | None = None
     """From the start of the process to its result; of a resumed run, of each process up to its checkpoint."""
     restarts: int = 0
-    """How often the run went on from a checkpoint."""
+    """How often the run was resumed from a checkpoint."""
     phases: dict[str, float] = {}
-    """Where `wall_seconds` went, in seconds, by phase."""
+    """Seconds of each phase; they add up to `wall_seconds`."""
     metric: str = ""
-    """Name of the validation metric that is the quality; "" where no quality is known."""
+    """Name of the metric that is the quality; "" if no quality is known."""
     better: Better | None = None
-    """Which way that metric is better; None where nothing says so."""
+    """Whether "higher" or "lower" is better; None if unknown."""
     bounded: bool | None = None
-    """Whether that metric lies in [0, 1]; None where nothing says so."""
+    """Whether the metric lies in [0, 1]; None if unknown."""
     quality: float | None = None
-    """That metric over the whole validation set, of the model as it is saved."""
+    """The metric of the saved model on the whole validation set."""
     quality_split: str = "validation"
-    """Set it was measured on: "validation", or "test" when the source brings only a test set."""
+    """Set on which quality was measured: "validation", or "test" if the source has only a test set."""
     quality_labels: int | None = None
-    """Number of labels in that set: one a sample, or one a pixel."""
+    """Number of labels in that set: one for each sample, or for each pixel."""
     constant_quality: float | None = None
-    """The best quality that one answer for every sample (or pixel) has there: a model's that has learned
-    nothing. None where the task's outputs are not of classes."""
+    """Quality of the best constant prediction, which a model that has learned nothing reaches. None if the
+    outputs are not classes."""
     validation: dict[str, float] = {}
-    """Loss and metrics over the validation set, and metrics' values for each class ("iou_background")."""
+    """Loss and metrics on the validation set, also for each class ("iou_background")."""
     test: dict[str, float] = {}
     validation_matrices: dict[str, list[list[int]]] = {}
-    """Confusion matrices over the validation set: a row for each true class, a column for each predicted."""
+    """Confusion matrices on the validation set: a row for each true class, a column for each predicted
+    one."""
     test_matrices: dict[str, list[list[int]]] = {}
     class_names: list[str] = []
-    """Of those rows and columns; empty where it was not recorded."""
+    """Names of the classes; empty if they were not recorded."""
     class_weights: list[float] | None = None
-    """What multiplied the losses of each class's labels; None for 1."""
+    """Factor of the loss of each class; None for 1."""
     best_quality: float | None = None
-    """The best that this metric was after an epoch, as each was measured."""
+    """The best quality that was measured after an epoch."""
     best_epoch: int | None = None
     parameters: int | None = None
     bucket_bytes: list[Count] = []
-    """Bytes of one worker's gradients in each bucket that is summed over workers, in that order; empty
-    where it was not recorded."""
+    """Bytes of one worker's gradients in each bucket, in the order in which buckets are summed; empty if they
+    were not recorded."""
     bucket_work: list[Count] = []
-    """Multiplications of the forward pass, a sample, with the variables of each bucket; empty where the model
-    does not tell, or it was not recorded."""
+    """Multiplications per sample in the forward pass with the variables of each bucket; empty if unknown."""
     precision: str | None = None
-    """Arithmetic of the model, as in the study file; None where it was not recorded."""
+    """Arithmetic of the model, as in the study file; None if it was not recorded."""
     weights: str | None = None
-    """What a model that takes pretrained weights began with: "imagenet", a file, "none"; else None."""
+    """Initial weights of a pretrained model: "imagenet", a file, or "none"; None for other models."""
     input_scaling: str | None = None
-    """What that model saw: "unit" or "pretrained"."""
+    """Input of a pretrained model: "unit" or "pretrained"."""
     deterministic: bool | None = None
-    """Whether every operation had to repeat bit for bit; None where it was not recorded."""
+    """Whether every operation had to repeat bit for bit; None if it was not recorded."""
     weights_digest: str = ""
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None
-    """Why there is no `model.keras`; None where the run has saved it."""
+    """Why there is no saved model; None if there is one."""
     workers_lost: Count = 0
-    """Workers of a run without common steps that ended before it did; the others did their work."""
+    """Workers of an asynchronous run that ended early; the others did their work."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = []
-    """Peak resident memory of each rank; of a resumed run, of the last process."""
+    """Peak resident memory of each rank; in a resumed run, of its last process."""
     cpu_percent: list[float] = []
     """Mean utilisation of each rank's granted cores over the training time."""
     gpu_percent: list[float] = []
-    """Mean utilisation of the GPUs of each rank that has any and can tell."""
+    """Mean utilisation of the GPUs of each rank that has GPUs and reports it."""
     gpus: list[GpuUse] = []
-    """What each GPU did over the training time, rank by rank; empty on CPUs."""
+    """Use of each GPU in the training time, rank by rank; empty on CPUs."""
     processes: list[ProcessUse] = []
-    """What each process used over the training time."""
+    """Use of each process in the training time."""
     nodes: list[NodeUse] = []
-    """What each node moved and drew over the training time, one for each."""
+    """Use of each node in the training time."""
     usage_of: Literal["run", "last process"] = "last process"
     """Whether `gpus`, `processes`, `nodes` and `cpu_percent` are of the whole run, or only of its last
     process, where it was resumed from a checkpoint without them."""

@@ -177,7 +177,7 @@ class DataSettings(StrictModel):
     """Height and width in pixels of the tiles into which large images with masks are cut, instead of
     `image_size`. Each pixel counts once."""
     overlap: Annotated[int, Field(ge=0, le=65_536)] | None = Field(default=None, examples=[64])
-    """Least number of pixels that neighbouring tiles share. By default, an eighth of a tile's shorter
+    """Minimum number of pixels that neighbouring tiles share. By default, an eighth of a tile's shorter
     side."""
     stack: Literal["samples", "channels", "first"] | None = Field(default=None, examples=["samples"])
     """What the pages of a multi-page TIFF file are: samples of one group, or the channels of one image; with
@@ -315,7 +315,7 @@ class LaunchSettings(StrictModel):
     """How TensorFlow's "multiworker" sums gradients: gRPC rings or NCCL. "auto" is NCCL on GPUs, and
     TensorFlow's choice of rings on CPUs."""
     bucket_size: BucketSize = "auto"
-    """Least size of the buckets in which gradients are summed over workers, the last layers first, so that
+    """Minimum size of the buckets in which gradients are summed over workers, the last layers first, so that
     sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; for TensorFlow's
     own strategies with NCCL it is two buckets, each with half of the work of back-propagation."""
     compression: Literal["none", "fp16", "bf16"] = "none"

@@ -105,7 +105,7 @@ class LargeJobs(StrictModel):
     """Other settings for jobs of many nodes. Keys that are absent keep the site's values."""
 
     nodes: Count
-    """Least number of nodes of these jobs."""
+    """Minimum number of nodes of these jobs."""
     partition: Line | None = None
     """Their partition."""
     qos: Line | None = None
@@ -140,7 +140,8 @@ class Site(StrictModel):
     """Memory of a node that jobs may use. By default, the site's. A job that shares its nodes asks for the
     same part of it as of the cores or GPUs."""
     tasks_per_node: Count | None = Field(default=None, examples=[2])
-    """Most workers on a node. By default, one for each GPU, or as many as there are cores for."""
+    """Maximum number of workers on a node. By default, one for each GPU, or as many as there are cores
+    for."""
     gpu_request: str = "--gres=gpu:{gpus}"
     """Option that asks for GPUs; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
     "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". If the
