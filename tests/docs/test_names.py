@@ -21,6 +21,8 @@ PAGES = [
     PROJECT / "CONTRIBUTING.md",
     *sorted((PROJECT / "docs").rglob("*.md")),
     *sorted((PROJECT / "examples").glob("*.toml")),
+    *sorted((PROJECT / "course").glob("*.md")),
+    *sorted((PROJECT / "course").glob("*.toml")),
 ]
 FENCE = re.compile(r"^( *)```([\w.]*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")

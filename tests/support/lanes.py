@@ -32,6 +32,7 @@ GROUPS = {
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "engines/*/*/*.py",
         "features/scripts/test_command.py",
     ),
+    "course": ("test_course.py",),
     "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
     "end to end": ("test_end_to_end.py",),
