@@ -149,6 +149,7 @@ def _option(text: str) -> str:
     text, _, brackets = text.partition("  [")
     facts = {
         r"required": "Required.",
+        r"default: \((.*)\)": r"Default: \1.",
         r"default: (.*)": r"Default: `\1`.",
         r"x>=(.*)": r"At least \1.",
         r"(.*)<=x<=(.*)": r"From \1 to \2.",

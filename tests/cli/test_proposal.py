@@ -28,7 +28,7 @@ def test_a_page_is_printed_and_says_what_is_missing(call, done: Path) -> None:
     assert text.startswith("# Scaling test and request\n")
     assert "| Trainings | 3 | `--runs` |" in text
     assert "## Missing for this panel" in text
-    assert "of what csc asks for is missing" in errors
+    assert "items that csc asks for" in errors
 
 
 @pytest.mark.slow

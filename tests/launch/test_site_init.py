@@ -60,7 +60,7 @@ def test_the_written_file_is_right_as_it_is(sinfo, tmp_path):
 
 
 def test_a_slurm_that_tells_nothing_leaves_a_gap_that_is_named():
-    assert "Slurm did not tell: write the cores of a node here.\ncpus_per_node = 1" in site_template({})
+    assert "Slurm did not answer: write the cores of a node here.\ncpus_per_node = 1" in site_template({})
 
 
 @pytest.mark.parametrize("sinfo", ["", LARGE])

@@ -91,7 +91,7 @@ def _options(version: Annotated[bool, typer.Option("--version", help="Print the 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Exit codes: 0 done, 1 a run failed, 2 wrong input, 70 a bug of ours, 130 interrupted.
+    Exit codes: 0 done, 1 a run failed, 2 wrong input, 70 a bug in Scalestudy, 130 interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file's name may hold what no encoding can write

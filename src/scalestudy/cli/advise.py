@@ -12,7 +12,7 @@ def _share(text: str | float) -> float:
     try:
         return float(number[:-1]) / 100 if number.endswith("%") else float(number)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no share as 0.7 or 70%") from None
+        raise typer.BadParameter(f"{text!r} is not a share such as 0.7 or 70%") from None
 
 
 def advise(
@@ -20,43 +20,47 @@ def advise(
     efficiency: Annotated[
         float,
         typer.Option(
-            help="Least cost efficiency: cost of the reference over cost of the choice; 0.7, or 70%.",
+            help="Minimum cost efficiency, as 0.7 or 70%: cost of the reference over cost of the choice.",
             parser=_share,
             metavar="SHARE",
         ),
     ] = 0.7,
     deadline: Annotated[
         str | None,
-        typer.Option(help='The cheapest training that is done in this time: "2h", "90min".', metavar="TIME"),
+        typer.Option(help='Find the cheapest training within this time: "2h", "90min".', metavar="TIME"),
     ] = None,
-    energy: Annotated[bool, typer.Option("--energy", help="The least energy, of what was measured.")] = False,
+    energy: Annotated[bool, typer.Option("--energy", help="Find the least energy measured.")] = False,
     network: Annotated[
         list[str] | None,
         typer.Option(
             help='Predict larger runs over this network: "100Gbit,2us,per_node=4", a site profile that'
-            " states it, or a JSON file of `scalestudy check`. Repeatable.",
+            " describes it, or a JSON file of `scalestudy check`. Repeatable.",
             metavar="NETWORK",
         ),
     ] = None,
     bill: Annotated[
         Literal["worker", "gpu", "core", "node"] | None,
-        typer.Option(help="What the site bills; by its profile when absent."),
+        typer.Option(help="Unit that the site bills.", show_default="the site profile's, else worker"),
     ] = None,
     most: Annotated[
         int | None,
         typer.Option(
-            help="Most workers to think of. When absent 4 times the largest count measured; with --network "
-            "4,096, or the global batch where the study fixes it.",
+            help="Maximum number of workers to consider.",
             metavar="N",
+            show_default="4 times the largest measured, or with --network 4,096 or a fixed global batch",
         ),
     ] = None,
     target_quality: Annotated[
         float | None,
-        typer.Option(help="Quality whose time is told; one worker's less the margin when absent."),
+        typer.Option(
+            help="Quality to which the time is reported.",
+            metavar="Q",
+            show_default="the best of one worker, less the margin",
+        ),
     ] = None,
     form: AnswerOption = "table",
 ) -> None:
-    """Say which strategy and how many workers to ask for: what the report advises, or for a goal of yours."""
+    """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
     from scalestudy.analysis.read import read_study
     from scalestudy.cli.console import show_document
     from scalestudy.features.advise.goals import Goal, answer
@@ -68,7 +72,7 @@ def advise(
     if deadline is not None and energy:
         raise UserError("one goal", "--deadline and --energy", "Give one of them.")
     if not 0 < efficiency <= 1:
-        raise UserError("an efficiency above 0 and up to 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
+        raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
     goal = Goal("energy" if energy else "efficiency", most=most)

@@ -1,12 +1,13 @@
-"""`scalestudy cancel`: jobs of a study, taken out of the queue or ended."""
+"""`scalestudy cancel`: cancel the jobs of a study."""
 
 from scalestudy.cli.options import PointsOption, StudyArgument, open_study
 
 
 def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
-    """Cancel the queued and running jobs of a study. What is cancelled can be submitted again.
+    """Cancel the queued and running jobs of a study. Cancelled points can be submitted again.
 
-    Without --point also jobs of this folder that are none of its runs', as of a study that was removed.
+    Without --point it also cancels jobs of this folder that belong to no run, such as those of a study that
+    was removed.
     """
     from scalestudy.app.selection import named_points
     from scalestudy.cli.console import out
@@ -21,4 +22,4 @@ def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
         if status.job:
             out().print(f"Cancelled {status.name} ({status.state}, job {status.job.job})", markup=False)
     for orphan in orphans:
-        out().print(f"Cancelled job {orphan.job.job}: no run here knew of it", markup=False)
+        out().print(f"Cancelled job {orphan.job.job}: it belonged to no run", markup=False)

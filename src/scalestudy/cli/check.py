@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli.options import FormOption
+from scalestudy.cli.options import format_option
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,26 +24,34 @@ def check(
         str | None,
         typer.Argument(
             help="Study file, site profile (name or path), or folder of an earlier check; with --environment "
-            "an environment's folder. This machine alone when absent.",
+            "the folder of an environment.",
             metavar="[STUDY_OR_SITE]",
-            show_default=False,
+            show_default="this machine",
         ),
     ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
-            "--workers", "-n", min=1, help="Processes; the study's largest number when absent.", metavar="N"
+            "--workers",
+            "-n",
+            min=1,
+            help="Number of processes.",
+            metavar="N",
+            show_default="the study's largest",
         ),
     ] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of the job (with --submit).")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, help="Nodes of the job of --submit.", metavar="N")
+    ] = None,
     submit: Annotated[
-        bool, typer.Option("--submit", help="Check the nodes too, by a short job on them, and wait for it.")
+        bool, typer.Option("--submit", help="Also check the nodes, by a short job, and wait for it.")
     ] = False,
     engine: Annotated[
-        str | None, typer.Option(help="Whose strategies to check; the study's first engine when absent.")
+        str | None,
+        typer.Option(help="Engine whose strategies to check.", show_default="the study's first"),
     ] = None,
     skip: Annotated[
-        list[str] | None, typer.Option(help="Leave a topic out; can be repeated.", metavar="TOPIC")
+        list[str] | None, typer.Option(help="Leave out a topic. Repeatable.", metavar="TOPIC")
     ] = None,
     folder: Annotated[
         Path | None,
@@ -51,24 +59,24 @@ def check(
     ] = None,
     topology: Annotated[
         bool,
-        typer.Option("--topology", help="Show this node's GPUs or cores and what their links carry instead."),
+        typer.Option("--topology", help="Show this node's GPUs or cores and their links instead."),
     ] = False,
-    measure: Annotated[bool, typer.Option(help="Measure bandwidth (with --topology).")] = True,
+    measure: Annotated[bool, typer.Option(help="Measure the bandwidth (with --topology).")] = True,
     environment: Annotated[
-        bool, typer.Option("--environment", help="Show what an environment was built from instead.")
+        bool, typer.Option("--environment", help="Show the versions in an environment instead.")
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Look anew and keep it (with --environment).")
+        bool, typer.Option("--record", help="Read and record them anew (with --environment).")
     ] = False,
     strategies: Annotated[
         bool,
-        typer.Option("--strategies", help="List the strategies of all engines, and which can be used here."),
+        typer.Option("--strategies", help="List all strategies, and whether they can be used here."),
     ] = False,
-    form: FormOption = None,
+    form: Annotated[str | None, format_option("table", "json", more="with --topology markdown, html")] = None,
 ) -> None:
-    """Check software, machine, network and collectives; each line says pass, warn or fail, and what to do.
+    """Check software, machine, network and collectives. Each line says pass, warn or fail, and what to do.
 
-    Exit code 0 when no line says fail, 1 otherwise.
+    The exit code is 0 if no line says fail, and 1 otherwise.
     """
     from scalestudy.study.targets import refuse_target
 
@@ -76,7 +84,7 @@ def check(
     if topology:
         return _print_topology(measure=measure, form=form, file=folder)
     if form not in (None, "table", "json"):
-        raise UserError("a format out of table, json", repr(form), "Choose one of these with --format.")
+        raise UserError("the format table or json", repr(form), "Choose one of these with --format.")
     kind: Literal["table", "json"] = "json" if form == "json" else "table"
     if strategies:
         return _print_strategies(kind)

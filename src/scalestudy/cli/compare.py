@@ -1,4 +1,4 @@
-"""`scalestudy compare`: studies side by side."""
+"""`scalestudy compare`: compare studies."""
 
 from functools import partial
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scalestudy.cli.options import FileOption, FormOption, newest_study, open_study
+from scalestudy.cli.options import FileOption, format_option, newest_study, open_study
 
 if TYPE_CHECKING:
     from scalestudy.features.compare.comparison import Side
@@ -18,26 +18,27 @@ def compare(
     studies: Annotated[
         list[str],
         typer.Argument(
-            help="Study files, results folders, files that `report --share` wrote or that `report --from`"
-            " takes, each with a name of your own before it if you like (NAME=STUDY); all are held against"
-            " the first. A single one is held against the newest other study here.",
+            help="Study files, results folders, files written by `report --share`, or files that"
+            " `report --from` reads. NAME= sets a name. All are compared with the first; a single one with"
+            " the newest other study here.",
             metavar="[NAME=]STUDY...",
         ),
     ],
-    form: FormOption = None,
+    form: Annotated[str | None, format_option(*FORMATS)] = None,
     file: FileOption = None,
     slower: Annotated[
         str | None,
         typer.Option(
             "--fail-if-slower",
-            help="Exit code 1 if a row is slower than on the first by more than this, for certain: 5%.",
+            help="Exit with code 1 if a row is certainly slower than the first by more than this, as 5%.",
             metavar="SHARE",
         ),
     ] = None,
 ) -> None:
-    """Hold studies against the first: what was asked, what differs, and what of it is more than chance.
+    """Compare studies: their settings, their results, and which differences are more than chance.
 
-    Sites, versions or settings: rows with the same strategy, workers and other swept values are compared.
+    The studies may differ in site, software or settings. Rows with the same strategy, workers and other swept
+    values are compared.
     """
     from scalestudy.cli.console import err, show_document
     from scalestudy.features.compare.comparison import compare as compare_sides
@@ -98,5 +99,5 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not text.strip().endswith("%") or not 0 <= share < 1:
-        raise UserError("a share as 5%, from 0% up to below 100%", repr(text), "Correct --fail-if-slower.")
+        raise UserError("a share such as 5%, from 0% to below 100%", repr(text), "Correct --fail-if-slower.")
     return share

@@ -1,4 +1,4 @@
-"""Where the command line prints, and how it prints errors: a user's, and ours."""
+"""Consoles of the command line, and how it prints errors: a user's, and bugs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def err() -> "Console":
 
 @contextmanager
 def writing(file: Path | None) -> Iterator[None]:
-    """Whoever cannot write a file is told to name another."""
+    """Turn a file that cannot be written into a UserError."""
     try:
         yield
     except OSError as error:
@@ -106,7 +106,7 @@ def print_error(error: ScalestudyError) -> None:
 
 
 class Bug(ScalestudyError):
-    """An error of ours (exit code 70, as sysexits.h has it for software)."""
+    """A bug in Scalestudy (exit code 70, EX_SOFTWARE in sysexits.h)."""
 
     exit_code = 70
 
@@ -121,9 +121,9 @@ def bug_of(error: Exception) -> Bug:
     file = _written("".join(traceback.format_exception(error)))
     where = f"Its traceback is in {file}: please" if file else "Please"
     return Bug(
-        "a command that ends, or says what is wrong",
+        "a command that succeeds, or explains why not",
         f"a bug in scalestudy: {what[:500]}{place}",
-        f"{where} report it with the command and its files, so that it can be mended.",
+        f"{where} report it with the command and its files, so that it can be fixed.",
     )
 
 

@@ -1,4 +1,4 @@
-"""`scalestudy data`: data sets, shown and prepared ahead."""
+"""`scalestudy data`: inspect and prepare data sets."""
 
 import json
 from pathlib import Path
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from scalestudy.study.settings import DataSettings, ResolvedTrain
 
 app = typer.Typer(
-    cls=CommandGroup, help="Look at data sets, and prepare them ahead of a study.", no_args_is_help=True
+    cls=CommandGroup, help="Inspect data sets, and prepare them before a study.", no_args_is_help=True
 )
 
 
 @app.callback()
 def _group() -> None:
-    """Look at data sets, and prepare them ahead of a study."""
+    """Inspect data sets, and prepare them before a study."""
 
 
 @app.command("show")
@@ -30,17 +30,17 @@ def show(
     image_size: ImageSizeOption = None,
     skip_bad: SkipBadOption = False,
     cache: CacheOption = None,
-    samples: Annotated[int, typer.Option(help="Samples to picture on the page.", min=0, max=200)] = 8,
+    samples: Annotated[int, typer.Option(help="Samples shown on the page.", min=0, max=200)] = 8,
     html: Annotated[
         Path | None,
-        typer.Option("--out", help="Write it as a page as well, with pictures (HTML).", metavar="FILE"),
+        typer.Option("--out", help="HTML page to write, with pictures.", metavar="FILE"),
     ] = None,
     form: AnswerOption = "table",
 ) -> None:
-    """Inspect a data set before it is trained on: what was understood, counts, sizes, classes, mistakes.
+    """Inspect a data set before training: its layout, counts, sizes, classes and mistakes.
 
-    Of a set that is prepared, every sample is read as it is trained on; else every image of the source, whole
-    and in its own size. Nothing is written but the page.
+    Reads every sample of a prepared data set as training does, else every image of the source in its own
+    size. Writes nothing but the page.
     """
     from scalestudy.cli.console import show_document
     from scalestudy.cli.terminal import Terminal
@@ -74,17 +74,17 @@ def prepare(
     cache: CacheOption = None,
     storage: Annotated[
         Literal["auto", "arrays", "encoded"],
-        typer.Option(help="How it is kept: encoded takes less space, and is decoded while training."),
+        typer.Option(help="Storage: encoded needs less space, but is decoded while training."),
     ] = "auto",
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
-    Says how it was understood, how many samples of each class are in each part of its split, and what was
-    left out of it, now and each time again. Damaged files are refused, all in one list, unless --skip-bad
-    goes on without them. A public set is downloaded.
+    Prints the layout that was found, the samples of each class in each split, and the files that were left
+    out. Damaged files are an error, which lists them all, unless --skip-bad is given. A public data set is
+    downloaded.
 
-    Of a study file, the model of a task of your own or with pretrained weights is built as well, so that its
-    weights are here.
+    For a study file, models of your own tasks and with pretrained weights are built as well, to download
+    their weights.
     """
     from scalestudy.app.prepare import data_summary, prepare_data
     from scalestudy.app.weights import fetch_weights
@@ -117,7 +117,7 @@ def settings_of(
     """Task, engine, sets, kind, the folder of relative paths, and trainings: of a study file, or of a source.
 
     Raises:
-        UserError: The file is no study, or options stand beside one, or the size is none.
+        UserError: The file is no study, options are given with a study file, or the size is invalid.
     """
     from scalestudy.app.prepare import study_data
     from scalestudy.study import keys
@@ -129,8 +129,8 @@ def settings_of(
         if image_size or cache or skip_bad or storage != "auto":
             raise UserError(
                 "a study file alone",
-                "options beside it",
-                "Give image_size, cache, skip_bad and storage under [data] in the file.",
+                "options with it",
+                "Set image_size, cache, skip_bad and storage under [data] in the file.",
             )
         task, engine, settings, kind, trained = study_data(Path(what), listener)
         return task, engine, settings, kind, Path(what).parent, trained

@@ -14,7 +14,7 @@ NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on 
 
 
 def demo(
-    file: Annotated[Path, typer.Option("--out", help="Page to write.", metavar="FILE")] = Path(
+    file: Annotated[Path, typer.Option("--out", help="HTML page to write.", metavar="FILE")] = Path(
         "published-unet.html"
     ),
     verbose: VerboseOption = False,

@@ -1,4 +1,4 @@
-"""`scalestudy check --environment`: what an environment was built from."""
+"""`scalestudy check --environment`: the versions in an environment."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ OF_CUDA = ("nvidia-nccl-", "nvidia-cudnn-", "nvidia-cuda-runtime")
 
 
 def print_environment(path: Path | None, *, record: bool, form: str) -> None:
-    """Print what an environment (this one when None) was built from, under the id that records name it by."""
+    """Print the versions in an environment (this one when None), and the id by which records name it."""
     from scalestudy.cli.console import err
     from scalestudy.study.engines import engine_names, engine_traits
 

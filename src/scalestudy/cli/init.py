@@ -13,7 +13,7 @@ def init(
     task: TaskOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Write a commented study file for this machine's GPUs or cores, every key with its default."""
+    """Write a commented study file for this machine, with the default of every key."""
     from scalestudy.app.first_study import first_study
     from scalestudy.cli.console import out, write_new
     from scalestudy.hardware import cores, devices

@@ -1,4 +1,4 @@
-"""`scalestudy launch`: a script of one's own, on several workers."""
+"""`scalestudy launch`: run a user's own script on several workers."""
 
 import os
 import re
@@ -18,47 +18,49 @@ MOST_WORKERS = 100_000
 
 
 def launch(
-    script: Annotated[Path, typer.Argument(help="Python script; what follows it are its own arguments.")],
+    script: Annotated[Path, typer.Argument(help="Python script. Its arguments follow it.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
     workers: Annotated[
         str | None,
         typer.Option(
-            "--workers", "-n", help="Number of workers, 1 when absent; several as 1,2,4.", metavar="N"
+            "--workers", "-n", help="Number of workers, or several as 1,2,4.", metavar="N", show_default="1"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of a measured script, or the first of them.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="First seed of a measured script.")] = 0,
     seeds: Annotated[
-        int, typer.Option(min=1, help="Runs of a measured script at each number of workers.", metavar="N")
+        int, typer.Option(min=1, help="Runs of a measured script for each number of workers.", metavar="N")
     ] = 1,
     strategy: StrategyOption = DEFAULT,
     device: DeviceOption = "auto",
     cpus_per_worker: Annotated[
-        int | None, typer.Option(min=1, help="Cores of each worker; 1 on CPUs when absent.")
+        int | None, typer.Option(min=1, help="Cores of each worker.", metavar="N", show_default="1 on CPUs")
     ] = None,
     logs: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the logs of all ranks but 0; among temporary files when absent.", metavar="DIR"
+            help="Folder for the logs of all ranks but 0.", metavar="DIR", show_default="a temporary folder"
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of a measured script's runs; studies/SCRIPT when absent.", metavar="DIR"),
+        typer.Option(
+            help="Folder for the runs of a measured script.", metavar="DIR", show_default="studies/SCRIPT"
+        ),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Train with a script of your own on several workers: a PyTorch script as it is, or one of Keras.
+    """Train with your own PyTorch or Keras script on several workers.
 
-    A Keras script changes in three lines:
+    A Keras script needs three more lines:
 
     \b
       import scalestudy
       workers = scalestudy.workers()               # right after the imports
       history = workers.fit(model, x, y, ...)      # was: model.fit(x, y, ...)
-      if workers.is_chief: model.save("m.keras")   # around what is to happen once
+      if workers.is_chief: model.save("m.keras")   # around work for one process only
 
-    A script with a training loop for torchrun gets torchrun's variables. Three lines measure it, for report,
-    advise and compare:
+    A PyTorch script for torchrun runs as it is, with torchrun's environment variables. Three more lines
+    measure it for report, advise and compare:
 
     \b
       workers = scalestudy.workers()
@@ -66,9 +68,8 @@ def launch(
           ...; workers.count(len(x), loss)         # after each step
           workers.quality("accuracy", right, of)   # after the evaluation
 
-    Options of launch stand before the script. Rank 0 has this terminal; the output of the others goes to
-    their logs. When a rank fails all are ended, and it is named with its last lines.
-    docs/reference/scripts.md says what is exact, and what not.
+    Options of launch come before the script. Rank 0 writes to this terminal, the other ranks to logs. If a
+    rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cli import console
     from scalestudy.cluster.resolve import resolve
@@ -84,7 +85,7 @@ def launch(
     if place.size > 1 and not dry_run and is_own_loop(script, strategy):
         if workers is not None or seeds > 1 or logs is not None:
             raise UserError(
-                f"no -n, --seeds and --logs where {place.source} has started {place.size} processes",
+                f"no -n, --seeds or --logs, since {place.source} has started {place.size} processes",
                 "one of them",
                 "Leave them out: each of those processes is a worker, and --seed gives the seed.",
             )
@@ -104,21 +105,21 @@ def worker_counts(text: str) -> list[int]:
     """Numbers of workers as they are given: "4", "1,2,4".
 
     Raises:
-        UserError: If one is none.
+        UserError: One is not a number of workers.
     """
     from scalestudy.util.errors import UserError
 
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS for word in words):
-        raise UserError("numbers of workers after -n, as 4 or 1,2,4", repr(text), "Correct it.")
+        raise UserError("numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it.")
     return list(dict.fromkeys(map(int, words)))
 
 
 def script_arguments(script: Path, words: list[str]) -> list[str]:
-    """The script's own arguments: what follows it, without a first `--`.
+    """The script's own arguments: those that follow it, without a first `--`.
 
     Raises:
-        UserError: If an option of launch stands among them, which nobody can tell from one of the script's.
+        UserError: An option of launch is among them: it might be meant for either.
     """
     from scalestudy.util.errors import UserError
 
@@ -129,7 +130,7 @@ def script_arguments(script: Path, words: list[str]) -> list[str]:
         raise UserError(
             f"options of launch before {script}",
             f"{', '.join(misplaced)} after it",
-            f"Write `scalestudy launch OPTIONS {script} …`; what is meant for the script goes after --: "
+            f"Write `scalestudy launch OPTIONS {script} …`. Options of the script go after --: "
             f"`{script} -- {' '.join(words)}`.",
         )
     return words

@@ -1,4 +1,4 @@
-"""`scalestudy logs`: what the workers of a run have written."""
+"""`scalestudy logs`: print the logs of a run."""
 
 import time
 from pathlib import Path
@@ -22,18 +22,18 @@ def logs(
     context: typer.Context,
     study: StudyArgument = None,
     point: PointOption = None,
-    rank: Annotated[int | None, typer.Option(min=0, help="One rank; all when absent.", metavar="N")] = None,
-    job: Annotated[bool, typer.Option("--job", help="The job's own log, instead of the ranks'.")] = False,
-    lines: Annotated[int, typer.Option("--lines", min=1, help="Last lines of each log.")] = 20,
+    rank: Annotated[int | None, typer.Option(min=0, help="Only this rank.", metavar="N")] = None,
+    job: Annotated[bool, typer.Option("--job", help="Show the job's own log instead of the ranks'.")] = False,
+    lines: Annotated[int, typer.Option("--lines", min=1, help="Lines of each log.", metavar="N")] = 20,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on as they grow, until the run has ended.")
+        bool, typer.Option("--follow", help="Print new lines until the run has ended.")
     ] = False,
 ) -> None:
     """Print the last lines of a run's logs.
 
-    It is the newest run of the point, which may be a pattern as 'horovod-*'; without --point of the one that
-    is running, or ran last. Each line has its rank before it. As long as no rank has said anything, the job's
-    own log is shown.
+    Shows the newest run of a point; --point may be a pattern such as 'horovod-*'. Without --point it is the
+    point that is running, else the one that ran last. Each line starts with its rank. Until a rank writes
+    something, the job's own log is shown.
     """
     from scalestudy.app.selection import named_points
     from scalestudy.cli.console import out
@@ -51,10 +51,10 @@ def logs(
     run = _chosen_run(opened, names)
     if run is None:
         what = f"a run of {point or folder}"
-        raise UserError(what, "none yet", f"`scalestudy status {folder}` shows what there is.")
+        raise UserError(what, "none yet", f"See its points with `scalestudy status {folder}`.")
     if not follow and not log_files(run, rank, job=job):
         what = "a job.log" if job else "logs of any rank" if rank is None else f"a log of rank {rank}"
-        action = f"`scalestudy status {folder}` shows how far it is."
+        action = f"See its progress with `scalestudy status {folder}`."
         raise UserError(f"{what} in {run.path / 'logs'}", "none yet", action)
     out().print(f"{run.path / 'logs'}", markup=False)
     read: dict[Path, int] = {}

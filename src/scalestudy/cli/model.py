@@ -1,4 +1,4 @@
-"""`scalestudy model`: what a trained model is used for."""
+"""`scalestudy model`: use a trained model."""
 
 import json
 from dataclasses import asdict
@@ -33,12 +33,12 @@ app = typer.Typer(
 Model = Annotated[
     Path | None,
     typer.Argument(
-        help="A run's folder, or a study's or its file (its best run); the newest study here when absent.",
+        help="Run folder, or study (file or folder), of which the best run is used.",
         metavar="STUDY",
-        show_default=False,
+        show_default="the newest study here",
     ),
 ]
-Weights = Annotated[str, typer.Option(help="Of the last or the best epoch.", metavar="last|best")]
+Weights = Annotated[str, typer.Option(help="Weights of the last or of the best epoch.", metavar="last|best")]
 
 
 @app.command("predict")
@@ -46,7 +46,7 @@ def predict(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A run's folder, a study's or its file (its best run), or an exported model.",
+            help="Run folder, exported model, or study (file or folder), of which the best run is used.",
             metavar="STUDY",
         ),
     ],
@@ -57,12 +57,12 @@ def predict(
     point: PointOption = None,
     weights: Weights = "last",
     overlay: Annotated[
-        bool, typer.Option("--overlay", help="Also write masks laid over their images.")
+        bool, typer.Option("--overlay", help="Also write each mask laid over its image.")
     ] = False,
     probabilities: Annotated[
         bool,
         typer.Option(
-            "--probabilities", help="Also write the probability of each class at each pixel (.npy)."
+            "--probabilities", help="Also write the probabilities of all classes for each pixel (.npy)."
         ),
     ] = False,
     workers: WorkersOption = 1,
@@ -71,11 +71,11 @@ def predict(
 ) -> None:
     """Predict masks or classes of images with a trained model.
 
-    Written are DIR/masks/NAME.png (class indices with a palette, of each image's own size) or the class of
-    each image, and the table DIR/predictions.csv. Images are prepared as for training; what is done to them
-    is told. The results are the same for any number of workers.
+    Writes the table DIR/predictions.csv and, for segmentation, DIR/masks/NAME.png: class indices with a
+    palette, in the size of the image. Images are preprocessed as in training; the command prints how. The
+    results are the same for any number of workers.
 
-    Images that cannot be read are named and left out: the exit code is then 1.
+    Images that cannot be read are listed and skipped; the exit code is then 1.
     """
     from scalestudy.features.predict import predict as prediction
     from scalestudy.study.targets import refuse_target
@@ -92,13 +92,14 @@ def predict(
 def evaluate(
     model: Model = None,
     data: Annotated[
-        str | None, typer.Option(help="Another data set; the run's own when absent.", metavar="SOURCE")
+        str | None, typer.Option(help="Data set.", metavar="SOURCE", show_default="that of the run")
     ] = None,
     split: Annotated[
         str | None,
         typer.Option(
-            help="Samples: all of another set, the validation set of the run's own when absent.",
+            help="Samples to evaluate on.",
             metavar="train|validation|test|all",
+            show_default="validation, or all of another data set",
         ),
     ] = None,
     point: PointOption = None,
@@ -106,9 +107,9 @@ def evaluate(
     device: DeviceOption = "auto",
     form: AnswerOption = "table",
 ) -> None:
-    """Measure a trained model over a data set, each sample once.
+    """Evaluate a trained model on a data set, each sample once.
 
-    The classes must be those of its training, by their names; their order does not matter.
+    The data set must have the classes of the training, by name; their order does not matter.
     """
     from scalestudy.cli.console import out
     from scalestudy.features.predict import evaluate as evaluation
@@ -129,17 +130,17 @@ def evaluate(
 @app.command("samples")
 def samples(
     model: Model = None,
-    out_file: Annotated[Path, typer.Option("--out", help="File of the page.", metavar="FILE")] = Path(
+    out_file: Annotated[Path, typer.Option("--out", help="HTML page to write.", metavar="FILE")] = Path(
         "samples.html"
     ),
-    number: Annotated[int, typer.Option(help="Samples of each sort.", metavar="N")] = 3,
+    number: Annotated[int, typer.Option(help="Samples of each kind.", metavar="N")] = 3,
     point: PointOption = None,
     weights: Weights = "last",
     device: DeviceOption = "auto",
 ) -> None:
-    """Show where a model is right and where it is wrong, with truth and prediction.
+    """Show samples that a model predicts well and badly, with truth and prediction.
 
-    All validation samples are judged by their own loss and quality; the page holds its pictures and needs
+    All validation samples are ranked by their own loss and quality. The page contains its pictures and needs
     no network.
     """
     from scalestudy.cli.console import out
@@ -162,21 +163,22 @@ def export(
     format: Annotated[
         str | None,
         typer.Option(
-            help="What is written; what --out ends in when absent.",
+            help="Output format.",
             metavar="keras|savedmodel|onnx|pt2|torchscript",
+            show_default="by the ending of --out",
         ),
     ] = None,
     raw_inputs: Annotated[
-        bool, typer.Option("--raw-inputs", help="Leave the scaling out: inputs are then numbers from 0 to 1.")
+        bool, typer.Option("--raw-inputs", help="Leave out the scaling: inputs are numbers from 0 to 1.")
     ] = False,
     point: PointOption = None,
     weights: Weights = "last",
     force: ForceOption = False,
 ) -> None:
-    """Write a trained model so that it loads without Scalestudy.
+    """Write a trained model in a format that loads without Scalestudy.
 
-    It takes images as they are stored (8 or 16 bits) and scales them itself. The names of its classes, and
-    how images are prepared, are in it and in a JSON beside it.
+    The exported model takes images as they are stored (8 or 16 bits) and scales them itself. It holds the
+    names of its classes and the preprocessing, and so does a JSON file beside it.
     """
     from scalestudy.cli.console import out
     from scalestudy.features.predict.export import export_model

@@ -1,7 +1,7 @@
 """Arguments and options that several commands have, each defined once; the study that a command is about."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,94 +12,100 @@ StudyFile = Annotated[Path, typer.Argument(help="Study file.")]
 ResultsOption = Annotated[
     Path | None,
     typer.Option(
-        "--out", help="Results folder; studies/NAME beside the study file when absent.", metavar="DIR"
+        "--out", help="Results folder.", metavar="DIR", show_default="studies/NAME beside the study file"
     ),
 ]
 OrderOption = Annotated[
     Literal["blocks", "rows"] | None,
     typer.Option(
-        help="Order of runs: for each seed a block of all rows, shuffled; or all seeds of a row before the "
-        "next row. When absent the order that the study has; blocks for a new one."
+        help="Order of the runs: all rows, shuffled, for one seed after another (blocks), or all seeds for "
+        "one row after another (rows).",
+        show_default="that of the study, else blocks",
     ),
 ]
 AtMostOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Keep no more than K jobs of the study in the queue.", metavar="K"),
+    typer.Option(min=1, help="Maximum number of jobs of the study in the queue.", metavar="K"),
 ]
 ReportOption = Annotated[bool, typer.Option(help="Write the report at the end.")]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="Print all that the page says, and not the decision alone.")
+    bool, typer.Option("--verbose", help="Print everything on the page, not only the decision.")
 ]
-AnswerOption = Annotated[Literal["table", "json"], typer.Option("--format", help="What is printed.")]
-FormOption = Annotated[
-    str | None, typer.Option("--format", help="Form; by the ending of --out when absent.", metavar="FORMAT")
-]
+AnswerOption = Annotated[Literal["table", "json"], typer.Option("--format", help="Output format.")]
+
+
+def format_option(*formats: str, more: str = "") -> Any:
+    """The option `--format`, of which the first format is the default."""
+    text = ", ".join([*formats, *filter(None, [more])])
+    default = f"by the ending of --out, else {formats[0]}"
+    return typer.Option("--format", help=f"Output format: {text}.", metavar="FORMAT", show_default=default)
+
+
 FileOption = Annotated[
     Path | None,
     typer.Option(
         "--out",
-        help="File to write instead of printing; figures of Markdown and LaTeX go into a folder beside it.",
+        help="File to write instead of printing. Figures of Markdown and LaTeX go to a folder beside it.",
         metavar="FILE",
     ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 TaskOption = Annotated[
     str | None,
     typer.Option(
-        help='What is trained: "unet", "torch_unet", "keras:MODEL", …, or a Python file beside the study; '
-        "a small U-Net when absent."
+        help='Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file beside the study.',
+        show_default="a small U-Net",
     ),
 ]
 StrategyOption = Annotated[
     str,
-    typer.Option(
-        help="How workers combine their gradients: native (the framework's own), horovod, virtual, …"
-    ),
+    typer.Option(help="Strategy: native (the framework's own), horovod, virtual, …"),
 ]
 WorkersOption = Annotated[int, typer.Option("--workers", "-n", min=1, help="Number of workers.", metavar="N")]
 DeviceOption = Annotated[
-    str, typer.Option(help="auto takes GPUs where there are any.", metavar="auto|cpu|gpu")
+    str, typer.Option(help="Device of the workers; auto uses GPUs if there are any.", metavar="auto|cpu|gpu")
 ]
 SourceArgument = Annotated[
     str,
     typer.Argument(
-        help="A study file, or a source: a folder, a table of images, an .npz file, indents, digits, "
+        help="Study file, or data source: a folder, a table of images, an .npz file, indents, digits, "
         "tfds:NAME, keras:NAME, indents@zenodo.",
         metavar="STUDY_OR_SOURCE",
     ),
 ]
 ImageSizeOption = Annotated[
     tuple[int, int] | None,
-    typer.Option(help="Height and width in pixels that images are resized to.", metavar="H W"),
+    typer.Option(help="Height and width, in pixels, to which images are resized.", metavar="H W"),
 ]
 SkipBadOption = Annotated[
-    bool, typer.Option("--skip-bad", help="Go on without damaged files; each is named, and recorded.")
+    bool, typer.Option("--skip-bad", help="Skip damaged files; they are listed and recorded.")
 ]
 CacheOption = Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")]
 StudyArgument = Annotated[
     Path | None,
     typer.Argument(
-        help="Study file, or its results folder; the newest study here when absent.",
+        help="Study file or results folder.",
         metavar="STUDY",
-        show_default=False,
+        show_default="the newest study here",
     ),
 ]
 PointsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--point", help="Only points of this name, or like it: 'horovod-*'; can be repeated.", metavar="POINT"
+        "--point", help="Only this point, or points such as 'horovod-*'. Repeatable.", metavar="POINT"
     ),
 ]
 PointOption = Annotated[
     str | None,
     typer.Option(
         "--point",
-        help="Point of the study; chosen as said above when absent.",
+        help="Point of the study.",
         metavar="POINT",
+        show_default="see above",
     ),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be done; start and write nothing.")
+    bool, typer.Option("--dry-run", help="Show what would be done, without starting or writing anything.")
 ]
 
 
@@ -124,13 +130,13 @@ def open_study(given: Path | None) -> "StudyFolder":
     folder = default_folder(given, load_study(given).name)
     if not (folder / "study.json").exists():
         raise UserError(
-            "a study that was run", f"{given}, without {folder}", f"Run it first: scalestudy run {given}"
+            "a study that has been run", f"{given}, without {folder}", f"Run it first: scalestudy run {given}"
         )
     return StudyFolder.open(folder)
 
 
 def newest_study(*, besides: Path | None = None) -> Path:
-    """The results folder that is meant where none is named: this one, or the newest in it.
+    """The results folder to use if none is named: this one, or the newest in it.
 
     Args:
         besides: A study file or a results folder that is not meant.
@@ -153,7 +159,7 @@ def newest_study(*, besides: Path | None = None) -> Path:
     ]
     if not known:
         raise UserError(
-            "two studies or more" if besides else "a study in this folder, or the name of one",
+            "two or more studies" if besides else "a study in this folder, or the name of one",
             f"no {'other ' * (besides is not None)}studies/*/study.json here",
             "Name a study file or a results folder, or run a study first.",
         )

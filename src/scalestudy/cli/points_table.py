@@ -175,7 +175,7 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
         )
     reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in explained]
     if left > 0:
-        reasons.append(Text(f"{left} more reasons: `scalestudy status --state failed` shows them."))
+        reasons.append(Text(f"{left} more reasons: see `scalestudy status --state failed`."))
     return Group(table, *reasons, Text(counts([row.state for row in rows])))
 
 
@@ -251,4 +251,4 @@ def reasons(overview: Overview) -> list[str]:
         for reason, names in ordered[:MOST_REASONS]
     ]
     left = len(ordered) - MOST_REASONS
-    return [*lines, f"{left} more reasons: --state failed shows them."] if left > 0 else lines
+    return [*lines, f"{left} more reasons: see --state failed."] if left > 0 else lines

@@ -1,50 +1,53 @@
-"""`scalestudy proposal`: the page that a panel asks for."""
+"""`scalestudy proposal`: the page that a review panel asks for."""
 
 from typing import Annotated
 
 import typer
 
-from scalestudy.cli.options import FileOption, FormOption, StudyArgument, open_study
+from scalestudy.cli.options import FileOption, StudyArgument, format_option, open_study
 
 
 def proposal(
     study: StudyArgument = None,
     panel: Annotated[
-        str | None, typer.Option(help="Who asks: a name of --list, or a panel file.", metavar="NAME")
+        str | None, typer.Option(help="Review panel: a name from --list, or a panel file.", metavar="NAME")
     ] = None,
-    form: FormOption = None,
+    form: Annotated[str | None, format_option("markdown", "html", "latex")] = None,
     file: FileOption = None,
-    list_panels: Annotated[bool, typer.Option("--list", help="Print the panels there are.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Different trainings to ask for.", metavar="N")] = 1,
+    list_panels: Annotated[bool, typer.Option("--list", help="List the review panels.")] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Different trainings to request.", metavar="N")] = 1,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Repeats of each; those of the study when absent.", metavar="K")
+        int | None,
+        typer.Option(min=1, help="Repeats of each.", metavar="K", show_default="those of the study"),
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option(help="Strategy to ask for; the advised one when absent.", metavar="NAME")
+        str | None,
+        typer.Option(help="Strategy to request.", metavar="NAME", show_default="the advised one"),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Workers of each; the advised number when absent.", metavar="N")
+        int | None,
+        typer.Option(min=1, help="Workers of each.", metavar="N", show_default="the advised number"),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Epochs of each; those of the study when absent.", metavar="E")
+        int | None,
+        typer.Option(min=1, help="Epochs of each.", metavar="E", show_default="those of the study"),
     ] = None,
     charge: Annotated[
         float | None,
-        typer.Option(min=1e-9, help="Units an hour costs; the panel's when absent.", metavar="X"),
+        typer.Option(min=1e-9, help="Units charged per hour.", metavar="X", show_default="the panel's"),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help='Name of the unit: "GPU-h"; the panel\'s when absent.', metavar="UNIT")
+        str | None,
+        typer.Option(help='Name of the unit, such as "GPU-h".', metavar="UNIT", show_default="the panel's"),
     ] = None,
     reserve: Annotated[
         float,
-        typer.Option(
-            min=0.0, help="Share to add for what cannot be foreseen: 0.1 is a tenth.", metavar="SHARE"
-        ),
+        typer.Option(min=0.0, help="Share to add as a reserve: 0.1 is a tenth.", metavar="SHARE"),
     ] = 0.0,
 ) -> None:
-    """Write the page that a panel asks for: text, table, figure and the request, computed.
+    """Write the page that a review panel asks for: text, table, figure and the computed request.
 
-    What the study does not support is not on the page; its last part says what to run.
+    The page holds only what the study supports; its last part lists what else to run.
     """
     from scalestudy.cli.console import err, show_document
     from scalestudy.features.proposal.page import propose
@@ -57,13 +60,15 @@ def proposal(
         _print_panels()
         return
     if panel is None:
-        raise UserError("--panel NAME", "none", "--list prints the panels.")
+        raise UserError("--panel NAME", "none", "Choose one: scalestudy proposal --list")
     refuse_target(file, [study])
     form = form_by_ending(form, file, FORMS, "markdown")
     options = RequestOptions(runs, seeds, strategy, workers, epochs, charge, unit, reserve)
     page = propose(open_study(study), panel, options)
     if page.gaps:
-        note = f"{len(page.gaps)} of what {panel} asks for is missing: the page's last part says what to run."
+        note = (
+            f"Not on the page: {len(page.gaps)} items that {panel} asks for. Its last part says what to run."
+        )
         err().print(note, markup=False)
     show_document(page.document, form, file, {})
 

@@ -1,4 +1,4 @@
-"""`scalestudy report`: what a study has shown so far."""
+"""`scalestudy report`: the report of a study."""
 
 import shlex
 from datetime import UTC, datetime
@@ -21,33 +21,35 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="Form of the report: table (of many rows the first), csv, json, html, markdown, latex,"
-            " parquet, parquet-runs (a row a run), or another package's;"
-            " by the ending of --out, else table.",
+            help="Output format: table (the first rows if there are many), csv, json, html, markdown, latex,"
+            " parquet, parquet-runs (one row per run), or one of another package.",
             metavar="FORMAT",
+            show_default="by the ending of --out, else table",
         ),
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="File to write instead of printing (html: report/ in DIR).", metavar="FILE"
+            "--out",
+            help="File to write instead of printing; html goes to report/ of the results folder without it.",
+            metavar="FILE",
         ),
     ] = None,
     verbose: VerboseOption = False,
     target_quality: Annotated[
         float | None,
         typer.Option(
-            help="Quality whose time and cost are wanted, in the metric's own unit; when absent that of the"
-            " best one-worker row, less the accepted loss.",
+            help="Quality to which time and cost are reported, in the metric's unit.",
             metavar="Q",
+            show_default="the best of one worker, less the margin",
         ),
     ] = None,
     source: Annotated[
         list[str] | None,
         typer.Option(
             "--from",
-            help="Numbers that were measured elsewhere: a CSV, JSON or Parquet table, a log, a folder or a"
-            " quoted pattern of them; may be given several times. docs/guides/imported.md says what is read.",
+            help="Numbers measured elsewhere: a CSV, JSON or Parquet table, a log, a folder, or a quoted"
+            " pattern. Repeatable. See docs/guides/imported.md.",
             metavar="FILE",
         ),
     ] = None,
@@ -55,35 +57,36 @@ def report(
         list[str] | None,
         typer.Option(
             "--column",
-            help="With --from: the column of a role, as workers=NGPUS; may be given several times.",
+            help="With --from: column for a role, such as workers=NGPUS. Repeatable.",
             metavar="ROLE=NAME",
         ),
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option(help="With --from: strategy of runs that state none.", metavar="NAME")
+        str | None, typer.Option(help="With --from: strategy of runs without one.", metavar="NAME")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="With --from: workers of runs that state none.", metavar="N")
+        int | None,
+        typer.Option(min=1, help="With --from: workers of runs without a number.", metavar="N"),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="With --from: column or tag that is the quality.", metavar="NAME")
+        str | None, typer.Option(help="With --from: column or tag of the quality.", metavar="NAME")
     ] = None,
     better: Annotated[
-        str | None, typer.Option(help="With --from: which way the quality is better.", metavar="higher|lower")
+        str | None, typer.Option(help="With --from: direction of better quality.", metavar="higher|lower")
     ] = None,
     share: Annotated[
         Path | None,
         typer.Option(
-            help="Write the finished runs to one JSON file without names, which others can `compare` with and"
-            " `report` on; nothing is printed. docs/about/share.md says what it holds and leaves out.",
+            help="JSON file to write with the finished runs, without names, which others can `compare` with"
+            " and `report` on. See docs/about/share.md.",
             metavar="FILE",
         ),
     ] = None,
 ) -> None:
-    """Print or write the report of a study, whatever state it is in.
+    """Print or write the report of a study, finished or not.
 
-    STUDY may also be a file that --share wrote. With --from it is a report of numbers that were measured
-    elsewhere; with STUDY too, they stand side by side.
+    STUDY may also be a file written by --share. With --from, numbers measured elsewhere are reported; with
+    both, they are shown side by side.
     """
     from scalestudy.analysis.shared import is_shared, read_shared
     from scalestudy.cli.console import out, writing
@@ -97,7 +100,7 @@ def report(
 
     if share is not None:
         if source or form or file:
-            raise UserError("--share FILE alone", "another form or --from beside it", "Leave one out.")
+            raise UserError("--share FILE alone", "--from, --format or --out with it", "Leave one out.")
         _share(study, share)
         return
     refuse_target(file, [study])
@@ -107,12 +110,12 @@ def report(
     shared = study if study is not None and is_shared(study) else None
     opened = open_study(study) if shared is None and (study is not None or not source) else None
     if target_quality is not None and not isfinite(target_quality):
-        raise UserError("a number after --target-quality", f"{target_quality}", "Correct it.")
+        raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
     imported = (column or (), strategy, workers, metric, better)
     if shared is not None:
         if source or any(imported):
             raise UserError(
-                "a shared file alone", "--from beside it", "Hold them side by side: scalestudy compare"
+                "a shared file alone", "--from with it", "Compare them instead: scalestudy compare"
             )
         findings = read_shared(shared).findings(target_quality)
     else:
@@ -135,7 +138,7 @@ def report(
             content = made.render(findings, medium)
             if isinstance(content, bytes):
                 raise UserError(
-                    "a file to write to", f"--format {form}, which is no text", "Name one with --out."
+                    "a file to write to", f"--format {form}, which is binary", "Name one with --out."
                 )
             print(content, end="")
 
@@ -159,14 +162,14 @@ def _share(study: Path | None, file: Path) -> None:
 
 
 def _page(opened: "StudyFolder", findings: "Findings") -> str:
-    """Where the page of a study is, or how to write it where there is none that knows every run."""
+    """Where the page of a study is, or the command that writes one with every run."""
     page = opened.path / "report" / "report.html"
     latest = max((run.result.finished for run in findings.runs), default="")
     if page.exists():
         written = datetime.fromtimestamp(page.stat().st_mtime, UTC)
         if written.isoformat(timespec="seconds") >= latest.replace("Z", "+00:00"):
             return str(page)
-    return f"scalestudy report {shlex.quote(str(opened.path))} --format html writes it"
+    return f"scalestudy report {shlex.quote(str(opened.path))} --format html"
 
 
 def _findings(
@@ -176,7 +179,7 @@ def _findings(
     imported: tuple[Any, ...],
     target_quality: float | None,
 ) -> "Findings":
-    """What is reported on: a study, imported numbers, or both; `imported` are the options on the latter."""
+    """Findings of a study, of imported numbers, or of both; `imported` are the options for the latter."""
     from scalestudy.analysis.read import read_study
     from scalestudy.util.errors import UserError
 
@@ -189,7 +192,5 @@ def _findings(
         return import_findings(source, options_of(*imported), opened, target_quality)
     assert opened is not None
     if any(imported):
-        raise UserError(
-            "--from FILE", "an option on imported numbers without it", "Add --from, or leave it out."
-        )
+        raise UserError("--from FILE", "an option that needs it", "Add --from, or leave out that option.")
     return read_study(opened, target_quality=target_quality)

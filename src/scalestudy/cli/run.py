@@ -1,4 +1,4 @@
-"""`scalestudy run`: all that is missing of a study."""
+"""`scalestudy run`: the missing points of a study."""
 
 import shlex
 from pathlib import Path
@@ -30,10 +30,10 @@ def run(
     report: ReportOption = True,
     verbose: VerboseOption = False,
 ) -> None:
-    """Run what is missing of a study, then write its report. Ctrl-C leaves a folder that can be resumed.
+    """Run the missing points of a study, then write its report.
 
-    With launch.on = "slurm" or "pbs" the points are submitted and watched; Ctrl-C leaves their jobs alone.
-    With --at-most K the next point is submitted when one has ended.
+    After Ctrl-C, run it again to continue. With launch.on = "slurm" or "pbs" the points are submitted and
+    watched; Ctrl-C leaves their jobs alone. With --at-most K the next point is submitted when one has ended.
     """
     from scalestudy.app.survey import request_of
     from scalestudy.launch.base import Options
@@ -54,7 +54,7 @@ def conducted(
     report: bool = True,
     verbose: bool = False,
 ) -> int:
-    """Run what is missing of a study here, and report; `resume` is the command that takes it up again.
+    """Run the missing points of a study here, and report; `resume` is the command that continues it.
 
     The exit code is 0 where all is done, 1 where a run failed, 130 after an interruption.
 
@@ -74,7 +74,7 @@ def conducted(
     except Interrupted as interrupted:
         where = shlex.quote(str(request.target))
         text = (
-            f"\nThe jobs go on. Watch them with: scalestudy status {where} --live"
+            f"\nThe jobs continue. Watch them with: scalestudy status {where} --live"
             f"\nCancel them with: scalestudy cancel {where}"
             if interrupted.goes_on
             else f"\nInterrupted; finished runs are kept. Resume with: {resume}"
@@ -82,7 +82,7 @@ def conducted(
         err().print(text, markup=False)
         return 130
     if result.overview.failed:
-        err().print(f"Run what failed again with: {resume}", markup=False)
+        err().print(f"Run the failed points again with: {resume}", markup=False)
     return 1 if result.failures else 0
 
 

@@ -1,4 +1,4 @@
-"""`scalestudy site`: the profiles of clusters."""
+"""`scalestudy site`: write and list site profiles."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,15 +14,17 @@ app = typer.Typer(cls=CommandGroup, help="Describe a cluster once, in a site pro
 @app.command("init")
 def init(
     name: Annotated[
-        str | None, typer.Argument(help="Name of the profile; the cluster's own when absent.")
+        str | None, typer.Argument(help="Name of the profile.", show_default="that of the cluster")
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--out", help="File to write; among your site profiles when absent.", metavar="FILE"),
+        typer.Option(
+            "--out", help="File to write.", metavar="FILE", show_default="NAME.toml among your site profiles"
+        ),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Write a commented site profile, filled from what Slurm says where it answers."""
+    """Write a commented site profile, filled in with what Slurm reports."""
     import re
 
     from scalestudy.cli.console import err, out, write_new
@@ -31,15 +33,15 @@ def init(
     from scalestudy.util.errors import UserError
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
-        raise UserError("a name that can name a file", repr(name), "Take letters, digits, - and _.")
+        raise UserError("a name of letters, digits, . - and _", repr(name), "Choose another name.")
     values, cluster, silence = ask_site()
     path = file or sites_folder() / f"{name or cluster or 'my-site'}.toml"
     write_new(path, site_template(values), force=force)
     load_site(path)
     if silence is not None:
-        err().print(f"Slurm did not tell ({silence.received}): write what you know.", markup=False)
+        err().print(f"Slurm did not answer ({silence.received}): fill in the profile by hand.", markup=False)
     out().print(
-        f"Wrote {path}. Look it over, then: scalestudy check {path if file else path.stem}", markup=False
+        f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}", markup=False
     )
 
 
@@ -59,7 +61,7 @@ def show_all() -> None:
         try:
             site = load_site(sites_folder() / f"{name}.toml")
         except UserError as error:
-            text = f"not right: {error.received}"
+            text = f"invalid: {error.received}"
         else:
             gpus = f"{site.gpus_per_node} GPUs, " if site.gpus_per_node else ""
             text = f"{site.partition or 'default partition'}, {gpus}{site.cpus_per_node} cores a node"

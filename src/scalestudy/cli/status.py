@@ -1,12 +1,12 @@
-"""`scalestudy status`: how far a study is."""
+"""`scalestudy status`: the state of every point of a study."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scalestudy.cli.options import PointsOption, StudyArgument, open_study
+from scalestudy.cli.options import AnswerOption, PointsOption, StudyArgument, open_study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,43 +21,43 @@ def status(
     study: StudyArgument = None,
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", help="Only points in this state; can be repeated.", metavar="STATE"),
+        typer.Option("--state", help="Only points in this state. Repeatable.", metavar="STATE"),
     ] = None,
     points: PointsOption = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", help="A line for each value of an axis: strategy, workers, seed, …", metavar="AXIS"
+            "--by", help="One line for each value of an axis: strategy, workers, seed, …", metavar="AXIS"
         ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="A line for every point, however many.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="One line for each point, however many.")] = False,
     live: Annotated[
         bool,
         typer.Option(
-            "--live", help="Follow it until it ends: in a terminal also losses, cost and time left."
+            "--live", help="Refresh until the study ends; in a terminal also show losses, cost and time left."
         ),
     ] = False,
     interval: Annotated[
-        float, typer.Option(min=0.1, help="Least seconds between two readings of --live.", metavar="SECONDS")
+        float, typer.Option(min=0.1, help="Minimum seconds between refreshes of --live.", metavar="SECONDS")
     ] = 1.0,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check all files against their checksums instead.")
+        bool, typer.Option("--verify", help="Compare all files with their checksums instead.")
     ] = False,
-    form: Annotated[Literal["table", "json"], typer.Option("--format", help="What is printed.")] = "table",
+    form: AnswerOption = "table",
 ) -> None:
     """Show the state, progress and quality of every point.
 
-    Of a study in a queue's hands also the jobs, their nodes, and what they wait for; and jobs of this folder
-    that none of its runs knows of. More than forty points are shown in groups, a line for those that differ
-    only in their seed; --all, --state, --point and --by say otherwise.
+    For a study in a queue it also shows the jobs, their nodes, why they wait, and jobs of this folder that
+    belong to no run. More than forty points are shown in groups, one line for those that differ only in their
+    seed, unless --all, --state, --point or --by is given.
 
-    States: missing (not begun), queued, running, done, failed, cancelled (by a person), corrupt (a record
-    cannot be read; --verify says more).
+    States: missing (not started), queued, running, done, failed, cancelled (by a person), corrupt (a record
+    cannot be read; see --verify).
 
-    --verify reads every finished run against the checksums in its SHA256SUMS, the other records, and the
-    prepared data, and changes nothing. Exit code 0 when all is sound, 1 when a file is missing or corrupt
-    (truncated, altered, unreadable). A run with a corrupt record is neither trained again nor counted in
-    reports: restore its folder from a backup, or move it out of the study.
+    --verify compares finished runs with the checksums in their SHA256SUMS, checks the other records and the
+    prepared data, and changes nothing. The exit code is 0 if all files are sound, and 1 if one is missing or
+    corrupt (truncated, altered, unreadable). A run with a corrupt record is neither trained again nor counted
+    in reports: restore its folder from a backup, or move it out of the study.
     """
     if verify:
         raise typer.Exit(0 if _print_verified(_results(study), form) else 1)

@@ -1,4 +1,4 @@
-"""`scalestudy submit`: what is missing of a study, through its queue."""
+"""`scalestudy submit`: submit the missing points of a study to its queue."""
 
 import shlex
 from pathlib import Path
@@ -17,20 +17,19 @@ def submit(
     at_most: AtMostOption = None,
     after: Annotated[
         str | None,
-        typer.Option(help="Job that must have succeeded before any of these starts.", metavar="JOB"),
+        typer.Option(help="Job that must succeed before these start.", metavar="JOB"),
     ] = None,
     resubmit: Annotated[
-        int, typer.Option(min=0, help="How often a point may be submitted again.", metavar="N")
+        int, typer.Option(min=0, help="How often a failed point may be submitted again.", metavar="N")
     ] = 3,
 ) -> None:
-    """Submit what is missing of a study to its queue: Slurm, or PBS Professional.
+    """Submit the missing points of a study to its queue, Slurm or PBS Professional.
 
-    The session may end then: nothing of ours needs to stay alive. Points that are done, queued or running
-    are left alone. A failed point is submitted again, at most N times: a run that was interrupted (time
-    limit, node failure, preemption, cancelled) and has a checkpoint goes on in its own folder; any other
-    starts anew.
+    You can log out afterwards: no Scalestudy process has to keep running. Points that are done, queued or
+    running are left alone. A failed point is submitted again. Its run continues if it was interrupted (by the
+    time limit, a node failure, preemption or cancellation) and has a checkpoint; otherwise it starts anew.
 
-    With --at-most K, the points that are left are submitted by the next `submit`, once others have ended.
+    With --at-most K, call `submit` again for the remaining points when jobs have ended.
     """
     from scalestudy.app.run import submit_study
     from scalestudy.app.survey import request_of
@@ -59,4 +58,4 @@ def submit(
     if submit_study(request, options, listener=Terminal()):
         out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
     else:
-        out().print(f"Nothing to submit: see scalestudy status {where}", markup=False)
+        out().print(f"Nothing to submit. See scalestudy status {where}", markup=False)

@@ -1,4 +1,4 @@
-"""The terminal as a listener: bars, notes, a live table, or a line for each run that ends."""
+"""The terminal as a listener: bars, notes, a live table, or one line for each run that ends."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Terminal(Listener):
-    """Prints what is told; the table is redrawn in place where there is a terminal."""
+    """Prints events. On a terminal, the table is redrawn in place."""
 
     def __init__(self, console: "Console | None" = None, *, verbose: bool = False) -> None:
         self.console = console or out()
@@ -55,7 +55,7 @@ class Terminal(Listener):
 
     def already_done(self, count: int, total: int) -> None:
         """One line."""
-        self.console.print(f"{count} of {total} points are done already.", markup=False)
+        self.console.print(f"{count} of {total} points are already done.", markup=False)
 
     def submitted(self, name: str, job: str) -> None:
         """One line."""
@@ -86,10 +86,10 @@ class Terminal(Listener):
             self._live.update(self._table(overview), refresh=True)
 
     def failed(self, status: "PointStatus") -> None:
-        """Why, its last words, and where its logs are."""
+        """The reason, its last lines, and where its logs are."""
         console = err()
         verb = {"cancelled": "was cancelled", "failed": "failed"}.get(status.state)
-        verb = verb or f"is {status.state}, and left alone"
+        verb = verb or f"is {status.state} and was left alone"
         console.print(f"\n{status.name} {verb}: {status.reason}", style="red", markup=False)
         for line in status.failure.tail if status.failure else []:
             console.print(f"  | {line}", markup=False)

@@ -15,36 +15,37 @@ def train(
     context: typer.Context,
     task: Annotated[
         str,
-        typer.Option(help='What is trained: "unet", "torch_unet", "keras:MODEL", …, or a Python file.'),
+        typer.Option(help='Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file.'),
     ] = "unet",
     data: Annotated[
         str | None,
         typer.Option(
-            help="A folder, an .npz file, indents, indents:COUNT or digits; the task's own when absent."
+            help="Data: a folder, an .npz file, indents, indents:COUNT or digits.",
+            show_default="the task's own",
         ),
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="What computes: tensorflow, torch, …; the strategy's engine when absent."),
+        typer.Option(help="Engine: tensorflow, torch, …", show_default="the strategy's"),
     ] = None,
     strategy: StrategyOption = DEFAULT,
     workers: WorkersOption = 1,
-    seed: Annotated[int, typer.Option(help="Seed of weights, order and dropout.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of initial weights, order of samples and dropout.")] = 0,
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Results folder; studies/TASK-STRATEGY-wWORKERS when absent.", metavar="DIR"
+            "--out", help="Results folder.", metavar="DIR", show_default="studies/TASK-STRATEGY-wWORKERS"
         ),
     ] = None,
     report: ReportOption = True,
     keys: Annotated[
-        bool, typer.Option("--keys", help="List the settings that are options too, and exit.")
+        bool, typer.Option("--keys", help="List the keys that are options too, and exit.")
     ] = False,
 ) -> None:
-    """Run one point, without a study file.
+    """Train one point, without a study file.
 
     Every key of a study file is an option too, for example
-    --epochs 5 --batch-size 8 --xla --image-size 256 256; --keys lists them all.
+    --epochs 5 --batch-size 8 --xla --image-size 256 256. --keys lists them.
     """
     from scalestudy.app.one_point import one_point_study, option_values, options
     from scalestudy.app.survey import Request

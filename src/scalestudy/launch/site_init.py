@@ -18,11 +18,11 @@ from scalestudy.util.errors import ScalestudyError
 WIDTH = 100
 LONGEST = 24 * 3600
 """Seconds of the time limit that is proposed where a partition allows more."""
-NOT_KNOWN = "Slurm did not tell: write the cores of a node here."
+NOT_KNOWN = "Slurm did not answer: write the cores of a node here."
 
 
 def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
-    """Values of a profile from what sinfo says, and of the accounts that the user may charge.
+    """Values of a profile, from the answers of sinfo and from the accounts that the user may charge.
 
     The partition is the default one if it has GPUs or none has; otherwise the one with most nodes with GPUs.
     Where its nodes differ, the most frequent kind with GPUs counts.
@@ -45,10 +45,10 @@ def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
 
 
 def site_template(values: Mapping[str, Any]) -> str:
-    """Text of a site profile: every key with its meaning; those without a value are commented out."""
+    """Text of a site profile: every key with its meaning. Keys without a value are commented out."""
     lines = _comment(
-        "A site profile: how jobs are given to one cluster. Studies name it by launch.site; "
-        "`scalestudy check SITE` checks it. What is behind a # is a default, or an example if it says so."
+        "A site profile: how to submit jobs to one cluster. Studies name it in launch.site; "
+        "`scalestudy check SITE` checks it. Values after # are defaults, or examples where it says so."
     )
     for key, info in Site.model_fields.items():
         if key not in ("name", "container"):
@@ -90,7 +90,7 @@ def _comment(text: str) -> list[str]:
 
 
 def ask_site() -> tuple[dict[str, Any], str, ScalestudyError | None]:
-    """Values of a profile, the name of the cluster ("" if unknown), and why Slurm did not tell more."""
+    """Values of a profile, the name of the cluster ("" if unknown), and the error if Slurm did not answer."""
     slurm = Slurm()
     try:
         nodes = slurm.partitions()

@@ -21,7 +21,7 @@ class Orphan(NamedTuple):
     def sentence(self) -> str:
         """What is known of it."""
         described = ", ".join(word for word in (self.job.state.lower(), self.job.name) if word)
-        return f"Job {self.job.job} ({described}) is of this folder, and no run in it knows of it"
+        return f"Job {self.job.job} ({described}) is of this folder, but belongs to no run in it"
 
 
 def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointStatus], list[Orphan]]:
