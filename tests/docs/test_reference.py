@@ -52,7 +52,7 @@ def test_every_metric_is_explained() -> None:
 
 
 def test_operations_of_augmentation_with_their_defaults() -> None:
-    text = (PROJECT / "docs" / "guides" / "augmentation.md").read_text("utf-8")
+    text = (REFERENCE / "augmentation.md").read_text("utf-8")
     rows = re.findall(r"^\| `(\w+)(?:\(([\w, ]+)\))?` \|.*\|\s*([^|]*?)\s*\|$", text, re.MULTILINE)
     told = {
         name: dict(zip(re.findall(r"\w+", names), re.findall(r"[\w.]+", defaults), strict=True))

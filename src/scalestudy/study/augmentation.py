@@ -24,7 +24,7 @@ KINDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(
         "cutmix": {"alpha": Range(1.0, 0.01, 100)},
     }
 )
-"""What there is, and what each takes; docs/guides/augmentation.md says what each does."""
+"""What there is, and what each takes; docs/reference/augmentation.md says what each does."""
 GEOMETRIC = ("flip", "rotate90", "rotate", "scale", "shift", "crop", "elastic")
 """Those that move pixels: of the image and its mask alike."""
 MIXING = ("mixup", "cutmix")

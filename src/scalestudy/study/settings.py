@@ -95,7 +95,7 @@ Weights = Annotated[
     tuple[Weight, ...], Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one a class"})
 ]
 _OPERATIONS = Field(
-    json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/guides/augmentation.md'}
+    json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/reference/augmentation.md'}
 )
 Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
