@@ -288,6 +288,15 @@ def _described(model: Any, key: str) -> str | None:
     return next((field.description for field in fields if field and field.description), None)
 
 
+def costs() -> str:
+    """Columns of what a row cost, as the class explains them."""
+    from scalestudy.analysis.costs import Costs
+
+    attributes = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", Costs.__doc__ or "", re.MULTILINE)
+    rows = (f"| `{name}` | {prose(meaning)} |" for name, meaning in attributes)
+    return "\n".join(["| Column | Meaning |", "|-|-|", *rows])
+
+
 def losses() -> str:
     """Losses with their parameters."""
     from scalestudy.study.objectives import LOSSES
@@ -413,6 +422,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "site-profile": site_profile,
     "strategies": strategies,
     "records": records,
+    "costs": costs,
     "losses": losses,
     "metrics": metrics,
 }

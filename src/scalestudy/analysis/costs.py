@@ -21,26 +21,27 @@ class Costs:
     """What a row cost, under the names of the table's columns.
 
     Attributes:
-        gpu_percent: Mean utilisation of its GPUs.
-        gpu_joules: Energy of all its GPUs over the training time.
-        cpu_percent: Mean utilisation of the cores granted to its processes.
-        peak_memory_bytes: Resident memory of its largest process.
-        gpu_memory_bytes: Memory given to tensors on its fullest GPU.
-        cpu_joules: Energy of the processors of its nodes over the training time, whoever used them.
-        watt_hours: Energy over the training time of all that could be counted.
-        energy_of: What that is of: "gpus", "cpus" or "gpus + cpus".
-        node_hours: Nodes times hours from the start of the processes to the result.
-        device_hours: Devices times the same hours.
-        network_sent_bytes: By its nodes over the training time, on their interfaces.
+        gpu_percent: Share of the training time in which a kernel, however small, ran on the GPUs (NVML, once
+            a second).
+        gpu_joules: Energy of all GPUs over the training time (NVML's counter, or its power once a second).
+        cpu_percent: Use of the cores granted to the processes.
+        peak_memory_bytes: Resident memory of the largest process, with mapped files.
+        gpu_memory_bytes: Most memory given to tensors, on the fullest GPU.
+        cpu_joules: Energy of all processors of the nodes over the training time, whoever used them (RAPL).
+        watt_hours: Energy over the training time of what could be counted.
+        energy_of: What that is: `gpus`, `cpus` or `gpus + cpus`.
+        node_hours: Nodes, times the hours from the start of the processes to the result.
+        device_hours: Devices, times the same hours.
+        network_sent_bytes: By the nodes' network interfaces and InfiniBand ports over the training time.
         network_received_bytes: Likewise.
-        loopback_bytes: Between processes of one node.
+        loopback_bytes: By TCP, between processes of one node.
         read_bytes: Fetched from storage over the training time, by all processes.
-        written_bytes: Likewise.
-        flops_per_sample: Of a sample's forward and backward pass, as counted in the engine's graph.
-        flops_per_second: Reached by all devices together, in the steady epochs.
-        peak_flops_per_second: Of one device, in the arithmetic of the runs.
+        written_bytes: Sent to storage, likewise.
+        flops_per_sample: Floating-point operations of a sample's forward and backward pass.
+        flops_per_second: Operations per second of all devices together, in the steady epochs.
+        peak_flops_per_second: Peak of one device in the run's arithmetic, by the maker's data sheet.
         mfu: Model FLOP/s utilisation: reached, divided by the peak of all devices.
-        unmeasured: What is blank, and why, where it is known.
+        unmeasured: What is empty, and why, where it is known.
     """
 
     gpu_percent: float | None
