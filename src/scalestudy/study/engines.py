@@ -4,15 +4,19 @@ An engine of another package adds a row by an entry point in the group "scalestu
 `EngineTraits`.
 """
 
+import ast
+import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
 from scalestudy.study.strategies import Rendezvous, Role, Traits, traits
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import contents
 from scalestudy.util.registry import Registry
 
 
@@ -272,6 +276,38 @@ def installed_engine() -> str:
     """The first engine that is installed here; the default where none is."""
     installed = (name for name in REGISTRY.names() if engine_traits(name).missing_software() is None)
     return next(installed, DEFAULT)
+
+
+def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> EngineTraits:
+    """The engine of a script, or of a task: one whose `script_modules` it imports, else the default.
+
+    One that imports Keras or the default engine's framework too is the default's, unless
+    KERAS_BACKEND says which engine it means.
+    """
+    default = engine_traits(DEFAULT)
+    imported = imported_modules(file)
+    keras = {package for requirement in default.requirements for package in requirement.packages}
+    for name in engine_names():
+        engine = engine_traits(name)
+        if imported & set(engine.script_modules):
+            other = bool(imported & keras) and variables.get("KERAS_BACKEND") != name
+            return default if other else engine
+    return default
+
+
+def imported_modules(file: Path) -> set[str]:
+    """Top-level names of all modules that a file imports, at whatever depth; none where it is no Python."""
+    try:
+        tree = ast.parse(contents(file))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
 
 
 def label_of(name: str) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.study import keys
-from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application, task_defaults
-from scalestudy.study.engines import DEFAULT, engine_names, engine_traits
+from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application, task_defaults, task_file
+from scalestudy.study.engines import DEFAULT, engine_names, engine_of_script, engine_traits
 from scalestudy.study.file import FEWER, MOST_POINTS, Study, read_text, toml_table
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.quality_margin import QualityMargin
@@ -195,10 +195,16 @@ class _Parser:
         return self._list("sweep.engine", table["engine"], "engine")
 
     def _engines_of(self, task: str, engines: list[str], words: list[str]) -> list[str]:
-        """The same engines; that of the task where the file names none, and its models need one."""
-        needed = task_defaults(task).engine
+        """The same engines; that of the task where the file names none, and its models need one.
+
+        A task file that names none either needs the one whose modules it imports.
+        """
+        needed, others = task_defaults(task).engine, "another task"
         if needed is None:
-            return engines
+            imported = engine_of_script(task_file(task), {}).name
+            if engines or imported == DEFAULT:
+                return engines
+            needed, others = imported, f'write engine = "{DEFAULT}" if its models are Keras\'s'
         label = engine_traits(needed).label
         for engine in engines:
             if engine != needed:
@@ -208,7 +214,7 @@ class _Parser:
         for word in words:
             if not named(word, [needed]):
                 expected = f"strategies of {label}, whose models the task {task} trains: {choices}"
-                self._wrong(expected, word, "sweep.strategy", "Take one of these, or another task.")
+                self._wrong(expected, word, "sweep.strategy", f"Take one of these, or {others}.")
         return [needed]
 
     def _strategies(self, words: list[str] | None, engines: list[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Finding a task: a built-in one by its name, a user's own by its file."""
 
+import difflib
 import inspect
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,13 @@ from scalestudy.tasks.file import import_file
 from scalestudy.tasks.metrics import metrics_of, named_metric, task_metrics
 from scalestudy.tasks.task_loss import of_data_alone, required, resolved_loss, task_loss
 from scalestudy.util.errors import UserError
+
+ALSO_CALLED = {
+    "model": ("net", "network", "get_model", "build_model", "make_model", "create_model"),
+    "loss": ("criterion", "loss_fn", "loss_function", "loss_func", "objective"),
+    "metrics": ("metric", "measures"),
+}
+"""What a task file must define, and what people call it elsewhere."""
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
@@ -136,10 +144,13 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
 
 def _needed(module: ModuleType, name: str, what: str) -> Any:
     if not hasattr(module, name):
+        own = [word for word, value in vars(module).items() if not inspect.isclass(value)]
+        near = next((word for word in own if word.lower() in ALSO_CALLED[name]), None)
+        near = near or next(iter(difflib.get_close_matches(name, own, 1, 0.7)), None)
         raise UserError(
             f"`{name}` in {module.__file__}: {what}",
-            "no such name",
-            f"Define `{name}` in the file; the README shows a complete task.",
+            f"`{near}` in its place" if near else "no such name",
+            f"Rename `{near}` to `{name}`." if near else f"Define `{name}` (docs/reference/task-file.md).",
         )
     return getattr(module, name)
 
@@ -166,7 +177,9 @@ def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) ->
 
 def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
     model = _needed(
-        module, "model", "a function of the data (input_shape, classes) that returns a Keras model"
+        module,
+        "model",
+        "a function of the data (input_shape, classes) that returns a Keras model or an nn.Module",
     )
     is_function = inspect.isfunction(model)
     asks = is_function and len(required(model)) == 2

@@ -1,9 +1,11 @@
 """A task tried on two samples of its data, forward and backward, before anything is started or queued."""
 
+import ast
 import difflib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,8 +16,10 @@ from numpy.typing import NDArray
 from scalestudy.data.columns import Column, leaves, like, map_columns
 from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import Task, by_name
 from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.files import contents
 from scalestudy.util.tracebacks import told
 
 CLOCK = 1.1
@@ -27,6 +31,8 @@ OPTIONAL = (
     "loss_weights", "training_losses", "gradients", "engine", "logits",
 )  # fmt: skip
 """Names of a task file that it may leave out, so that nobody misses one that is misspelt."""
+TRAINING = TrainSettings.model_fields.keys() - {"loss", "metrics"}
+"""Keys of [train] that a task file says something of in `train` alone."""
 
 
 def forward(task: Task, prepared: Prepared, file: str) -> Any:
@@ -79,6 +85,11 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         if not name.startswith("_") and name not in OPTIONAL
         if (near := difflib.get_close_matches(name, absent, 1, 0.88))
     ]
+    notes += [
+        f'Note: {name} in {module.__file__} is not used: write train = {{"{key}": …}} there.'
+        for name in sorted(_left_over(module))
+        if (key := {"optimiser": "optimizer", "lr": "learning_rate"}.get(name, name)) in TRAINING
+    ]
     if not isinstance(task.model, keras.Model):
         from scalestudy.tasks.module import note_on_logits
 
@@ -107,6 +118,17 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
             )
     _refuse_accuracy_of_one(task, by_name(task.outputs, outputs))
     return notes
+
+
+def _left_over(module: ModuleType) -> set[str]:
+    """Names that a task file assigns and never reads."""
+    names = [
+        node
+        for node in ast.walk(ast.parse(contents(Path(str(module.__file__)))))
+        if isinstance(node, ast.Name)
+    ]
+    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)} & vars(module).keys()
+    return stored - {node.id for node in names if isinstance(node.ctx, ast.Load)}
 
 
 def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:

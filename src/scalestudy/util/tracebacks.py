@@ -1,9 +1,11 @@
 """What ended a program, and where in the user's own files."""
 
 import re
+import sys
 import sysconfig
 from collections.abc import Iterable
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
@@ -56,7 +58,26 @@ def words_of(error: BaseException) -> str:
     lines = _lines(_message(error))
     last = next((i for i, line in enumerate(lines) if not line.endswith((":", "root error(s) found."))), 0)
     message = escaped(" ".join(lines[: last + 1])[:LONGEST])
-    return f"{type(error).__name__}{': ' if message else ''}{message}"
+    return f"{type(error).__name__}{': ' if message else ''}{message}{shadowing(error)}"
+
+
+def shadowing(error: BaseException) -> str:
+    """Which file of the user's was imported in the place of a library of its name, where that may be why."""
+    outer = [
+        frame.f_globals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"
+    ]
+    imported = [(names.get("__name__"), names.get("__file__")) for names in outer]
+    if isinstance(error, ImportError):
+        name = (error.name or "").partition(".")[0]
+        imported.append((name, getattr(sys.modules.get(name), "__file__", None)))
+    elif isinstance(error, AttributeError):
+        imported.append((getattr(error.obj, "__name__", None), getattr(error.obj, "__file__", None)))
+    for name, file in imported:
+        if name and file and "." not in name and _users(file):
+            spec = PathFinder.find_spec(name, [str(folder) for folder in _installed()[1:]])
+            if spec is not None and spec.origin != file:
+                return escaped(f"; {file} was imported in the place of the library {name}: rename it")
+    return ""
 
 
 def _lines(message: str) -> list[str]:

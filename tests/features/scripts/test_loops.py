@@ -11,14 +11,14 @@ import pytest
 from scalestudy.analysis.read import read_study
 from scalestudy.cli.launch import worker_counts
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.scripts.detect import engine_of_script, is_helper, main_file
+from scalestudy.features.scripts.detect import is_helper, main_file
 from scalestudy.features.scripts.join import Start, strategy_of
 from scalestudy.features.scripts.launch import commands, script_of, start_lines, sweep_of
 from scalestudy.features.scripts.measured_study import folder_path, script_here, script_text
 from scalestudy.features.scripts.recording import Left, Recording, Tally
 from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.engines import engine_traits
+from scalestudy.study.engines import engine_of_script, engine_traits
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.study.settings import ResolvedLaunch
 from scalestudy.study.store import StudyFolder

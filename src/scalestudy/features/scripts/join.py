@@ -11,11 +11,11 @@ from scalestudy.cluster.meeting import meeting_in
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.secret import SECRET, secret_set
-from scalestudy.features.scripts.detect import engine_of_script, main_file
+from scalestudy.features.scripts.detect import main_file
 from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.study.engines import EngineTraits, engine_traits
+from scalestudy.study.engines import EngineTraits, engine_of_script, engine_traits
 from scalestudy.study.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import loaded

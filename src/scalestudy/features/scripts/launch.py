@@ -15,7 +15,6 @@ from scalestudy.app.one_point import one_point_study
 from scalestudy.cluster.environment import for_instances, library_changes, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.scripts import process
-from scalestudy.features.scripts.detect import engine_of_script
 from scalestudy.features.scripts.join import (
     DEVICE,
     FOLDER,
@@ -35,7 +34,7 @@ from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.run import STOP, failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands
-from scalestudy.study.engines import engine_traits
+from scalestudy.study.engines import engine_of_script, engine_traits
 from scalestudy.study.expand import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure
