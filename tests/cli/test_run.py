@@ -132,6 +132,12 @@ def test_a_dry_run_shows_the_points_and_writes_nothing(call, study: Path, launch
     assert listing(study.parent) == {"study.toml"}
 
 
+def test_a_dry_run_says_what_a_run_would_be_refused_for(call, study: Path) -> None:
+    study.write_text('task = "cnn"\n[launch]\nenvironments = { tensorflow = "nowhere" }\n')
+    code, _, notes = call("run", study, "--dry-run")
+    assert code == 0 and "environments of tensorflow" in " ".join(notes.split())
+
+
 def test_a_dry_run_says_how_long_it_takes_by_the_runs_that_have_ended(call, study: Path, launcher) -> None:
     study.write_text(BLOCKS)
     launcher.fail = {"native-w2-s1", "horovod-w1-s1"}

@@ -186,3 +186,15 @@ def test_a_task_file_names_an_engine_that_there_is(tmp_path):
     with pytest.raises(UserError) as caught:
         parse_study('task = "own.py"', tmp_path / "study.toml")
     assert "tensorflaw" in caught.value.received
+
+
+def test_a_task_file_that_imports_pytorch_alone_is_of_its_engine_unless_the_study_names_one(tmp_path):
+    task, file = tmp_path / "own.py", tmp_path / "study.toml"
+    task.write_text("from torch import nn\n")
+    assert parse_study('task = "own.py"', file).sweep.strategy == ("ddp",)
+    assert parse_study('task = "own.py"\nengine = "tensorflow"', file).sweep.strategy == ("native",)
+    with pytest.raises(UserError) as refused:
+        parse_study('task = "own.py"\n[sweep]\nstrategy = "mirrored"', file)
+    assert "study.toml, line 3" in refused.value.received and '"tensorflow"' in refused.value.action
+    task.write_text("import keras\nimport torch\n")
+    assert parse_study('task = "own.py"', file).engine == ("tensorflow",)

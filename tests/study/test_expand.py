@@ -53,6 +53,13 @@ def test_single_without_one_worker_is_refused() -> None:
     assert "study.toml, line 4" in refusal('[sweep]\nstrategy = "single"\nworkers = [2, 4]')
 
 
+@pytest.mark.parametrize("strategy", ["horovod", "ddp", "mirrored"])
+def test_collectives_that_no_strategy_chooses_are_refused_with_their_line(strategy) -> None:
+    text = f'[launch]\ncommunication = "nccl"\n[sweep]\nseed = 0\nstrategy = ["{strategy}"'
+    assert "study.toml, line 3" in refusal(f"{text}]")
+    assert len(points(f'{text}, "native"]')) == 4
+
+
 def test_task_defaults_are_filled_in_and_given_values_kept() -> None:
     unet = points("[train]\nepochs = 3", task="unet")[0]
     assert unet.data.source == "indents"

@@ -141,6 +141,8 @@ FAULTS = {
         {"rest": "def gradients(gradients, variables):\n    return gradients + 1"},
         r"gradients\(gradients, variables\).*line 5, in gradients",
     ),
+    "a loss by another name": ({"loss": "criterion = 'mse'"}, "`criterion`"),
+    "metrics by another name": ({"metrics": "metrcs = ['mae']"}, "`metrcs`"),
     "no model": ({"loss": "model = None"}, "NoneType"),
 }  # fmt: skip
 
@@ -162,10 +164,15 @@ def test_a_fault_is_told_before_the_start(tmp_path, digits, fault):
             "has from_logits=True",
         ),
         ({"rest": "callback = []"}, "did you mean callbacks?"),
+        ({"rest": "optimiser = 'sgd'"}, '{"optimizer": '),
     ],
 )
 def test_what_is_likely_wrong_is_noted(tmp_path, digits, parts, note):
     assert [said for said in tried(tmp_path, digits, **parts) if note in said]
+
+
+def test_names_of_training_that_the_file_itself_reads_are_left_in_peace(tmp_path, digits):
+    assert tried(tmp_path, digits, rest="epochs = 3\ncallbacks = [keras.callbacks.Callback()] * epochs") == []
 
 
 def test_an_argument_too_many_of_the_model_is_told(tmp_path, digits):

@@ -18,7 +18,7 @@ from scalestudy.study.expand import RunOrder
 from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 from scalestudy.util import units
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
 
 
 class Interrupted(KeyboardInterrupt):
@@ -79,6 +79,10 @@ def dry_run(
     listener = listener or Listener()
     plan = survey(request, options, must=False, listener=listener)
     ready = plan.foreseen(plan.todo(), listener)
+    try:
+        plan.launcher.refuse(list(ready.values()))
+    except UserError as error:
+        listener.note(f"Would be refused. {error}")
     for text in plan.launcher.dry_run(request.target, plan.study, ready, plan.overview, plan.options):
         if isinstance(text, Note):
             listener.note(text.text)

@@ -63,6 +63,15 @@ def refuse_missing_software(points: Sequence[Point], *, images: bool = False) ->
             raise missing
 
 
+def no_folder(engine: EngineTraits, folder: str) -> UserError:
+    """That there is nothing where an environment of this engine is to be."""
+    return UserError(
+        f"the folder of an environment in environments of {engine.name} under [launch]",
+        f"{folder}, which does not exist",
+        "Build it (environments/venv.sh), or correct the path: it is relative to the study file.",
+    )
+
+
 def is_image(path: str) -> bool:
     """Whether this is a container's image, and no virtual environment: a file, or a folder like a root."""
     return os.path.isfile(path) or os.path.isdir(os.path.join(path, "usr"))
@@ -74,8 +83,7 @@ def _missing_there(
     """What a virtual environment lacks; unless `startable`, its Python may need the modules of a node."""
     key = f"environments of {engine.name} under [launch]"
     if not os.path.isdir(folder):
-        action = "Build it (environments/venv.sh), or correct the path: it is relative to the study file."
-        return UserError(f"the folder of an environment in {key}", f"{folder}, which does not exist", action)
+        return no_folder(engine, folder)
     if not startable and not starts(folder):
         return None
     try:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from scalestudy.study.catalog import resolved_data, resolved_train
+from scalestudy.study.engines import engine_traits
 from scalestudy.study.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.study.file import FEWER, MOST_POINTS, Study
 from scalestudy.study.point import Point, Turn
@@ -117,8 +118,9 @@ def _point(
 
 
 def _refuse_sweep(study: Study) -> None:
-    """Refuse a strategy of one worker without 1 among the workers, and too many points."""
+    """Refuse too many points, collectives nobody chooses, a strategy of one worker without 1 of workers."""
     sweep = study.sweep
+    _refuse_communication(study)
     for strategy in sweep.strategy:
         if traits(strategy).most_workers == 1 and 1 not in sweep.workers:
             raise UserError(
@@ -132,6 +134,19 @@ def _refuse_sweep(study: Study) -> None:
             f"at most {MOST_POINTS} points in a study",
             f"{count} combinations of the values under [sweep]{study.place.of('sweep')}",
             FEWER,
+        )
+
+
+def _refuse_communication(study: Study) -> None:
+    """Refuse to choose collectives where no strategy has a choice."""
+    key = "launch.communication"
+    by = [name for name in (study.launch.communication, *study.sweep.other.get(key, ())) if name != "auto"]
+    means = [name for word in study.sweep.strategy for name in traits(word).stands_for or (word,)]
+    if by and not any(engine_traits(traits(name).engine).communications(name) for name in means):
+        raise UserError(
+            'a strategy whose collectives `communication` chooses: "multiworker", or "native" across nodes',
+            f'"{by[0]}" for {", ".join(study.sweep.strategy)}{study.place.of(key)}',
+            "Remove communication: on GPUs the others sum by NCCL where their library can.",
         )
 
 

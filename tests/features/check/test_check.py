@@ -159,6 +159,10 @@ def test_one_engine_of_a_study_is_checked_in_the_environment_that_it_names(tmp_p
     monkeypatch.setattr("scalestudy.features.check.check.check_here", check_here)
     study = str(tmp_path / "study.toml")
     check(study, **listeners)
+    with pytest.raises(UserError) as refused:
+        check(study, CheckOptions(engine="torch"), **listeners)
+    assert "environments of torch" in refused.value.expected
+    (tmp_path / "x").mkdir()
     check(study, CheckOptions(engine="torch"), **listeners)
     assert asked == [("tensorflow", None), ("torch", str(tmp_path / "x"))]
     assert "--engine torch" in notes[0] and "--engine tensorflow" in notes[1]

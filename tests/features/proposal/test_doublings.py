@@ -5,6 +5,7 @@ import pytest
 import panels
 import synthetic
 from scalestudy.analysis.findings import analyse
+from scalestudy.features.proposal.facts import FACTS
 from scalestudy.features.proposal.page import _doublings, doublings
 from scalestudy.features.proposal.subject import RequestOptions
 
@@ -39,6 +40,13 @@ def test_each_doubling_is_judged_and_what_was_run_once_is_not_certain(seconds, s
     sentence, table = _doublings(subject(seconds, seeds), 1.5).blocks
     assert [row[2] for row in table.rows] == cells
     assert ("not certain" in sentence.text) == (cells[0] == "yes, not certain")
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(80.0, "1.25 times faster"), (160.0, "1.60 times slower")])
+def test_a_slowdown_is_called_one(seconds, words):
+    found = subject({1: 100.0, 2: seconds})
+    assert words in _doublings(found, 1.5).blocks[0].text
+    assert FACTS["faster_training"](found) == words
 
 
 def test_without_any_doubling_it_says_which_counts_to_run():

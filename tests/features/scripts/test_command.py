@@ -4,8 +4,10 @@ import difflib
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +133,25 @@ def test_the_rank_that_failed_is_named_with_its_last_lines_and_all_others_are_en
     assert "rank 1 ended with exit code 1: ValueError: file 17 cannot be read (train.py, line 3)" in said
     assert "| ValueError: file 17 cannot be read" in done.stderr
     assert "scripts/process.py" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_script_that_is_interrupted_is_named_with_where_its_logs_are(tmp_path):
+    script, begun = tmp_path / "train.py", tmp_path / "begun"
+    script.write_text(f"import signal\nopen({str(begun)!r}, 'w')\nsignal.pause()\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scalestudy", "launch", "-n", "2", "--strategy", "horovod", str(script)],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not begun.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    stopped = "".join(said.splitlines()[-1:])
+    assert str(script) in stopped
+    assert Path(stopped.split()[-1], "rank-1.log").exists()
 
 
 def test_a_script_that_asks_for_no_workers_is_told_so(tmp_path):

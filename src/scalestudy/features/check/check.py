@@ -1,5 +1,6 @@
 """A check from its subject to its report: before the queue, by processes here, or by a job on the nodes."""
 
+import os
 import shutil
 import socket
 import tempfile
@@ -29,6 +30,7 @@ from scalestudy.features.check.report import (
 )
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.base import Launcher, launcher, launcher_of
+from scalestudy.launch.environments import no_folder
 from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.queue.layout import expand_for, layout
 from scalestudy.launch.queue.site import Site, find_site
@@ -189,6 +191,8 @@ def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> Che
         note(f"What is of {engine} is checked; --engine {others[0]} checks the rest.")
     points = [point for point in about.points if point.engine == engine]
     place = points[0].environment if points else None
+    if place is not None and not os.path.exists(place):
+        raise no_folder(engine_traits(engine), place)
     site = about.site and about.site.in_environment(place)
     return replace(about, points=points, site=site, engine=engine, environment=place)
 

@@ -10,7 +10,15 @@ from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
 from scalestudy.report.environment import environments
-from scalestudy.report.format import NOT_AVAILABLE, decimals, number, time_unit, with_ends, with_interval
+from scalestudy.report.format import (
+    NOT_AVAILABLE,
+    decimals,
+    number,
+    time_unit,
+    times_faster,
+    with_ends,
+    with_interval,
+)
 from scalestudy.study.engines import package_labels
 from scalestudy.study.point import REPEATS
 from scalestudy.util import units
@@ -150,17 +158,21 @@ COLUMNS: dict[str, PanelColumn] = {
 """By the name that panels use."""
 
 
-def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
-    """What is in a column for the row that is requested."""
+def _quantity(name: str, *, compared: bool = False) -> Callable[[ProposalSubject], Fact]:
+    """What is in a column for the row that is requested; where `compared` as "1.6 times faster"."""
     column = COLUMNS[name]
     is_ratio = column.title in ("Speed-up", "Efficiency")
+
+    def words(estimate: Estimate) -> str | None:
+        digits = decimals([estimate.value or 0.0]) if column.digits is None else column.digits
+        return times_faster(estimate) if compared else with_ends(estimate, digits)
 
     def fact(subject: ProposalSubject) -> Fact:
         if is_ratio and (subject.row.is_baseline or subject.row is subject.smallest):
             return Missing("what is asked for is what speed-up is held against", f"{BASELINE} {MORE}")
-        estimate = column.estimate(subject, subject.row)
-        digits = decimals([estimate.value or 0.0]) if column.digits is None else column.digits
-        return with_ends(estimate, digits) or Missing(f"nothing is known for {column.title}", column.remedy)
+        return words(column.estimate(subject, subject.row)) or Missing(
+            f"nothing is known for {column.title}", column.remedy
+        )
 
     return fact
 
@@ -248,6 +260,9 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "workers": lambda s: counted(s.row.workers, "worker"),
     "counts": lambda s: listed([str(row.workers) for row in s.rows]),
     "nodes": lambda s: counted(nodes, "node") if (nodes := s.nodes(s.row)) else NODES,
+    "faster": _quantity("speedup", compared=True),
+    "faster_training": _quantity("speedup_training", compared=True),
+    "faster_smallest": _quantity("speedup_smallest", compared=True),
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,

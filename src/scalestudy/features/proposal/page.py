@@ -40,7 +40,7 @@ from scalestudy.report.document import (
 )
 from scalestudy.report.environment import environment_table
 from scalestudy.report.figure import Figure
-from scalestudy.report.format import number, significant, with_interval
+from scalestudy.report.format import number, significant, times_faster, with_interval
 from scalestudy.report.tabular import to_json
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
@@ -222,8 +222,8 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     rows = tuple((f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor)) for n, factor in measured)
     enough = [2 * n for n, _ in takewhile(lambda doubling: (doubling[1].value or 0.0) >= least, measured)]
     first, factor = measured[0]
-    text = f"Already {2 * first} workers train only {number(factor.value, 2)} times faster than {first}, less"
-    text += f" than the {least:g} asked for."
+    text = f"Already {2 * first} workers train {times_faster(Estimate(factor.value))} than {first}: less than"
+    text += f" the {least:g} asked for."
     if enough:
         rest = measured[len(enough) :]
         text = f"Each doubling of the workers makes the training at least {least:g} times faster up to"

@@ -243,8 +243,12 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
             with WorkerProcesses(commands(script, run, port, cpus, environment)) as workers:
                 failed = workers.wait()
         except KeyboardInterrupt:
-            if _leave_measured(folder, STOP.failure(run)) and logs is None:
+            left = _leave_measured(folder, STOP.failure(run))
+            if (left or not last) and logs is None:
                 shutil.rmtree(folder)
+            where = "not measured" + f", logs: {folder / 'logs'}" * (last > 0)
+            where = f"what it has measured: {left.path}" if left else where
+            on_note(f"Stopped {script.file} ({point.workers} worker{'s' * (point.workers > 1)}); {where}")
             raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
     measured = _leave_measured(folder, failure)
