@@ -9,7 +9,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalestudy.util.escaping import escaped
 
@@ -66,7 +66,7 @@ def shadowing(error: BaseException) -> str:
     outer = [
         frame.f_globals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"
     ]
-    imported = [(names.get("__name__"), names.get("__file__")) for names in outer]
+    imported: list[tuple[Any, Any]] = [(names.get("__name__"), names.get("__file__")) for names in outer]
     if isinstance(error, ImportError):
         name = (error.name or "").partition(".")[0]
         imported.append((name, getattr(sys.modules.get(name), "__file__", None)))
