@@ -181,9 +181,9 @@ def test_a_choice_draws_another_figure_with_its_words_and_its_picture(open_page)
             " choice.dispatchEvent(new Event('change')); })()")  # fmt: skip
     tab.wait(f"{place}.querySelector('.still').src.includes('charset')")
     assert tab.run(f"{place}.querySelector('h3').textContent") == "Cost efficiency against workers"
-    assert "asked: 0.7" in tab.run(f"{place}.querySelector('svg').textContent")
+    assert "target: 0.7" in tab.run(f"{place}.querySelector('svg').textContent")
     picture = tab.run(f"decodeURIComponent({place}.querySelector('.still').src)")
-    assert "asked: 0.7" in picture and "#FFFFFF" in picture.upper()
+    assert "target: 0.7" in picture and "#FFFFFF" in picture.upper()
 
 
 def test_paper_has_pictures_on_white_and_neither_buttons_nor_folded_runs(open_page):

@@ -47,7 +47,7 @@ def test_the_key_numbers_are_those_of_the_advised_row_and_say_against_what(count
     assert float(facts["Cost efficiency"][0]) == pytest.approx(price.efficiency.value, abs=0.005)
     reference = f"horovod on {counts[0]} worker{'s' * (counts[0] > 1)}"
     assert facts["Times as fast"][1].endswith(f"against {reference}")
-    assert facts["Worker time a training"][1].endswith(f"with {reference}")
+    assert facts["Worker time per training"][1].endswith(f"with {reference}")
 
 
 def test_without_advice_there_are_runs_alone():
@@ -113,7 +113,7 @@ def test_of_many_failures_each_reason_is_named_once_and_some_are():
     points = [replace(failed, name=f"p{n}", reason=f"reason {n // 2}.") for n in range(10)]
     assert reasons(analyse("made", [], points)) == [
         "p0 and 1 more: reason 0.", "p2 and 1 more: reason 1.", "p4 and 1 more: reason 2.",
-        "2 more reasons: `scalestudy status` prints them.",
+        "2 more reasons: see `scalestudy status`.",
     ]  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def samples(kind="masks", **sample):
 
 def test_samples_say_how_they_were_chosen_and_describe_every_picture():
     text, photo = samples()
-    assert "among 8 of 20 validation samples" in text
+    assert "8 of 20 validation samples" in text
     assert "worst by loss, median by IoU" in photo.caption
     assert [description for _, description in photo.images][1] == "truth of a<b>.png: loss 0.2500; IoU 0.500"
     assert len(photo.images) == 4
@@ -139,4 +139,4 @@ def test_a_mistaken_class_is_said_with_its_probability():
         "predicted dog (85 %), truth cat"
         in samples(truth="cat", predicted="dog", probability=0.85)[1].caption
     )
-    assert "cat (85 %), right" in samples(truth="cat", predicted="cat", probability=0.85)[1].caption
+    assert "cat (85 %), correct" in samples(truth="cat", predicted="cat", probability=0.85)[1].caption

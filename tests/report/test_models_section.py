@@ -64,7 +64,7 @@ def test_every_count_has_its_residual_and_its_serial_share(whole):
 def test_a_strategy_without_a_scaling_model_says_why():
     runs = [*synthetic.seeded((1, 2, 4), ("horovod",)), *synthetic.seeded((1, 2), ("mirrored",))]
     text = terminal(Document("made", (section(runs),)), 200)
-    assert "No scaling model of mirrored: a scaling model takes 3 different numbers" in text
+    assert "No scaling model for mirrored: a scaling model needs 3 different numbers" in text
 
 
 def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
@@ -82,7 +82,7 @@ def test_the_section_is_written_in_every_form(whole):
     assert sum(isinstance(block, Drawing) for block in whole.blocks) == 1
     for text in (terminal(document, 100), markdown(document), latex(document)):
         assert "How the times scale" in text
-        assert "Predicted beyond what was measured" in text
+        assert "Predictions for up to" in text
 
 
 def test_without_one_worker_predictions_say_what_they_are_against():

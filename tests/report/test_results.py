@@ -118,7 +118,7 @@ def test_a_quality_that_is_better_lower_says_so_and_shows_its_digits():
 def test_of_numbers_from_elsewhere_there_is_no_column_that_is_known_of_no_row_and_none_twice():
     headings = [(each.name, each.unit) for each in table(cassava()).headings]
     assert headings == [
-        ("Strategy", ""), ("Workers", ""), ("Time to train", "s, training alone"),
+        ("Strategy", ""), ("Workers", ""), ("Time to train", "s, training only"),
         ("Cost efficiency", "cost of the reference / cost"), ("Quality", "quality"),
         ("Cost", "worker-min"), ("Speed-up", "training time"), ("Scaling efficiency", "training time"),
         ("Training time", "s"), ("Runs", ""),

@@ -1,4 +1,4 @@
-"""The decision in a few sentences, each of which follows from the numbers, and what the study leaves open."""
+"""The decision in a few sentences that follow from the numbers, and the open questions of the study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from scalestudy.study.strategies import is_timed
 from scalestudy.util import units
 
 MOST_PASSED_OVER = 3
-"""Faster rows of which the advice says why they were not chosen."""
+"""Faster rows for which the advice says why they were not chosen."""
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do, why, and what the study leaves open.
+    """What to do, why, and which questions are open.
 
     Attributes:
-        cost: What the choice takes and costs; empty without a choice.
-        sentences: Quality, the next steps up, what was passed over.
-        open_questions: What could not be concluded, and which runs would settle it.
-        verdict: Quality of the choice, against the reference that the decision was made with.
+        cost: Time and cost of the choice; empty without a choice.
+        sentences: Quality, the next steps up, faster rows that were not chosen.
+        open_questions: Open questions, and the runs that would settle them.
+        verdict: Quality of the choice, against the reference of the decision.
     """
 
     decision: Decision
@@ -63,11 +63,11 @@ def advise(
         rows: Finished rows.
         decision: Which of them to ask for.
         planned: What the study asked for.
-        to_target: What the choice took to reach the quality asked for.
-        rate_rule: By what rule the learning rate grew with the batch, where it was not tuned; else "".
-        limits: What the scaling model of the choice says of larger counts.
+        to_target: Time of the choice to the target quality.
+        rate_rule: Rule by which the learning rate grew with the batch, if it was not tuned; else "".
+        limits: Sentences of the choice's scaling model on larger numbers of workers.
         by_rows: Whether runs were taken row by row, so that drift of the machine differs between rows.
-        engines: Of each row, as far as they are known.
+        engines: Engine of each row, as far as it is known.
     """
     questions = tuple(_open_questions(rows, planned, decision, by_rows))
     choice = next((row for row in rows if row.key == decision.choice), None)
@@ -81,7 +81,7 @@ def advise(
         _quality(choice, verdict),
         _target(to_target, choice),
         *_steps(decision),
-        f"The runs do not show it to be faster than {_enumerated(rivals, 'or')}." if rivals else "",
+        f"The runs do not show that it is faster than {_enumerated(rivals, 'or')}." if rivals else "",
         *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
         *limits,
         _lasting(decision),
@@ -103,7 +103,7 @@ def _nothing(decision: Decision) -> str:
     return {
         "no-runs": "No run has finished, so there is nothing to advise yet.",
         "nothing-learned": "No point has learned anything, so there is nothing to advise.",
-        "uncertain": "What was measured is too uncertain to advise a number of workers.",
+        "uncertain": "The measurements are too uncertain to advise a number of workers.",
         "no-timing": "No times could be compared, so no number of workers can be advised.",
         "none": f"No point keeps a cost efficiency of {decision.target:g} without losing quality.",
     }[decision.kind]
@@ -112,7 +112,7 @@ def _nothing(decision: Decision) -> str:
 def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
     noun = "worker" if choice.workers == 1 else "workers"
     if decision.kind == "only-smallest":
-        return f"Only {choice.workers} {noun} tried: sweep larger counts to see what they gain."
+        return f"Only {choice.workers} {noun} tried. Sweep larger numbers to see what they gain."
     details = f", {choice.key.details}" if choice.key.swept else ""
     if decision.kind == "stay":
         text = (
@@ -121,12 +121,12 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
         )
     else:
         text = f"ask for {choice.workers} {noun} with {choice.strategy}{details}"
-        text += f", the learning rate by the {rate_rule} rule and not tuned" if rate_rule else ""
+        text += f", with a learning rate by the {rate_rule} rule, not tuned" if rate_rule else ""
     return f"Provisionally, {text}." if decision.provisional else f"{text[0].upper()}{text[1:]}."
 
 
 def _cost(decision: Decision) -> str:
-    """What one training takes and costs with the choice, and with the reference."""
+    """Time and cost of one training with the choice, and with the reference."""
     price, reference = decision.price, decision.reference
     assert price is not None
     assert reference is not None
@@ -137,25 +137,25 @@ def _cost(decision: Decision) -> str:
             return ""
         return f"It is {_number(price.speedup)} times as fast as {reference.label}, at a {efficiency}."
     first = decision.prices[reference]
-    of = "from start to result" if price.basis == "wall" else "without start-up and evaluation"
+    of = "from start to result" if price.basis == "wall" else "(without start-up and evaluation)"
     took = f"One training takes {units.duration(price.duration)} {of} and costs {_billed(price)}"
     if price.key == reference:
         return f"{took}."
     return (
-        f"{took}, where {reference.label} takes {units.duration(first.duration)} and costs {_billed(first)}:"
-        f" {_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost,"
+        f"{took}. Compared with {reference.label} ({units.duration(first.duration)}, {_billed(first)}) it is"
+        f" {_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost:"
         f" a {efficiency}."
     )
 
 
 def _between_engines(choice: Key, reference: Key | None, engines: Mapping[Key, str]) -> str:
-    """That the choice and what its cost is compared with are of different engines."""
+    """A note if the choice and its reference belong to different engines."""
     ours, theirs = (engines.get(key) if key else None for key in (choice, reference))
     if not reference or not ours or not theirs or ours == theirs:
         return ""
     return (
-        f"This compares engines: {choice.label} is computed by {label_of(ours)}, {reference.label} by"
-        f" {label_of(theirs)}."
+        f"This compares engines: {label_of(ours)} computed {choice.label}, {label_of(theirs)} computed"
+        f" {reference.label}."
     )
 
 
@@ -171,7 +171,7 @@ def _number(estimate: Estimate, digits: int = 2) -> str:
 
 
 def _steps(decision: Decision) -> list[str]:
-    """What the last step up to the choice gained, and what the next one would."""
+    """Gain of the last step up to the choice, and of the next one."""
     price = decision.price
     assert price is not None
     above = [
@@ -180,7 +180,7 @@ def _steps(decision: Decision) -> list[str]:
         if key.series == price.key.series and other.marginal_from == price.key.workers
     ]
     return [
-        f"From {step.marginal_from} to {step.key.workers} workers: each {step.bill} added brings"
+        f"From {step.marginal_from} to {step.key.workers} workers, each added {step.bill} gains"
         f" {step.marginal:.2f} of the reference's speed."
         for step in (price, *above)
         if step.marginal is not None
@@ -188,19 +188,19 @@ def _steps(decision: Decision) -> list[str]:
 
 
 def _quality(choice: Row, verdict: Verdict) -> str:
-    """What is known of the quality of the choice; empty for the reference itself."""
+    """Quality of the choice; empty for the reference itself."""
     if verdict.kind == "unknown":
-        return "Its quality is not known: whether the model learns as well is left open."
+        return "Its quality is unknown, so it is open whether the model learns as well."
     if verdict.kind == "reference" or choice.quality.value is None:
         return ""
     lower = " (lower is better)" if choice.sense.better == "lower" else ""
-    against = f" (against {verdict.reference.label})" if verdict.reference else ""
+    against = f"Compared with {verdict.reference.label}: " if verdict.reference else "Compared: "
     value = f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, choice.digits)}"
-    return f"{value}; {verdict.sentence}{against}."
+    return f"{value}. {against}{verdict.sentence}."
 
 
 def _target(reached: ToTarget | None, choice: Row) -> str:
-    """What the choice took to reach the quality asked for."""
+    """Time of the choice to the target quality."""
     if reached is None:
         return ""
     goal = f"{metric_label(choice.metric)} {reached.quality:.{choice.digits}f}"
@@ -226,30 +226,30 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
         why = f"its quality is {verdict.sentence}"
     else:
         change = signed(verdict.change.value or 0.0, verdict.digits)
-        why = f"its quality seems to suffer, {change} on average"
-    return f"Faster, and passed over: {row.key.label} ({why})."
+        why = f"its quality seems worse, {change} on average"
+    return f"Faster but not chosen: {row.key.label} ({why})."
 
 
 def _lasting(decision: Decision) -> str:
     if decision.lasting is None:
         return ""
     return (
-        "These trainings are short: start-up, compilation and evaluation decide. For trainings so long that"
-        f" they do not count, the same rule chooses {decision.lasting.label}."
+        "These trainings are short, so start-up, compilation and evaluation decide. For long trainings,"
+        f" where they hardly count, the same rule chooses {decision.lasting.label}."
     )
 
 
 def _failures(rows: Sequence[Row]) -> list[str]:
-    """Which rows have runs that learned nothing, each sentence for all that failed in the same words."""
+    """Rows with runs that learned nothing, one sentence for all rows with the same reason."""
     failed: dict[str, list[str]] = {}
     for row in rows:
         if row.verdict.failed:
             failed.setdefault(row.verdict.sentence, []).append(row.key.label)
-    return [f"Nothing is advised on {_enumerated(names, 'or')}: {why}." for why, names in failed.items()]
+    return [f"Not considered: {_enumerated(names, 'and')} ({why})." for why, names in failed.items()]
 
 
 def _convergence(rows: Sequence[Row]) -> list[str]:
-    """How far virtual workers can be added before quality is seen to fall."""
+    """Number of virtual workers up to which the quality holds."""
     virtual = {row.key: row for row in rows if not is_timed(row.implementation)}
     sentences = []
     for keys in gathered(virtual, lambda key: key.variant).values():
@@ -270,26 +270,26 @@ def _convergence(rows: Sequence[Row]) -> list[str]:
 def _open_questions(
     rows: Sequence[Row], planned: Sequence[Planned], decision: Decision, by_rows: bool
 ) -> list[str]:
-    """One sentence for each thing that could not be concluded, with what would settle it."""
+    """One sentence for each open question, with the runs that would settle it."""
     unclear = [row.key.label for row in rows if row.runs > 1 and decision.verdicts[row.key].kind == "unclear"]
     unknown = [row.key.label for row in rows if row.verdict.kind == "unknown"]
     questions = [*_unfinished(planned), *_single_seeds(rows), *_costs(decision)]
     if unclear:
-        questions.append(f"More seeds are needed to tell whether quality suffers: {_short(unclear)}.")
+        questions.append(f"More seeds are needed to tell whether the quality is worse: {_short(unclear)}.")
     if unknown:
         whose = "any row" if len(unknown) == len(rows) else _short(unknown)
-        questions.append(f"Quality is not known of {whose}: more workers may have cost some.")
+        questions.append(f"The quality of {whose} is unknown; more workers may have lowered it.")
     questions += _undirected(rows)
     if decision.relative and decision.reference:
         questions.append(
-            "No one-worker run was timed: costs and qualities are relative to"
-            f" {decision.reference.label}. Add 1 to the workers to know what the first step costs."
+            "No one-worker run was timed, so costs and qualities are relative to"
+            f" {decision.reference.label}. Sweep 1 worker too, to see what the first step costs."
         )
     questions += _untimed(rows)
     if by_rows:
         questions.append(
-            "Runs were taken row by row: slow drift of the machine looks like a difference between rows, and"
-            " no interval shows it. Run in blocks: --order blocks."
+            "Runs were taken row by row, so slow drift of the machine looks like a difference between rows,"
+            " and no interval shows it. Run in blocks: --order blocks."
         )
     return questions
 
@@ -303,9 +303,7 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
             noun = "run" if len(names) == 1 else "runs"
             sentences.append(f"{len(names)} {noun}{verb} {state}: {_short(names)}.")
     damaged = [point for point in planned if point.state == "corrupt"]
-    return sentences + [
-        f"{point.name} is {point.state}, and not counted: {point.reason}" for point in damaged
-    ]
+    return sentences + [f"{point.name} is {point.state} and not counted: {point.reason}" for point in damaged]
 
 
 def _single_seeds(rows: Sequence[Row]) -> list[str]:
@@ -318,7 +316,7 @@ def _single_seeds(rows: Sequence[Row]) -> list[str]:
 
 
 def _costs(decision: Decision) -> list[str]:
-    """Cost efficiencies whose intervals hold the target, and the seeds that would settle them."""
+    """Cost efficiencies whose intervals contain the target, and the seeds that would settle them."""
     asked: set[Key | None] = {decision.choice, *(row.key for row in decision.passed_over)}
     if decision.kind in ("uncertain", "none"):
         asked |= set(decision.prices)
@@ -328,12 +326,11 @@ def _costs(decision: Decision) -> list[str]:
             continue
         efficiency = price.efficiency
         if efficiency.contains(decision.target) or is_undecided(price, decision.target):
-            needed = "more than 50 seeds would be needed"
-            settle = f"about {price.seeds} seeds would settle it" if price.seeds else needed
+            needed = f"About {price.seeds} seeds" if price.seeds else "More than 50 seeds"
             sentences.append(
-                f"Whether {key.label} reaches a cost efficiency of {decision.target:g}:"
-                f" {efficiency.value:.2f}, 95 % interval {efficiency.low:.3g} to {efficiency.high:.3g};"
-                f" {settle}, run where nothing else computes."
+                f"It is open whether {key.label} reaches a cost efficiency of {decision.target:g}"
+                f" ({efficiency.value:.2f}, 95 % interval {efficiency.low:.3g} to {efficiency.high:.3g})."
+                f" {needed} on an otherwise idle machine would settle it."
             )
     return sentences
 
@@ -342,12 +339,12 @@ def _undirected(rows: Sequence[Row]) -> list[str]:
     sentences = []
     for metric in dict.fromkeys(row.metric for row in rows if row.sense.better is None and row.metric):
         if all(row.source for row in rows if row.metric == metric):
-            remedy = "Say it with --better higher, or lower."
+            remedy = "Add --better higher or --better lower."
         else:
             remedy = f'Add better = {{"{metric}": "higher"}}, or "lower", to the task file and run again.'
         sentences.append(
-            f"Whether higher or lower {metric_label(metric)} is better is not known, so there is no verdict"
-            f" on quality. {remedy}"
+            f"It is not known whether a higher or a lower {metric_label(metric)} is better, so there is no"
+            f" verdict on quality. {remedy}"
         )
     return sentences
 
@@ -362,7 +359,7 @@ def _untimed(rows: Sequence[Row]) -> list[str]:
             counts = _enumerated([str(key.workers) for key in members], "and")
             *_, last = members
             names.append(last.label.replace(f"on {last.workers} ", f"on {counts} ", 1))
-        sentences.append(f"No speed-up of {_short(names)}: {reason}.")
+        sentences.append(f"No speed-up for {_short(names)}: {reason}.")
     return sentences
 
 

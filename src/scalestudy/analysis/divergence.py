@@ -1,4 +1,4 @@
-"""Whether runs learned anything: those that diverged, stand at chance, or collapsed beside others of a row.
+"""Runs that did not learn: they diverged, stayed at chance level, or collapsed beside others of their row.
 
 Chance is the quality of one answer for every sample (or pixel), which each run measures on its own set. The
 share of right answers of n labels scatters by sqrt(c(1 - c) / n) about a chance of c. Every run is judged by
@@ -51,7 +51,7 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
         elif chance is not None and gain(quality - chance, sense.better) <= scatter(
             chance, run.result.quality_labels or 0, sense
         ):
-            why = f"no better than the {chance:.{digits}f} of one answer for everything"
+            why = f"no better than {chance:.{digits}f}, that of a constant answer"
             words = f"learned nothing: {metric} {quality:.{digits}f} is {why}"
             failed.append(FailedRun(seed, "chance", words))
         elif (

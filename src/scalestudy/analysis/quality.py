@@ -1,4 +1,4 @@
-"""Does the model still learn as well? Quality held against the one-worker runs, by a margin.
+"""Does the model still learn as well? Quality compared with the one-worker runs, with a margin.
 
 The 95 % interval of the difference, paired by seed, decides: wholly on the good side of the margin, no
 worse; wholly beyond it, worse; else it is not settled. Piaggio et al., "Reporting of noninferiority and
@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def failed(self) -> bool:
-        """Whether a run of the row diverged, stands at chance or collapsed."""
+        """Whether a run of the row diverged, stayed at chance level or collapsed."""
         return self.kind in FAILED
 
     @property
@@ -60,7 +60,7 @@ class Verdict:
 
 
 def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) -> float:
-    """Loss of quality that is accepted of a reference's, in the metric's own unit; by default for None."""
+    """Accepted loss of a reference's quality, in the unit of the metric; the default rule for no `margin`."""
     if margin is not None:
         return margin.value * (abs(reference) if margin.relative else 1.0)
     if sense.bounded and sense.better and 0 <= reference <= 1:
@@ -76,7 +76,7 @@ def judge(
     if failed := _failed(key, measures):
         return failed
     if not measures.quality.values[key]:
-        return Verdict("unknown", "not known", digits=digits)
+        return Verdict("unknown", "unknown", digits=digits)
     reference = reference or find_baseline(key, measures.groups)
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
@@ -84,7 +84,7 @@ def judge(
     if reference is None or unfit:
         return Verdict("no-reference", unfit or "no finished one-worker run to compare with", digits=digits)
     if sense.better is None:
-        return Verdict("no-direction", "no verdict: whether higher or lower is better is not known")
+        return Verdict("no-direction", "no verdict: it is not known whether higher or lower is better")
     margin_length = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
     change = measures.quality.difference(key, reference)
     kind = decide(change, margin_length, sense.better)
@@ -103,13 +103,13 @@ def _failed(key: Key, measures: Measures) -> Verdict | None:
 
 
 def _unfit(reference: Key | None, measures: Measures) -> str | None:
-    """Why nothing can be held against a reference; None where it can, or where there is none."""
+    """Why rows cannot be compared with a reference; None if they can, or if there is none."""
     if reference is None:
         return None
     if not measures.quality.values[reference]:
-        return f"the quality of {reference.label} is not known"
+        return f"the quality of {reference.label} is unknown"
     failed = _failed(reference, measures)
-    return f"{reference.label} is no reference: {failed.sentence}" if failed else None
+    return f"{reference.label} cannot be the reference: {failed.sentence}" if failed else None
 
 
 def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:
@@ -122,19 +122,19 @@ def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse
 
 def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better, digits: int) -> str:
     if change.value is None:
-        return "not enough runs to tell: a run ended without a finite quality"
+        return "not enough runs to tell (a run ended without a finite quality)"
     if change.low is None or change.high is None:
-        return f"not enough runs to tell: {signed(change.value, digits)} between single runs"
+        return f"not enough runs to tell ({signed(change.value, digits)} between single runs)"
     low, high = sorted((gain(change.low, better), gain(change.high, better)))
     if kind == "worse":
         return f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
     if kind == "no-worse" and low > 0:
-        return f"no worse: better by {_length(low, digits)} to {_length(high, digits)}"
+        return f"no worse (better by {_length(low, digits)} to {_length(high, digits)})"
     if kind == "no-worse":
         side = "below" if better == "higher" else "above"
-        return f"no worse: at most {_length(max(0.0, -low), digits)} {side}"
+        return f"no worse (at most {_length(max(0.0, -low), digits)} {side})"
     between = f"between {signed(change.low, digits)} and {signed(change.high, digits)}"
-    return f"not enough runs to tell: {between}, where {_length(margin, digits)} is accepted"
+    return f"not enough runs to tell ({between}, with a margin of {_length(margin, digits)})"
 
 
 def signed(value: float, digits: int = 3) -> str:

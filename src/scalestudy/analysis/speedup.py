@@ -47,7 +47,7 @@ class SpeedUp:
 
     @property
     def note(self) -> str | None:
-        """What a relative speed-up is against; None for an ordinary one."""
+        """Baseline of a relative speed-up, in words; None for an ordinary speed-up."""
         if self.baseline is None or self.against == 1:
             return None
         return f"relative: against {self.baseline.label}, since there is no one-worker run to compare with"
@@ -81,13 +81,13 @@ def efficiency(speed: Estimate, workers: int, against: int = 1) -> Estimate:
 def _no_baseline(key: Key, groups: Groups) -> str:
     others = f" with {key.details}" if key.swept else ""
     if key.on(1) in groups:
-        return f"its one-worker run{others} was oversubscribed, so there is nothing to compare with"
+        return f"its one-worker run{others} was oversubscribed, so it is no baseline"
     names = dict.fromkeys((key.strategy, *references(groups[key][0].result.engine)))
     return f"no finished one-worker run of {' or '.join(names)}{others} to compare with"
 
 
 def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Estimate:
-    """Ratio of a row to its baseline; held against itself it is 1 by definition, nothing left to chance."""
+    """Ratio of a row to its baseline; exactly 1 for the baseline itself."""
     if key == baseline:
         return ONE if len(measures.groups[key]) > 1 else Estimate(1.0)
     return measure.ratio(key, baseline)
@@ -106,14 +106,14 @@ def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str 
 
 def _no_rate(key: Key, measures: Measures) -> str:
     if not any(run.foreign for run in measures.groups[key]):
-        return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
+        return "no steady throughput: one epoch only, or resumed in all others"
     missing = {"throughput": "throughput", "epoch": "time of an epoch", "training": "training time"}
-    return f"its {missing[measures.bases[key]]}, by which the others are compared, is not known"
+    return f"its {missing[measures.bases[key]]}, by which the others are compared, is unknown"
 
 
 def _of_times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tuple[Estimate, str | None]:
     if not times.values[key] or not times.values[baseline]:
-        return NOTHING, "its training time is not known"
+        return NOTHING, "its training time is unknown"
     if unlike := _unlike_work(key, baseline, measures):
         return NOTHING, unlike
     estimate = _ratio(baseline, key, measures, times)
@@ -121,16 +121,16 @@ def _of_times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tu
 
 
 def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
-    """How the work of two rows differed, as far as that is known; what is not known is taken to be alike."""
+    """How the work of two rows differs; work that is unknown is assumed to be equal."""
     if key == baseline:
         return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
     processed = {run.result.samples_processed for run in runs}
     sizes = {run.result.training_samples for run in runs} - {None} if processed == {None} else set()
     if len(sizes) > 1 or (len(processed) > 1 and not _alike_in_pairs(key, baseline, measures)):
-        return "processed another number of samples than the run it is compared with"
+        return "processed a different number of samples than its baseline"
     if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
-        return "trained for another number of epochs than the run it is compared with"
+        return "trained for a different number of epochs than its baseline"
     return None
 
 

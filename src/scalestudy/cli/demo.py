@@ -8,8 +8,8 @@ import typer
 from scalestudy.cli.options import VerboseOption
 
 LEGEND = """\
-n: workers, here GPUs. time: of one training. cost: GPU-hours of one training. cost eff.: cost of the cheapest
-one-worker row over the cost of this row. S, E: speed-up over one worker of the same strategy, and S/n."""
+n: workers, here GPUs. time, cost: of one training, the cost in GPU-hours. cost eff.: cost of the cheapest
+one-worker row, divided by that of this row. S: speed-up over one worker of the same strategy. E: S/n."""
 NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on this machine, in minutes"
 
 

@@ -1,4 +1,4 @@
-"""Figures against worker counts: speed-up, efficiency and cost, quality; each with others in its place."""
+"""Figures against the number of workers: speed-up, efficiency, cost and quality."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -71,10 +71,10 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     scale = alt.Scale(type="log", base=2, nice=False) if logarithmic else alt.Scale(zero=True)
     y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=6, format="~g"))
     chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
-    bends = "A curve that bends away from it loses time to what does not share out. "
+    bends = "A curve below it loses time to work that is not divided. "
     if len(counts) < LEAST_COUNTS:
-        bends = "Two counts show one gain, not a curve: sweep more to see where it ends. "
-    relative = "Relative speed-ups, against n0 workers, are drawn n0 times as high: on the ideal at n0. "
+        bends = "Two numbers of workers show one gain, not a curve: sweep more. "
+    relative = "Relative speed-ups, against n0 workers, are multiplied by n0: they start on the ideal line. "
     caption = (
         f"The dashed line is ideal: n workers, n times {IDEAL.get(basis, 'as fast')}."
         f" {_absolute(findings, basis)}{bends}"
@@ -86,7 +86,7 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
 
 
 def _absolute(findings: Findings, basis: str) -> str:
-    """What speed-ups are multiples of, as absolute numbers (Hoefler and Belli, SC15, rule 1)."""
+    """Absolute performance of the baselines (Hoefler and Belli, SC15, rule 1)."""
     baselines = {row.speed.baseline for row in findings.rows}
     rows = [row for row in findings.rows if row.key in baselines]
     values: dict[int, list[str]] = {}
@@ -98,7 +98,7 @@ def _absolute(findings: Findings, basis: str) -> str:
 
 
 def _performance(row: Row, basis: str) -> str:
-    """Absolute performance of a row in what a speed-up is the ratio of; "" where it is not known."""
+    """Absolute performance of a row on the basis of a speed-up; "" if unknown."""
     seconds = {WALL: row.wall_seconds, BASIS_WORDS["training"]: row.training_seconds}.get(basis)
     if seconds is not None:
         return "" if seconds.value is None else units.duration(seconds.value)
@@ -107,20 +107,20 @@ def _performance(row: Row, basis: str) -> str:
 
 
 def efficiency(findings: Findings) -> list[Figure]:
-    """Scaling efficiency, and cost efficiency against what is asked for."""
+    """Scaling efficiency, and cost efficiency with its target."""
     target = findings.target
     drawn = (
         _efficiency(
             findings, "efficiency", "Scaling efficiency", lambda row: row.efficiency, {"ideal": 1.0},
-            "The share of each worker that pays, against the strategy's own one worker."
+            "Speed-up over one worker of the same strategy, divided by the number of workers."
             f" {_absolute(findings, basis_of(findings.rows))}",
         ),
         _efficiency(
             findings, "cost-efficiency", "Cost efficiency",
             lambda row: row.price.efficiency if row.price else NOTHING,
-            {"reference": 1.0, f"asked: {target:g}": target},
-            "Cost of the cheapest one-worker row of as good a model over a row's. What lies below the lower"
-            f" dashed line keeps less than the {target:g} that was asked for. ",
+            {"reference": 1.0, f"target: {target:g}": target},
+            "Cost of the cheapest one-worker row of equal quality, divided by the cost of a row. Rows below"
+            f" the lower dashed line miss the target of {target:g}. ",
         ),
     )  # fmt: skip
     return [figure for figure in drawn if figure]
@@ -194,7 +194,7 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     grows = len({row.global_batch for row in findings.rows}) > 1
     what = "the larger global batch costs" if grows else "more workers cost"
     several = len({record["workers"] for record in records}) > 1
-    caption = f"{label} {'as its files state it' if stated else 'of the saved model'}."
+    caption = f"{label} {'as stated in its files' if stated else 'of the saved model'}."
     caption += f" Level is good, {costs} means that {what} quality." if several else ""
     shown = "Quality" if name == "quality" else f"{label[0].upper()}{label[1:]}"
     chart = _lines(findings, records, y, label)
@@ -224,7 +224,7 @@ def _cut(records: series.Records, least: float, most: float) -> str:
 
 def _bars(records: series.Records) -> str:
     if any("low" in record for record in records):
-        return "Bars are 95 % intervals over seeds; they are set slightly apart so that none hides another."
+        return "Bars are 95 % intervals over seeds, drawn slightly apart."
     return "One run each, so there are no intervals."
 
 

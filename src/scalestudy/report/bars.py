@@ -15,7 +15,7 @@ MOST_PHASES = 7
 
 
 def phases(findings: Findings) -> list[Figure]:
-    """Wall time by phase, one bar a row of the table; of many rows some, and none without results."""
+    """Wall time by phase, one bar for each row; of many rows some."""
     import altair as alt
 
     records, names, unit = phase_records(findings)
@@ -41,7 +41,7 @@ def phases(findings: Findings) -> list[Figure]:
     rows = len(findings.phases)
     caption = (
         "Wall time of a run by phase, from the start of its processes to its result, mean over seeds."
-        " What is not training shrinks little with more workers."
+        " Phases other than training shrink little with more workers."
         + (f" Of {rows} rows, {len(bars)} are drawn." if len(bars) < rows else "")
     )
     return [figure("phases", "Where the time goes", chart, caption)]

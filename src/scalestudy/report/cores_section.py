@@ -14,8 +14,8 @@ from scalestudy.study.strategies import is_synchronous, is_timed
 
 NAME = "launch.cpus_per_worker"
 ABOUT = (
-    "Cores read and prepare what a worker computes: with too few it waits for input, and beyond some"
-    " number more of them gain nothing. The table of results has every number of cores."
+    "Cores read and prepare the samples of a worker. With too few, it waits for input; beyond some number,"
+    " more cores gain nothing. The table of results has every number of cores."
 )
 
 
@@ -24,9 +24,9 @@ Sweeps = Mapping[Key, Sequence[tuple[int, Row]]]
 
 
 def core_sweeps(rows: Sequence[Row]) -> Sweeps:
-    """What was swept over cores, in reading order; only where there are two numbers of them at least.
+    """Sweeps over cores, in reading order, with at least two numbers of cores.
 
-    Times of virtual workers, and of oversubscribed points, say nothing about cores: they are left out.
+    Virtual workers and oversubscribed points are left out: their times say nothing about cores.
     """
     sweeps: dict[Key, list[tuple[int, Row]]] = {}
     for row in rows:
@@ -40,7 +40,7 @@ def core_sweeps(rows: Sequence[Row]) -> Sweeps:
 
 
 def best_cores(sweeps: Sweeps) -> dict[Key, tuple[int, Row]]:
-    """Cores of the shortest training, and its row; the fewer cores of two alike."""
+    """Number of cores of the shortest training, and its row; for a tie, the fewer cores."""
     return {key: min(tried, key=lambda row: (_seconds(row[1]), row[0])) for key, tried in sweeps.items()}
 
 
@@ -65,7 +65,7 @@ def cores_section(findings: Findings) -> Section | None:
         return None
     unit, length = time_unit([_seconds(row) for _, row in best.values()])
     headings = (
-        *identity_headings([]), Heading("Cores", "a worker", "cores"),
+        *identity_headings([]), Heading("Cores", "per worker", "cores"),
         Heading("Training time", unit, f"time {unit}"), Heading("Speed-up", "training time", "S"),
         Heading("Efficiency", "training time", "E"),
     )  # fmt: skip
@@ -75,6 +75,6 @@ def cores_section(findings: Findings) -> Section | None:
         ratios = ("", "") if speedup is None else (number(speedup, 2), number(speedup / row.workers, 2))
         time = number(_seconds(row) / length, digits)
         lines.append((series_name(key), str(row.workers), str(cores), time, *ratios))
-    note = "Each number of workers has the cores that it trained fastest with, one worker too."
+    note = "Each number of workers, one included, with the number of cores that trained fastest."
     table = Table(headings, tuple(lines), "The best over cores", (note,), "best-over-cores")
     return Section("Cores per worker", (Paragraph(ABOUT), table), "cores")

@@ -1,4 +1,4 @@
-"""The section on what runs cost: hours and energy, how busy machines were, what was moved and computed."""
+"""The section on costs: hours, energy, utilisation, bytes moved and operations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class CostColumn:
     written: Callable[[float], str]
 
     def value(self, row: Row) -> float | None:
-        """What a row has."""
+        """Value of a row."""
         value: float | None = getattr(row.costs, self.name)
         return value
 
@@ -43,9 +43,9 @@ TAKEN = (
     CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
     CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
     CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
-    CostColumn(Heading("GPU memory", "most", "GPU mem"), "gpu_memory_bytes", units.size),
-    CostColumn(Heading("Host memory", "most, a process", "memory"), "peak_memory_bytes", units.size),
-    CostColumn(Heading("FLOP", "a sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
+    CostColumn(Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size),
+    CostColumn(Heading("Host memory", "peak of a process", "memory"), "peak_memory_bytes", units.size),
+    CostColumn(Heading("FLOP", "per sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
     CostColumn(
         Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")
     ),
@@ -59,17 +59,17 @@ MOVED = (
     CostColumn(Heading("Written", "storage", "written"), "written_bytes", units.size),
 )
 MEANINGS = {
-    "device_hours": "Device and node time are from the start of the processes to the result, as sites charge"
-    " it; the training time alone is in the table of results.",
-    "watt_hours": "Energy is what the {energy} used in the training time, without the rest of the node.",
-    "loopback_bytes": "Network and loopback bytes are those of whole nodes, whoever had them moved.",
-    "read_bytes": "What is read from the page cache is not read from storage.",
-    "flops_per_sample": "FLOP are those of products and convolutions, counted in the graph of the training"
+    "device_hours": "Device and node time last from the start of the processes to the result, as sites"
+    " charge them. The table of results has the training time.",
+    "watt_hours": "Energy is that of the {energy} during training, without the rest of the node.",
+    "loopback_bytes": "Network and loopback bytes are those of whole nodes, including other programs.",
+    "read_bytes": "Reads from the page cache do not count as reads from storage.",
+    "flops_per_sample": "FLOP are those of matrix products and convolutions in the graph of the training"
     " step, forward and backward.",
     "mfu": "MFU is the FLOP/s reached in the steady epochs, divided by the peak of all devices (dense, as"
-    " their maker states it).",
+    " stated by the manufacturer).",
 }
-"""What a column means, told where it is shown."""
+"""Meaning of a column, stated below the table that has it."""
 WORDS = {
     "cpu_joules": "the processors' energy",
     "gpu_joules": "the GPUs' energy",
@@ -82,16 +82,16 @@ WORDS = {
 
 
 def costs_section(findings: Findings) -> Section | None:
-    """Tables of what is known of the rows; None where nothing is."""
+    """Tables of the quantities that are known; None if there are none."""
     rows = [row for row in findings.rows if any(column.value(row) is not None for column in TAKEN + MOVED)]
     used = [column for column in TAKEN + MOVED if any(column.value(row) is not None for row in rows)]
     if not used:
         return None
     blocks: list[Block] = []
     if taken := [column for column in used if column in TAKEN]:
-        blocks.append(_table("A run, from start to result or in its training time", rows, taken))
+        blocks.append(_table("Per run, from start to result or during training", rows, taken))
     if moved := [column for column in used if column in MOVED]:
-        blocks.append(Folded("Bytes moved in the training time", (_table("", rows, moved),)))
+        blocks.append(Folded("Bytes moved during training", (_table("", rows, moved),)))
     shown = {column.name for column in used}
     parts = {part for row in rows if row.costs.energy_of for part in row.costs.energy_of.split(" + ")}
     energy = " and ".join(

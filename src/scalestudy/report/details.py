@@ -1,4 +1,4 @@
-"""What a report's page tells on request: key numbers, all metrics, samples, every run."""
+"""Parts of a report's page: key numbers, and folded away all metrics, samples and every run."""
 
 from base64 import b64decode
 from collections import Counter
@@ -30,9 +30,9 @@ from scalestudy.study.point import REPEATS
 from scalestudy.util import units
 
 MOST_CLASSES = 50
-"""Classes whose values and confusions are shown; beyond, they are in result.json alone."""
+"""Largest number of classes whose values and confusions are shown; result.json has all."""
 COLOURS_OF_MASKS = (
-    "Differences: orange was missed, blue wrongly found, pink another class; grey does not count."
+    "Differences: orange is missed, blue is falsely found, pink is another class; grey is not counted."
 )
 
 
@@ -52,7 +52,7 @@ def key_numbers(findings: Findings) -> KeyNumbers:
     facts = [
         ("Advised workers", str(choice.workers), f"with {choice.strategy}"),
         ("Times as fast", number(price.speedup.value, 2), ", ".join(filter(None, (interval, against)))),
-        ("Cost efficiency", number(price.efficiency.value, 2), f"at least {findings.target:g} asked for"),
+        ("Cost efficiency", number(price.efficiency.value, 2), f"at least {findings.target:g} requested"),
         (metric_label(choice.metric), number(choice.quality.value, choice.digits),
          verdict.sentence if verdict else ""),
     ]  # fmt: skip
@@ -60,7 +60,7 @@ def key_numbers(findings: Findings) -> KeyNumbers:
         first = (decision.prices or {}).get(reference) if reference else None
         compared = first.cost.value if first else None
         remark = f"{units.cost(compared)} with {first.key.label}" if first and compared else ""
-        facts.append((f"{price.bill.capitalize()} time a training", units.cost(price.cost.value), remark))
+        facts.append((f"{price.bill.capitalize()} time per training", units.cost(price.cost.value), remark))
     return KeyNumbers((*facts, runs))
 
 
@@ -131,7 +131,7 @@ def samples_of(findings: Findings) -> Folded | None:
     advised = [run for run in findings.runs if choice and key_of_run(run) == choice.key]
     for run in [*advised, *findings.runs]:
         if run.gallery is not None and run.gallery.samples:
-            title = f"What {run.result.name} sees"
+            title = f"Samples predicted by {run.result.name}"
             return Folded(title, gallery_blocks(run.gallery), "gallery", page_only=True)
     return None
 
@@ -140,8 +140,8 @@ def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
     """The best, median and worst validation samples."""
     among = f"{record.considered} of {record.of}" if record.considered < record.of else f"all {record.of}"
     text = (
-        f"Chosen among {among} validation samples by the loss of each, and by its own"
-        f" {metric_label(record.metric)}."
+        f"Chosen from {among} validation samples by the loss and the {metric_label(record.metric)} of each"
+        " sample."
     )
     text += " Weights of the best epoch." if record.weights == "best" else ""
     colours = [Paragraph(COLOURS_OF_MASKS)] if record.kind == "masks" else []
@@ -159,7 +159,7 @@ def _photo(sample: GallerySample, record: GalleryRecord) -> Photo:
     if sample.predicted is not None:
         predicted = f"{sample.predicted} ({number(100 * (sample.probability or 0), 0)} %)"
         wrong = sample.truth is not None and sample.truth != sample.predicted
-        facts.append(f"predicted {predicted}, truth {sample.truth}" if wrong else f"{predicted}, right")
+        facts.append(f"predicted {predicted}, truth {sample.truth}" if wrong else f"{predicted}, correct")
     elif sample.quality is not None:
         facts.append(f"{label} {number(sample.quality, 3)}")
     roles = ", ".join(role.replace(f" by {record.metric}", f" by {label}") for role in sample.roles)
@@ -207,7 +207,7 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
 
 
 def reasons(findings: Findings, most: int = 3) -> list[str]:
-    """Why runs ended without a result: the first few reasons, each with how many runs it ended."""
+    """Why runs ended without a result: the first few reasons, each with its number of runs."""
     points: dict[str, list[str]] = {}
     for point in findings.planned:
         if point.reason and point.state != "done":
@@ -216,7 +216,7 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
     return [
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}."
         for reason, names in list(points.items())[:most]
-    ] + [f"{left} more reasons: `scalestudy status` prints them."] * (left > 0)
+    ] + [f"{left} more reasons: see `scalestudy status`."] * (left > 0)
 
 
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:

@@ -1,4 +1,4 @@
-"""The report's section on how times scale with the workers, and what is predicted of larger counts."""
+"""The report's section on how times scale with the workers, with predictions for larger numbers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,24 +16,24 @@ from scalestudy.report.format import decimals, number, time_unit, with_interval
 from scalestudy.report.style import colour_and_shape
 
 MOST_MODELS = 12
-"""Series that are shown one by one: of more the advised one's and the first."""
+"""Largest number of series that are shown; the advised one is among them."""
 POINTS = 40
 """Points of a curve."""
 INTERVALS = (
-    "Predicted values hold if times go on as they were measured. Their 95 % prediction intervals are of one"
-    " run, and allow for every form of exchange that the runs do not rule out; nothing in them allows for"
-    " what only shows at larger counts, or on more nodes than were measured."
+    "Predictions assume that times continue as measured. Their 95 % prediction intervals are for a single"
+    " run and allow for every form of exchange that the runs do not rule out, but not for effects that only"
+    " appear with more workers, or on more nodes, than were measured."
 )
 SHARES = (
-    "Karp and Flatt's metric (1990) is the serial share that the one speed-up would come from: level, time is"
-    " lost to serial work; rising, to what grows with the workers."
+    "The Karp–Flatt metric (1990) is the serial share of the work that alone would explain a speed-up. If it"
+    " stays level, serial work is the limit; if it rises, something grows with the workers."
 )
 CAPTION = (
-    "Filled points are measured, the line is the scaling model. Beyond the largest count measured it is"
-    " dashed and points are open: predicted, with bars that hold a run with 95 % if times go on as measured."
+    "Filled points are measured, the line is the scaling model. The dashed line and open points are"
+    " predictions, with bars that contain a run with a probability of 95 % if times continue as measured."
 )
 STRATEGY, WORKERS = Heading("Strategy", numeric=False), Heading("Workers", brief="n")
-SPEEDUP, EFFICIENCY = Heading("Speed-up", "of that time", "S"), Heading("Efficiency", "of that time", "E")
+SPEEDUP, EFFICIENCY = Heading("Speed-up", brief="S"), Heading("Efficiency", brief="E")
 
 
 def models_section(findings: Findings) -> Section | None:
@@ -54,10 +54,10 @@ def models_section(findings: Findings) -> Section | None:
     ]
     if without:
         left = len(without) - MOST_MODELS
-        blocks.append(Paragraph("No scaling model of " + " ".join(without[:MOST_MODELS])
-                                + f" And of {left} more." * (left > 0)))  # fmt: skip
+        blocks.append(Paragraph("No scaling model for " + " ".join(without[:MOST_MODELS])
+                                + f" And for {left} more." * (left > 0)))  # fmt: skip
     blocks += [Drawing(partial(time_figure, findings)), _predicted(models), Paragraph(INTERVALS)]
-    title = "Every count: measured, by the scaling model, and Karp–Flatt"
+    title = "Measured and modelled times, and the Karp–Flatt metric"
     blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
     return Section("How the times scale", tuple(blocks), "models")
 
@@ -105,7 +105,7 @@ def _predicted(models: Sequence[Model]) -> Table:
     return Table(
         (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY),
         rows,
-        f"Predicted beyond what was measured, up to {most} workers",
+        f"Predictions for up to {most} workers",
         name="predicted",
     )
 
@@ -137,7 +137,7 @@ def _every_count(models: Sequence[Model]) -> Table:
     headings = (
         STRATEGY, WORKERS,
         Heading(TIMES[models[0].series.of], f"measured, {unit}", f"measured {unit}"),
-        Heading("By the model", unit, f"model {unit}"), Heading("Off", "%"),
+        Heading("Model", unit, f"model {unit}"), Heading("Off by", "%"),
         Heading("Karp–Flatt", "serial share", "e"),
     )  # fmt: skip
     return Table(headings, tuple(rows), name="scaling")

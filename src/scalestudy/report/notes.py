@@ -1,4 +1,4 @@
-"""What was measured how, and what is left out: stated under every table."""
+"""How the numbers were measured, and which are left out: the notes under every table."""
 
 from collections.abc import Iterator
 
@@ -13,56 +13,57 @@ from scalestudy.study.point import REPEATS
 from scalestudy.study.strategies import is_synchronous, is_timed
 
 _THROUGHPUT = (
-    "Throughput counts the samples really processed, divided by training time, over the steady epochs:"
+    "Throughput is the number of samples processed, divided by the training time, in the steady epochs:"
     " all but the first and those in which a run was resumed."
 )
 _TIME = (
-    "Training time is steps and waiting for their input over all epochs; start-up, compilation and"
-    " evaluation are not in it."
+    "Training time consists of the steps and the waiting for their input, over all epochs, without start-up,"
+    " compilation and evaluation."
 )
 _SPEED_UP = (
     "Speed-up S(n) is T(1)/T(n) for the same work, computed twice: from steady throughput and from total"
-    " training time. Efficiency is S(n)/n. The baseline is the one-worker point of the same strategy,"
-    " else of plain training by the same engine. Where there is none, both are relative to the fewest"
-    " workers n0 of the strategy: T(n0)/T(n) and n0 T(n0)/(n T(n))."
+    " training time. Efficiency is S(n)/n. The baseline is one worker of the same strategy, else of"
+    " plain training by the same engine. Without either, both are relative to the fewest workers n0 of the"
+    " strategy: T(n0)/T(n) and n0 T(n0)/(n T(n))."
 )
 _RATIO = (
-    "Speed-up S(n) is T(1)/T(n), and efficiency S(n)/n. The baseline is the one-worker row of the same"
-    " strategy, else of plain training."
+    "Speed-up S(n) is T(1)/T(n), and efficiency S(n)/n. The baseline is one worker of the same strategy,"
+    " else of plain training."
 )
 _INTERVALS = (
-    "Intervals are 95 % confidence intervals over seeds (Hoefler and Belli, SC15). Runs of one seed are a"
-    " block: they were taken in one round, in random order, and share split and initial weights. Speed-"
-    "ups and differences of quality are paired within blocks, with the residual variance of row + block "
-    "over all rows, or the pair's own where that is larger (Fisher 1935; Montgomery, chapter 4). Times "
-    "are geometric means on logarithms; metrics between 0 and 1 have intervals on asin(sqrt(q)) (Anscombe"
-    " 1948). One run gives no interval."
+    "Intervals are 95 % confidence intervals over seeds (Hoefler and Belli, SC15). Runs of one seed form a"
+    " block: they were taken in one round, in random order, and share split and initial weights. Speed-ups"
+    " and differences in quality are paired within blocks, with the residual variance of row + block over"
+    " all rows, or that of the pair if it is larger (Fisher 1935; Montgomery, chapter 4). Means of times are"
+    " geometric; intervals of metrics between 0 and 1 are computed on asin(sqrt(q)) (Anscombe 1948). A"
+    " single run has no interval."
 )
 _COST = (
-    "Time to train is from the start of the processes to the result; cost is that time multiplied by the"
+    "Time to train lasts from the start of the processes to the result; cost is that time multiplied by the"
     " units billed. Cost efficiency is the cost of the cheapest one-worker row whose quality is as good as"
-    " the best one's, divided by a row's. Scaling efficiency is a strategy's own: against its own one worker."
+    " that of the best, divided by the cost of the row. Scaling efficiency compares a strategy with its own"
+    " one worker."
 )
 _ORDERS = {
     "blocks": '"blocks" (each seed a block of all rows, shuffled)',
-    "rows": '"rows" (all seeds of a row one after another, so that drift looks like a difference of rows)',
+    "rows": '"rows" (all seeds of one row after another: drift looks like a difference between rows)',
 }
 _PRECISIONS = {
     "float32": "float32 (IEEE's on every device)",
     "tf32": "tf32 (float32, with the factors of GPUs' matrix products and convolutions rounded to 10 bits)",
 }
 _FOLDS = (
-    "Folds and other splits are repeats, as seeds are: a row has the mean over them. They share most of their"
-    " training samples, so their spread says less of other data than as many data sets would (Bengio and"
-    " Grandvalet, JMLR 5, 2004)."
+    "Folds and other splits are repeats, like seeds: a row shows their mean. They share most of their"
+    " training samples, so their spread says less about new data than independent data sets would (Bengio"
+    " and Grandvalet, JMLR 5, 2004)."
 )
 _SCRIPT = (
-    "A script of its own has trained: its samples are those that it counted, an epoch's training ends with"
-    " its last step, and the slowest worker's time counts. Whether runs of one seed share initial weights"
-    " and batches is the script's to decide."
+    "These runs were trained by a user's script. Samples are those that it counted, the training of an epoch"
+    " ends with its last step, and the time of the slowest worker counts. The script decides whether runs of"
+    " one seed share initial weights and batches."
 )
 MOST_HOSTS = 4
-"""Nodes that are named."""
+"""Largest number of nodes that are named."""
 
 
 def notes(findings: Findings) -> list[str]:
@@ -90,13 +91,13 @@ def notes(findings: Findings) -> list[str]:
 
 
 def _several_engines(findings: Findings) -> Iterator[str]:
-    """What is compared within an engine, and what between them."""
+    """A note if several engines were used."""
     engines = [label_of(name) for name in dict.fromkeys(engines_of(findings.measures.groups).values())]
     if len(engines) > 1:
         yield (
-            f"Several engines computed ({', '.join(engines)}). Speed-up, efficiency and quality are held"
-            " against one worker of the row's own engine. Time to train, cost and cost efficiency compare"
-            " engines: a difference there is one of all their software, not of strategies alone."
+            f"Several engines were used ({', '.join(engines)}). Speed-up, efficiency and quality compare a"
+            " row with one worker of its own engine. Time to train, cost and cost efficiency compare"
+            " engines: such a difference includes all of their software, not only the strategies."
         )
 
 
@@ -107,16 +108,16 @@ def _quality(findings: Findings, measured_here: bool) -> str:
         f" ({direction_label(row.sense.better)})" for row in findings.rows if row.sense.better
     )
     measured = (
-        " as the script gives it"
+        " as reported by the script"
         if _by_script(findings)
-        else f" of the saved model over the whole {' / '.join(splits)} set, each sample once, whatever the"
-        " number of workers"
+        else f" of the saved model on the whole {' / '.join(splits)} set, each sample once, for any number"
+        " of workers"
     )
     return (
-        f"Quality is {' / '.join(metrics)}{''.join(ways)}{measured if measured_here else ''}. It is held"
-        f" against the one-worker runs by a margin: {margin_words(findings)}. As in trials of non-inferiority"
-        " (Piaggio et al., JAMA 2012) it is no worse if the interval of the difference lies on the good side"
-        " of the margin, worse if it lies beyond, else not settled."
+        f"Quality is {' / '.join(metrics)}{''.join(ways)}{measured if measured_here else ''}. It is compared"
+        f" with the one-worker runs, with a margin: {margin_words(findings)}. As in non-inferiority trials"
+        " (Piaggio et al., JAMA 2012), a row is no worse if the interval of the difference lies on the good"
+        " side of the margin, worse if it lies beyond the margin, and not settled otherwise."
     )
 
 
@@ -125,25 +126,25 @@ def _by_script(findings: Findings) -> bool:
 
 
 def _chance(findings: Findings) -> Iterator[str]:
-    """What a model that learned nothing would have."""
+    """The quality of a model that learned nothing."""
     chance = dict.fromkeys(
         number(row.constant_quality, row.digits) for row in findings.rows if row.constant_quality is not None
     )
     if chance:
         yield (
-            f"One answer for every sample (or pixel) would have a quality of {' / '.join(chance)}: what is no"
-            " better learned nothing, and nothing is advised on it, nor on runs that diverged."
+            f"A constant answer for every sample (or pixel) has a quality of {' / '.join(chance)}. Rows that"
+            " are no better learned nothing; like those that diverged, they are never advised."
         )
 
 
 def margin_words(findings: Findings) -> str:
-    """The loss of quality that is accepted, and who chose it."""
+    """The accepted loss of quality, and where it comes from."""
     if findings.margin is not None:
         return f"{findings.margin} of quality, set by quality_margin in the study file"
     return (
-        f"by default {MARGIN:g}, or {100 * OF_ERROR:g} % of the reference's error where that is less, for"
-        f" metrics in [0, 1], and {100 * MARGIN:g} % of the reference for others; quality_margin in the study"
-        " file sets it"
+        f"by default {MARGIN:g}, or {100 * OF_ERROR:g} % of the reference's error if that is less, for"
+        f" metrics in [0, 1], and {100 * MARGIN:g} % of the reference for others (quality_margin in the study"
+        " file sets it)"
     )
 
 
@@ -159,11 +160,11 @@ def _taken(findings: Findings) -> Iterator[str]:
     more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
     where = f" on {', '.join(hosts[:MOST_HOSTS])}{more}" if hosts else ""
     how = f", in the order {' / '.join(map(_ORDERS.__getitem__, orders))}" if orders else ""
-    yield f"Runs ended on {when}{where}{how}."
+    yield f"Runs finished on {when}{where}{how}."
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:
-    """What runs computed in and on, which need not repeat, and with what weights they began."""
+    """Precision, determinism, initial weights and GPUs of the runs."""
     results = [run.result for run in findings.runs]
     known = sorted({result.precision for result in results if result.precision})
     if known:
@@ -174,24 +175,24 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
         for rank in run.ranks
     ):
         yield (
-            "TensorFlow's own default on GPUs from Ampere on is TensorFloat-32. IEEE's float32 computes more"
-            " slowly and hides more of the exchange behind it, so efficiency looks better than it would with"
+            "TensorFlow's default on GPUs from Ampere on is TensorFloat-32. IEEE's float32 is slower and"
+            " hides more of the exchange behind computing, so efficiency looks better than with"
             ' precision = "tf32".'
         )
     if free := sum(result.deterministic is False for result in results):
         yield (
-            f"In {free} of {len(results)} runs operations could add up in any order (deterministic = false):"
+            f"In {free} of {len(results)} runs, operations could sum in any order (deterministic = false), so"
             " the same seed need not give the same weights again."
         )
     if weights := sorted({result.weights for result in results if result.weights is not None}):
         begun = " / ".join("none, from scratch" if name == "none" else name for name in weights)
-        yield f"Pretrained weights that models began with: {begun}."
+        yield f"Pretrained weights: {begun}."
     on_gpus = [rank for run in findings.runs for rank in run.ranks if rank.device_uuids]
     kinds = sorted({name for rank in on_gpus for name in rank.devices})
     if len(kinds) > 1:
         yield (
-            f"Runs computed on unlike GPUs ({', '.join(kinds)}): speed-ups hold what these differ by, and"
-            " among several a step takes as long as on the slowest. Have all runs on one kind:"
+            f"Runs used different GPUs ({', '.join(kinds)}). Speed-ups include the difference between them,"
+            " and a step on several takes as long as on the slowest. Use one kind for all runs:"
             " CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile."
         )
 
@@ -206,35 +207,34 @@ def _excluded(findings: Findings) -> Iterator[str]:
     shared = sum(any(rank.nodes_shared for rank in run.ranks) for run in findings.runs)
     if shared:
         yield (
-            f"{shared} of {len(findings.runs)} runs were timed on nodes that other jobs could compute on at"
-            " the same time, which may have slowed them:"
-            " exclusive = true in the site profile asks for whole nodes."
+            f"{shared} of {len(findings.runs)} runs were timed on nodes that other jobs could use at the same"
+            " time, which may have slowed them down. Set exclusive = true in the site profile to get whole"
+            " nodes."
         )
     if any(not is_timed(row.implementation) for row in findings.rows):
         yield (
-            "Virtual workers are computed one after another on one device: their quality is that of real"
-            " workers, their times are not, so they have no speed-up."
+            "Virtual workers are computed one after another on one device. Their quality is that of real"
+            " workers, but their times are not, so they have no speed-up."
         )
     if any(not is_synchronous(row.implementation) for row in findings.rows):
         yield (
-            "Asynchronous workers update the weights each by itself, from weights that others have changed"
-            " meanwhile: more of them make each update staler. Their throughput counts samples, not progress;"
-            " what they are worth is their quality over seeds. They have no speed-up, and no place in the"
-            " advice."
+            "Asynchronous workers update the weights independently, while other workers change them: the"
+            " more workers, the staler each update. Their throughput counts samples, not progress, so judge"
+            " them by their quality over seeds. They have no speed-up and are never advised."
         )
     gone = sum(row.workers_lost for row in findings.rows)
     if gone:
-        yield f"Workers that were lost in runs that went on without them (workers_lost): {gone}."
+        yield f"Workers lost in runs that continued without them (workers_lost): {gone}."
     lost = [run.result for run in findings.runs if run.result.model_missing]
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
-        yield f"Runs that are measured, but whose model is missing: {names}."
+        yield f"Measured runs without a saved model: {names}."
     for run in findings.runs:
         if run.damage:
             yield (
                 f"Epochs are missing in the curves of {run.result.name}: {'; '.join(run.damage)}."
-                " `scalestudy status --verify` says more."
+                " See `scalestudy status --verify`."
             )
     undone = sum(point.state != "done" for point in findings.planned)
     if undone:
-        yield f"Not in the table: {undone} of {len(findings.planned)} runs, which are not done."
+        yield f"Not in the table: {undone} of {len(findings.planned)} runs, which are not done yet."

@@ -1,4 +1,4 @@
-"""The table of results: a row for each point without its seed."""
+"""The table of results: one row for the points that differ only in their seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +23,10 @@ from scalestudy.report.series import basis_of
 from scalestudy.study.strategies import is_synchronous
 
 UNTIMED = "its time was not recorded"
-NO_REFERENCE = "no row of sound quality to hold its cost against"
+NO_REFERENCE = "no row of sound quality to compare its cost with"
 BAD_VERDICTS = ("worse", "diverged", "chance")
 SHORT = {"diverged": "diverged", "chance": "at chance", "collapsed": "collapsed"}
-"""Verdicts that are a footnote's where all runs of a row have them."""
+"""Verdicts that are shown as a footnote if all runs of a row have them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class _Column:
     why: Callable[[Row], str | None]
     digits: int | None = None
     brief: bool = False
-    """Whether it stands in the brief table."""
+    """Whether the brief table has it."""
     interval: bool = True
     """Whether the brief table shows its interval."""
 
@@ -50,7 +50,7 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     columns = [column for column in _columns(findings) if column.brief or not brief]
     verdicts = findings.advice.decision.verdicts or {}
     footnotes: dict[str, int] = {}
-    # Who has NCCL wants to see who uses it; elsewhere there is little choice.
+    # Only with NCCL is there a choice worth showing.
     named = any(row.communication == "nccl" for row in rows)
     engines = engines_of(findings.measures.groups)
     several = len(set(engines.values())) > 1
@@ -120,7 +120,7 @@ def _columns(findings: Findings) -> list[_Column]:
     basis, against = basis_of(rows), _against(rows)
     prices = [row.price for row in rows if row.price]
     unit, length = time_unit([row.training_seconds.value or 0.0 for row in rows])
-    time_of = "from start to result" if any(price.basis == "wall" for price in prices) else "training alone"
+    time_of = "from start to result" if any(price.basis == "wall" for price in prices) else "training only"
     wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
     billed, billed_hours = cost_unit([price.cost.value for price in prices])
     target = next((row.to_target.quality for row in rows if row.to_target), None)
@@ -170,7 +170,7 @@ def _columns(findings: Findings) -> list[_Column]:
         _Column(
             Heading("Training time", unit, f"training {unit}"),
             lambda row: row.training_seconds.scaled(1 / length),
-            lambda row: "its training time is not known" if row.source else "a training time is not a number",
+            lambda row: "its training time is unknown" if row.source else "a training time is not a number",
         ),
         _Column(
             Heading("Speed-up", "training time" + against, "S of training"),
@@ -189,13 +189,13 @@ def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
     """Whether a column says something of rows that are all from elsewhere."""
     if column.brief and column.heading.name in ("Quality", "Speed-up", "Scaling efficiency"):
         return True
-    # Where speed-up is of training times already, it does not stand there twice.
+    # A speed-up of training times is not shown twice.
     again = column.heading.unit.startswith("training time") and all(row.basis == "training" for row in rows)
     return not again and any(column.of(row).value is not None for row in rows)
 
 
 def _against(rows: Sequence[Row]) -> str:
-    """What speed-ups are against, where that is not one worker."""
+    """Baseline of the speed-ups, if it is not one worker."""
     counts = {row.speed.against for row in rows if row.speed.baseline is not None}
     if counts <= {1}:
         return ""
@@ -214,25 +214,25 @@ def _measured(estimate: Estimate, digits: int) -> Cell:
 
 def _why_target(row: Row) -> str:
     if row.to_target is None:
-        return row.speed.reason or "its epochs tell no quality"
+        return row.speed.reason or "no quality was recorded by epoch"
     return f"{row.to_target.reached} of {row.to_target.runs} runs reached it"
 
 
 def _why_throughput(row: Row) -> str:
     if row.source:
-        return "its throughput is not known"
-    return "trained for one epoch only, or resumed in the others, and so warming up: no steady throughput"
+        return "its throughput is unknown"
+    return "no steady throughput: one epoch only, or resumed in all others"
 
 
 def _why_quality(row: Row) -> str | None:
-    """Why there is none, or what its mean hides: failed runs, and the worst one."""
+    """Why the quality is missing, or what its mean hides: failed runs, and the worst one."""
     if row.quality.value is None:
         unknown = row.verdict.kind == "unknown"
         reason = f"a run ended without a finite {metric_label(row.metric)}"
-        return "its quality is not known" if unknown else reason
+        return "its quality is unknown" if unknown else reason
     if not row.failed_runs or row.runs == 1:
         return None
-    failed = f"{row.failed_runs} of {row.runs} runs diverged, stand at chance or collapsed"
+    failed = f"{row.failed_runs} of {row.runs} runs diverged, stayed at chance level or collapsed"
     return f"{failed}; the worst has {number(row.worst_quality, row.digits)}"
 
 
@@ -241,4 +241,4 @@ def _why_failed(row: Row, verdict: Verdict) -> str:
     if verdict.kind != "chance" or row.constant_quality is None:
         return verdict.sentence
     chance = number(row.constant_quality, row.digits)
-    return f"learned nothing: no better than the {chance} of one answer for everything"
+    return f"learned nothing: no better than {chance}, the quality of a constant answer"

@@ -66,14 +66,14 @@ def _items(lines: Collection[str]) -> tuple[Items, ...]:
 
 
 def _small_print(findings: Findings) -> str:
-    """What intervals and the mark in the table mean."""
+    """Meaning of the intervals and of the mark in the table."""
     repeated = any(row.runs > 1 for row in findings.rows)
     splits = any(run.result.swept.keys() & REPEATS for run in findings.runs)
     over = "seeds and splits" if splits else "seeds"
     text = (
         f"Intervals are 95 % confidence intervals over {over}."
         if repeated
-        else "One run each: no interval says how far another run would differ."
+        else "One run each, so there are no intervals: chance differences are not visible."
     )
     return f"{text} The advised row is marked." if findings.advice.choice else text
 

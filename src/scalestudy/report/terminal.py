@@ -1,4 +1,4 @@
-"""The report in a terminal: the decision in at most 30 lines, or all that the page says."""
+"""The report in a terminal: the decision in at most 30 lines, or everything on the page."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ MOST_QUESTIONS, MOST_QUESTION_LINES = 3, 9
 def render_text(
     findings: Findings, width: int = 120, colour: bool = False, verbose: bool = False, page: str | None = None
 ) -> str:
-    """The decision, or with `verbose` all that the page says; `page` is where that is, for the last line."""
+    """The decision, or with `verbose` everything on the page; `page` is its path, for the last line."""
     from rich.text import Text
 
     console, stream = console_of(width, colour)
@@ -61,7 +61,7 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
     decided = [Text(""), headline, *([text(advice.cost)] if advice.cost else [])]
     questions: list[Text] = []
     room = MOST_QUESTION_LINES
-    # Where nothing has finished, why is all that there is to say.
+    # If nothing has finished, only the reasons are worth printing.
     open_questions = [*advice.open_questions, *([] if findings.rows else reasons(findings))]
     most = MOST_QUESTIONS if findings.rows else 2 * MOST_QUESTIONS
     for question in map(text, (f"? {question}" for question in open_questions[:most])):

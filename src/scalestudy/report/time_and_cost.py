@@ -1,4 +1,4 @@
-"""The figure of the decision: time to train against cost, one point a row, with the Pareto front."""
+"""The figure of the decision: time to train against cost, one point for each row, with the Pareto front."""
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
@@ -55,12 +55,11 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     layers = [*[front.encode(order="cost:Q")] * has_front, *[ring] * advised, points, names]
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
     caption = (
-        "One point a row, named by its workers where there is room."
-        + " The dashed line is the Pareto front: nothing on it is beaten in both time and cost by a row of"
-        " sound quality."
+        "One point for each row, labelled with its workers where there is room."
+        + " The dashed line is the Pareto front: no row of sound quality is both faster and cheaper."
         * has_front
-        + " The ring is what is advised." * advised
-        + " Faded rows are or seem worse." * any(record["opacity"] < 1 for record in records)
+        + " The ring marks the advised row." * advised
+        + " Faded rows are, or seem, worse in quality." * any(record["opacity"] < 1 for record in records)
     )
     return [figure(NAME, "Time to train against cost", chart, caption)]
 

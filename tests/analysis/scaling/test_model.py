@@ -53,7 +53,7 @@ def test_two_counts_predict_what_was_measured_and_nothing_else():
     found = of_study(timed({1: 100.0, 2: 55.0}))
     assert found.fit is None
     assert found.predict(2).speedup.value == pytest.approx(100 / 55)
-    with pytest.raises(ValueError, match="takes 3 different numbers of workers, and there are 2"):
+    with pytest.raises(ValueError, match="3 different numbers of workers, and there are 2"):
         found.predict(4)
 
 

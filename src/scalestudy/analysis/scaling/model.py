@@ -168,9 +168,9 @@ def _why_none(series: Series) -> str:
     counts = len(series.different)
     if counts >= MINIMUM_COUNTS:
         return "a training time is not a positive number"
-    others = f" ({_listed(series.others)} process other numbers of samples)" if series.others else ""
+    others = f" ({_listed(series.others)} processed a different number of samples)" if series.others else ""
     return (
-        f"a scaling model takes {MINIMUM_COUNTS} different numbers of workers, and there"
+        f"a scaling model needs {MINIMUM_COUNTS} different numbers of workers, and there"
         f" {'is 1' if counts == 1 else f'are {counts}'}{others}"
     )
 

@@ -1,55 +1,56 @@
-"""What a scaling model says, in sentences."""
+"""A scaling model in sentences."""
 
 from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.scaling.series import TIMES
 
 NAMES = {
     "fixed": "a part that does not shrink with the workers",
-    "constant": "exchange that does not grow",
-    "ring": "exchange by rings",
-    "log": "exchange or waiting that grows with log₂ n",
-    "linear": "exchange with each worker in turn",
-    "second node": "exchange between nodes",
+    "constant": "communication that does not grow",
+    "ring": "ring communication",
+    "log": "communication or waiting that grows with log₂ n",
+    "linear": "communication with each worker in turn",
+    "second node": "communication between nodes",
 }
-"""What terms stand for, beside compute."""
+"""Meaning of the terms other than computing."""
 
 
 def model_sentences(model: Model) -> list[str]:
-    """What the model says of going further: its limit, its lack of fit, and what it leaves out."""
+    """The limit of speed-up, a lack of fit, and the numbers of workers that are left out."""
     if model.fit is None:
         return []
     sentences, limit = [], model.limit
     if limit.value is not None:
         relative = f" (relative to {model.reference} workers)" if model.reference > 1 else ""
         sentences.append(
-            f"If its times go on as measured, speed-up{relative} stays below {limit.value:.3g}"
-            f" (95 % interval {limit.low:.3g} to {limit.high:.3g}) on any number of workers."
+            f"If times continue as measured, speed-up{relative} stays below {limit.value:.3g}"
+            f" (95 % interval {limit.low:.3g} to {limit.high:.3g}) for any number of workers."
         )
     if model.lack_of_fit:
         count, off = model.fit.worst
         sentences.append(
-            f"Its scaling model misses something: it is {100 * abs(off):.2g} % off at {_workers(count)}, so"
-            " its predictions of other counts are unsure."
+            f"The scaling model misses something: it is off by {100 * abs(off):.2g} % at {_workers(count)},"
+            " so its predictions are unreliable."
         )
     if model.series.others:
         others = ", ".join(str(count) for count in model.series.others)
         sentences.append(
-            f"Left out of its scaling model, since they process other numbers of samples: {others} workers."
+            "Left out of the scaling model, because they processed a different number of samples:"
+            f" {others} workers."
         )
     return sentences
 
 
 def fit_words(model: Model, name: str) -> str:
-    """The model, what it consists of, and how well it holds. `name` is the series'."""
+    """The model, its terms, and how well it fits. `name` is that of the series."""
     fit, series = model.fit, model.series
     assert fit is not None
     of = "" if series.of == "training" else f" ({TIMES[series.of].lower()})"
     parts = [NAMES[part] for part in fit.parts if part in NAMES]
-    consists = f"with {' and '.join(parts)}" if parts else "work that is shared out and nothing else"
+    consists = f"with {' and '.join(parts)}" if parts else "with parallel work only"
     count, off = fit.worst
-    held = f"The mean times are off by {100 * abs(off):.2g} % at most (at {_workers(count)})."
+    held = f"Mean times deviate from it by at most {100 * abs(off):.2g} % (at {_workers(count)})."
     text = f"{name}: {fit.written}{of}, {consists}. "
-    text += "The mean times lie on it." if abs(off) < 1e-6 else held
+    text += "Mean times agree with it." if abs(off) < 1e-6 else held
     extra = fit.parts.get("second node")
     if extra and series.updates and model.workers_per_node is not None:
         # The coefficient is of all updates of a training on one worker.
@@ -62,17 +63,17 @@ def fit_words(model: Model, name: str) -> str:
 
 
 def work_words(model: Model) -> str:
-    """Whether a training scales strongly or weakly, and how its updates go along."""
+    """Strong or weak scaling, and how the number of updates changes."""
     series = model.series
     samples = f"{series.samples:,} samples" if series.samples else ""
     if series.work == "weak":
         start = f", from {samples} on {_workers(series.key.workers)}" if samples else ""
         return f"weak scaling: the work of a training grows with the workers{start}"
     if series.of != "training" or not samples:
-        return "strong scaling, if all counts did the same work, which is not recorded"
+        return "strong scaling, assuming that every run did the same work, which is not recorded"
     updates = {
-        "growing": ", by fewer updates on more workers, whose global batch grows",
-        "fixed": ", by as many updates on any number of workers, which share one global batch",
+        "growing": ", with fewer updates on more workers, since the global batch grows",
+        "fixed": ", with the same number of updates, since the global batch is fixed",
         None: "",
     }[series.update if len(series.different) > 1 else None]
     return f"strong scaling: every training processes {samples}{updates}"

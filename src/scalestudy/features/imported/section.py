@@ -1,34 +1,34 @@
-"""The section of a report on imported numbers: what is known of them, and how their files were read."""
+"""The section of a report on imported numbers: how their files were read, and what is assumed."""
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis
 from scalestudy.report.document import Items, Section
 
 _BASES: dict[Basis, str] = {
-    "throughput": "the throughputs that they state",
-    "epoch": "the mean times of an epoch, all but the first, on the assumption that all epochs processed as"
-    " many samples",
-    "training": "whole training times, on the assumption that all runs did the same work",
+    "throughput": "their stated throughputs",
+    "epoch": "the mean times of an epoch, without the first, assuming that all epochs processed as many"
+    " samples",
+    "training": "whole training times, assuming that all runs did the same work",
 }
 
 
 def section(findings: Findings) -> Section | None:
-    """How the files were understood; None where all was measured here."""
+    """How the files were read; None if everything was measured here."""
     if not findings.readings:
         return None
     return Section("How the numbers were read", (Items(findings.readings),), name="readings")
 
 
 def about(findings: Findings) -> list[str]:
-    """What is known, and not claimed, of runs that were imported; nothing where there are none."""
+    """What is known, and not claimed, about imported runs; nothing if there are none."""
     imported = [run for run in findings.runs if run.foreign]
     if not imported:
         return []
     number = "All" if len(imported) == len(findings.runs) else f"{len(imported)} of {len(findings.runs)}"
     sentences = [
-        f"{number} runs were measured elsewhere. It is not claimed that each of their samples counts once,"
-        " that all saw the same batches, that their times exclude start-up, compilation and evaluation, or"
-        " that their quality is that of the saved model over the whole validation set.",
+        f"{number} runs were measured elsewhere. It is not known whether each sample counts once, whether all"
+        " runs saw the same batches, whether times exclude start-up, compilation and evaluation, and whether"
+        " the quality is that of the saved model on the whole validation set.",
     ]
     bases = dict.fromkeys(row.basis for row in findings.rows if row.source and row.speed.steady.value)
     sentences += [f"Their speed-up is the ratio of {_BASES[basis]}." for basis in bases]

@@ -75,7 +75,7 @@ class ProposalSubject:
         price = (decision.prices or {}).get(self.row.key)
         efficiency = price.efficiency.value if price else None
         if verdict.seems_worse or verdict.failed:
-            return f"its quality is or seems worse, {verdict.sentence}"
+            return f"its quality is or seems worse: {verdict.sentence}"
         if price is None or efficiency is None or is_undecided(price, decision.target):
             return "its time could not be compared, or is too uncertain"
         if efficiency < decision.target:
