@@ -117,7 +117,8 @@ def test_runs_on_gpus_of_several_kinds_are_named():
 def test_a_run_without_its_model_is_named_with_the_reason():
     whole, lost = synthetic.seeded()[:2]
     lost = replace(lost, result=lost.result.model_copy(update={"model_missing": "OSError: No space left"}))
-    (note,) = [note for note in notes(analyse("made", [whole, lost])) if "saved model" in note and lost.result.name in note]
+    told = [note for note in notes(analyse("made", [whole, lost])) if "saved model" in note]
+    (note,) = [note for note in told if lost.result.name in note]
     assert f"{lost.result.name} (OSError: No space left)" in note
     assert f"{whole.result.name} (" not in note
 
