@@ -1,4 +1,4 @@
-"""What MkDocs makes of the code when it builds the site: parts of the reference, changelog, navigation.
+"""What MkDocs makes of the code when it builds the site: parts of the reference, the changelog.
 
 A page asks for a part by a line `<!-- generated: NAME -->`, which a reader of the file itself does not see.
 """
@@ -62,22 +62,8 @@ COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRI
 
 
 def on_config(config: Any) -> None:
-    """Leave pages that are not written yet out of the navigation, and list those at its end that it lacks."""
-    sys.path.insert(0, str(ROOT / "src"))  # the code beside these pages, whatever is installed
-    docs = Path(config.docs_dir)
-
-    def written(entry: Any) -> Any:
-        if isinstance(entry, str):
-            return entry if entry in COPIED or (docs / entry).is_file() else None
-        (title, inside), *_ = entry.items()
-        inside = written(inside) if isinstance(inside, str) else [*filter(None, map(written, inside))]
-        return {title: inside} if inside else None
-
-    named = set(re.findall(r"[\w./-]+\.md", str(config.nav)))
-    config.nav = [*filter(None, map(written, config.nav))]
-    pages = sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
-    others = [page for page in pages if page not in named]
-    config.nav += [{"Older pages": others}] if others else []
+    """Read the code beside these pages, whatever is installed."""
+    sys.path.insert(0, str(ROOT / "src"))
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -1,15 +1,20 @@
-"""The course: every lesson asks, lets predict, runs, and checks its answer on what it computed."""
+"""The course: every lesson asks, lets predict, runs, checks what it claims, and the reader's own answers."""
 
 import ast
+import importlib.util
 import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
@@ -28,8 +33,44 @@ def text(cell: dict[str, Any]) -> str:
     return "".join(cell["source"])
 
 
-def asserts(source: str) -> list[ast.Assert]:
-    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
+def calls(source: str, name: str) -> list[ast.Call]:
+    """The calls of a function in this cell."""
+    return [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    ]
+
+
+def names_in(source: str) -> set[str]:
+    """Variables and functions of this cell."""
+    nodes = list(ast.walk(ast.parse(source)))
+    return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+        node.name for node in nodes if isinstance(node, ast.FunctionDef)
+    }
+
+
+def assigned(source: str) -> dict[str, Any]:
+    """The names of a cell that does nothing but assign constants."""
+    statements = ast.parse(source).body
+    return {statement.targets[0].id: ast.literal_eval(statement.value) for statement in statements}
+
+
+def claimed(lesson: str) -> list[ast.expr]:
+    """What decides whether each claim of the lesson holds."""
+    (call,) = calls(text(cells(lesson)[-4]), "confirm")
+    return call.args[0].values
+
+
+def module_of_answers() -> ModuleType:
+    specification = importlib.util.spec_from_file_location("course_answers", COURSE / "answers.py")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[module.__name__] = module  # dataclasses look for it there
+    specification.loader.exec_module(module)
+    return module
+
+
+ANSWERS = module_of_answers()
 
 
 def test_there_are_nine_lessons():
@@ -42,33 +83,74 @@ class TestLesson:
         assert all(not cell.get("outputs") and not cell.get("execution_count") for cell in cells(lesson))
         assert not re.search(r'"/(home|root|work|tmp|data)\b', "".join(map(text, cells(lesson))))
 
-    def test_it_has_a_question_a_prediction_a_run_and_a_checked_answer_in_this_order(self, lesson):
+    def test_it_asks_predicts_runs_answers_and_sets_an_exercise(self, lesson):
         parts = [(cell["id"], cell["cell_type"]) for cell in cells(lesson)]
         assert len(dict(parts)) == len(parts)
-        assert parts[:3] == [
-            ("question", "markdown"), ("prediction", "markdown"), ("prediction-values", "code")
+        assert parts[:4] == [
+            ("question", "markdown"), ("prediction", "markdown"), ("prediction-values", "code"),
+            ("run", "markdown"),
         ]  # fmt: skip
-        assert parts[3] == ("run", "markdown")
-        assert parts[-2:] == [("answer", "markdown"), ("answer-check", "code")]
-        runs = [kind for name, kind in parts[4:-2] if name.startswith("run-")]
-        assert len(runs) == len(parts) - 6
+        assert parts[-5:] == [
+            ("answer", "markdown"), ("answer-check", "code"),
+            ("exercise", "markdown"), ("exercise-values", "code"), ("exercise-check", "code"),
+        ]  # fmt: skip
+        runs = [kind for name, kind in parts[4:-5] if name.startswith("run-")]
+        assert len(runs) == len(parts) - 9
         assert "code" in runs
 
     def test_its_prediction_is_left_to_the_reader_and_held_against_the_answer(self, lesson):
-        *_, check = cells(lesson)
-        assigned = ast.parse(text(cells(lesson)[2])).body
-        for statement in assigned:
-            assert isinstance(statement, ast.Assign)
-            assert not ast.literal_eval(statement.value)
-            (name,) = [target.id for target in statement.targets]
-            assert re.search(rf"\b{name}\b", text(check))
+        predicted = assigned(text(cells(lesson)[2]))
+        assert predicted
+        assert not any(predicted.values())
+        compared = [call.args[1].id for call in calls(text(cells(lesson)[-4]), "compare")]
+        assert compared == list(predicted)
 
-    def test_its_answer_is_checked_on_names_that_it_computed(self, lesson):
-        *_, check = cells(lesson)
-        checks = asserts(text(check))
-        assert len(checks) >= 3
-        for statement in checks:
-            assert any(isinstance(node, ast.Name) for node in ast.walk(statement))
+    def test_its_claims_are_checked_on_names_that_it_computed(self, lesson):
+        claims = claimed(lesson)
+        assert len(claims) >= 3
+        for value in claims:
+            assert any(isinstance(node, ast.Name) for node in ast.walk(value))
+
+    def test_its_exercise_is_left_to_the_reader_and_checked(self, lesson):
+        *others, values, check = [text(cell) for cell in cells(lesson) if cell["cell_type"] == "code"]
+        names = assigned(values)
+        assert set(names.values()) == {None}
+        assert set(names) == set(ANSWERS.EXERCISES[int(lesson[0])])
+        (call,) = calls(check, "check")
+        assert ast.literal_eval(call.args[0]) == int(lesson[0])
+        assert {word.arg: word.value.id for word in call.keywords} == {name: name for name in names}
+        assert not set(names) & set().union(*map(names_in, others))  # one would overwrite the other
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("lesson", "name"), [(n, name) for n, of in ANSWERS.EXERCISES.items() for name in of]
+    )
+    def test_a_wrong_answer_is_refused_with_its_own_hint(self, lesson, name):
+        exercise = ANSWERS.EXERCISES[lesson][name]
+        ANSWERS.check(lesson, **{name: exercise.right})
+        for answer, hint in exercise.elsewhere.items():
+            with pytest.raises(ANSWERS.DoesNotHold, match=re.escape(hint)):
+                ANSWERS.check(lesson, **{name: answer})
+        for answer in (-1, "a word", [1, 2]):
+            with pytest.raises(ANSWERS.DoesNotHold, match=re.escape(exercise.otherwise)):
+                ANSWERS.check(lesson, **{name: answer})
+        with pytest.raises(ANSWERS.DoesNotHold, match=name):
+            ANSWERS.check(lesson, **{name: None})
+        assert exercise.otherwise
+
+    def test_numbers_of_numpy_and_rounded_ones_are_answers(self):
+        ANSWERS.check(1, batch_for_half=np.int64(1024))
+        ANSWERS.check(2, factors=np.array([0.2, 0.2, 0.2, 0.4]))
+        ANSWERS.check(7, serial_seconds=6.7)
+        ANSWERS.check(6, half_width=scipy.stats.t.ppf(0.975, 2) * np.std([10, 11, 12], ddof=1) / np.sqrt(3))
+
+    def test_a_claim_that_does_not_hold_is_refused_after_all_are_printed(self, capsys):
+        with pytest.raises(ANSWERS.DoesNotHold, match="1"):
+            ANSWERS.confirm({"first": np.False_, "second": np.True_})
+        printed = capsys.readouterr().out.splitlines()
+        assert [line.partition(" ")[2] for line in printed] == ["first", "second"]
+        ANSWERS.confirm({"second": True})
 
 
 def test_its_studies_fit_a_laptop_of_two_cores():
@@ -91,12 +173,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield copy
 
 
-def execute(folder: Path, lesson: str) -> Any:
+def execute(folder: Path, lesson: str, **answers: Any) -> Any:
+    """The notebook with its outputs, after the right answers, but for those given, were written into it."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (dev extra)")
     client = pytest.importorskip("nbclient", reason="nbclient is not installed (dev extra)")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed (dev extra)")
     notebook = nbformat.read(folder / f"{lesson}.ipynb", as_version=4)
     nbformat.validate(notebook)
+    right = {name: exercise.right for name, exercise in ANSWERS.EXERCISES[int(lesson[0])].items()}
+    written = [f"{name} = {value!r}" for name, value in {**right, **answers}.items()]
+    notebook.cells[-2].source = "\n".join(written)
     client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
     return notebook
 
@@ -108,21 +194,23 @@ def execute(folder: Path, lesson: str) -> Any:
         for lesson in LESSONS
     ],
 )
-def test_it_runs_and_its_answer_holds(folder, lesson):
+def test_it_runs_and_its_answers_hold(folder, lesson):
     notebook = execute(folder, lesson)
     said = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output.text for output in said if output.get("name") == "stderr"]
-    # The figures beside the prediction.
-    assert any(output.get("name") == "stdout" for output in notebook.cells[-1].outputs)
+    predictions = assigned(text(cells(lesson)[2]))
+    printed = "".join(output.text for output in notebook.cells[-4].outputs).splitlines()
+    assert len(printed) >= len(predictions) + len(claimed(lesson))
+    figures = [output for output in said if "image/png" in output.get("data", {})]
+    assert len(figures) == sum(text(cell).count("alt.Chart(") for cell in cells(lesson))
 
 
 @pytest.mark.slow
-def test_a_wrong_answer_is_seen(folder, tmp_path):
-    """The mean of the means, weighted by nothing, is taken for the gradient of the batch."""
+def test_a_wrong_answer_stops_the_notebook_with_its_hint_alone(folder):
     client = pytest.importorskip("nbclient", reason="nbclient is not installed (dev extra)")
-    file = next(folder.glob("2-*.ipynb"))
-    right = "len(part) / left_over * value for"
-    assert right in file.read_text("utf-8")
-    (tmp_path / file.name).write_text(file.read_text("utf-8").replace(right, "value / workers for"), "utf-8")
-    with pytest.raises(client.exceptions.CellExecutionError, match="AssertionError"):
-        execute(tmp_path, file.stem)
+    (wrong, hint), *_ = ANSWERS.EXERCISES[2]["factors"].elsewhere.items()
+    lesson = next(lesson for lesson in LESSONS if lesson.startswith("2"))
+    with pytest.raises(client.exceptions.CellExecutionError) as stopped:
+        execute(folder, lesson, factors=wrong)
+    assert hint in stopped.value.traceback
+    assert "answers.py" not in stopped.value.traceback  # where it was raised is nothing to the reader
