@@ -100,10 +100,6 @@ def test_links_from_outside_the_site_lead_to_its_pages(
     assert wrong == []
 
 
-def test_every_page_has_its_place(site: Path) -> None:
-    assert "Older pages" not in (site / "index.html").read_text("utf-8")
-
-
 def test_a_broken_link_is_seen(tmp_path: Path) -> None:
     (tmp_path / "other.html").write_text('<p id="here">')
     text = '<a href="other.html#here"></a><a href="other.html#gone"></a><img src="none.png">'
