@@ -183,7 +183,7 @@ def execute(folder: Path, lesson: str, **answers: Any) -> Any:
     right = {name: exercise.right for name, exercise in ANSWERS.EXERCISES[int(lesson[0])].items()}
     written = [f"{name} = {value!r}" for name, value in {**right, **answers}.items()]
     notebook.cells[-2].source = "\n".join(written)
-    client.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    client.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
     return notebook
 
 
