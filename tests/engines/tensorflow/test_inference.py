@@ -3,12 +3,13 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
+from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.keras.model_files import export_model
-from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.features.predict import worker
 from scalestudy.features.predict.job import ModelJob
 from scalestudy.study.model_record import ModelRecord
@@ -47,7 +48,7 @@ def test_a_run_and_its_exports_say_the_same_of_stored_and_of_scaled_images(model
     stored = record.model_copy(update={"inputs": "stored"})
     export_model(made, stored, str(tmp_path / "m.keras"), "keras")
     for file, told in ((path, record), (tmp_path / "m.keras", stored)):
-        opened = open_inference(str(file), told)
+        opened = open_inference(str(file), told, tf.function)
         assert np.allclose(opened.outputs(images, prepared.scale), expected, atol=1e-6)
         assert np.allclose(opened.outputs(scaled, 1.0), expected, atol=1e-6)
 
@@ -55,7 +56,7 @@ def test_a_run_and_its_exports_say_the_same_of_stored_and_of_scaled_images(model
 def test_samples_are_judged_each_by_itself(model, prepared):
     path, record, made = model
     images, targets = prepared.inputs[:6], prepared.targets[:6]
-    judged = open_inference(str(path), record).judged(images, targets, prepared.scale)
+    judged = open_inference(str(path), record, tf.function).judged(images, targets, prepared.scale)
     outputs = np.asarray(made(images.astype("float32") * prepared.scale))
     assert np.allclose(judged.losses, -np.log(outputs[np.arange(6), targets]), atol=1e-5)
     assert judged.qualities.tolist() == (outputs.argmax(1) == targets).astype(float).tolist()
@@ -87,14 +88,14 @@ def test_a_task_learns_of_its_data_what_it_did_in_training(framework, model, pre
     made = load_task(str(task), DataInfo.of(prepared)).model
     made.save(tmp_path / "model.keras")
     record = model[1].model_copy(update={"task": str(task)})
-    opened = open_inference(str(tmp_path / "model.keras"), record)
+    opened = open_inference(str(tmp_path / "model.keras"), record, tf.function)
     judged = opened.judged(prepared.inputs[:3], prepared.targets[:3], prepared.scale)
     outputs = np.asarray(made(prepared.inputs[:3].astype("float32") * prepared.scale))
     assert np.allclose(judged.losses, -np.log(outputs[np.arange(3), prepared.targets[:3]]), atol=1e-5)
 
 
 def test_a_model_of_several_outputs_is_refused(framework):
-    several = TensorFlowInference(lambda inputs, training: {"a": inputs, "b": inputs}, lambda: None)
+    several = KerasInference(lambda inputs, training: {"a": inputs, "b": inputs}, lambda: None)
     with pytest.raises(UserError, match="one of 2 outputs"):
         several.outputs(np.zeros((1, 2, 2, 1), np.uint8), 1.0)
 

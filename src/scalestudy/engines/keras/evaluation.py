@@ -27,6 +27,16 @@ class Evaluation(ABC):
     def sums(self, call: Call) -> list[NDArray[np.float64]]:
         """Of this process's slices of one step: losses, samples, and each metric's variables."""
 
+    def added(self, inputs: Any, targets: Any) -> list[Any]:
+        """What these rows add to the sum of losses and to each metric's variables: float64 tensors."""
+        outputs = self._task.model(inputs, training=False)
+        sums = [keras.ops.sum(keras.ops.cast(self._task.loss(targets, outputs), "float64"))]
+        for name, metric in self._task.metrics.items():
+            start = self.start(name)
+            state = metric.stateless_update_state(start, *self._task.seen_by(name, targets, outputs))
+            sums += [keras.ops.cast(after - old, "float64") for after, old in zip(state, start, strict=True)]
+        return sums
+
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         """Loss and metrics of what `sums` gave, added up; then the metrics' values for each class."""
         loss, seen, *states = sums

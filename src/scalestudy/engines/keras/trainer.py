@@ -15,6 +15,7 @@ from scalestudy.engines.base import Bucket, Flops, Variable
 from scalestudy.engines.group import Group
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.evaluation import Evaluation
+from scalestudy.engines.keras.inference import KerasInference
 from scalestudy.engines.keras.layers import flops_of
 from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.phases import buckets_of, cut, phases_of
@@ -51,6 +52,8 @@ class KerasTrainer:
     """
 
     _evaluation: Evaluation
+    _within: Callable[[Any], Any] = staticmethod(lambda call: call)
+    """As `within` of `KerasInference`."""
 
     def __init__(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], group: Group, *,
@@ -166,6 +169,10 @@ class KerasTrainer:
         if [value.shape for value in saved] != [tuple(weight.shape) for weight in self.task.model.weights]:
             raise other_model(path, *self._named)
         self.task.model.set_weights(saved)
+
+    def inference(self) -> KerasInference:
+        plain = self._as_plain()
+        return KerasInference(plain.model, lambda: plain, self._within)
 
     def _as_plain(self) -> Task:
         """The task as it is written, with the present weights."""

@@ -13,11 +13,11 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import OVERRIDE, refuse_other_arithmetic
 from scalestudy.engines.base import Engine, StepTrial
 from scalestudy.engines.group import Joined, join
+from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import forbid_downloads
 from scalestudy.engines.tensorflow.fit.session import FitSession
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
-from scalestudy.engines.tensorflow.inference import TensorFlowInference, open_inference
 from scalestudy.engines.tensorflow.setup import begin, capability_of_gpus, op_determinism, set_up
 from scalestudy.engines.tensorflow.strategies.replicas import without_exchange
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
@@ -81,8 +81,8 @@ class TensorFlow:
     def without_exchange(self, joined: Joined) -> Joined:
         return without_exchange(joined)
 
-    def inference(self, path: str, record: ModelRecord) -> TensorFlowInference:
-        return open_inference(path, record)
+    def inference(self, path: str, record: ModelRecord) -> KerasInference:
+        return open_inference(path, record, tf.function)
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
         export_model(load_model(path, record.task), record, out, form)

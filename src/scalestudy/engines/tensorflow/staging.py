@@ -125,12 +125,12 @@ def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) 
 def scaled_inputs(inputs: Any, scale: float | None) -> Any:
     """Stored integers -> [0, 1] in Keras's float type; without a scale as `typed`."""
     if scale is None:
-        return typed(inputs)
+        return in_floatx(inputs)
     floatx = keras.config.floatx()
     return map_columns(lambda stored: tf.cast(stored, floatx) * tf.constant(scale, floatx), inputs)
 
 
-def typed(columns: Any) -> Any:
+def in_floatx(columns: Any) -> Any:
     """What a task reads itself: floating-point numbers in Keras's float type, all else as it is."""
     floatx = keras.config.floatx()
     return map_columns(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, columns)

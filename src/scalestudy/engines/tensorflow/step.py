@@ -15,7 +15,7 @@ from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.local_steps import LocalSteps
 from scalestudy.engines.tensorflow.parts import in_parts
-from scalestudy.engines.tensorflow.staging import Compiled, gpu, scaled_inputs, typed
+from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradient, Gradients
 from scalestudy.tasks.base import Task
 
@@ -178,7 +178,7 @@ def gradient_of(
     model = task.model
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
-        targets = typed(part.targets) if scale is None else part.targets
+        targets = in_floatx(part.targets) if scale is None else part.targets
         part = part._replace(inputs=scaled_inputs(part.inputs, scale), targets=targets)
         floatx = keras.config.floatx()
         total = tf.cast(part.total, floatx)

@@ -1,28 +1,31 @@
 """One process's part of a run, computed by TensorFlow."""
 
 from functools import partial
+from operator import itemgetter
 from typing import Any, SupportsFloat
 
 import keras
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
+from scalestudy.data.columns import Described, map_columns
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import Values
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.adapt import adapt
+from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
-from scalestudy.engines.tensorflow.evaluation import CompiledEvaluation
 from scalestudy.engines.tensorflow.fused import fuse
-from scalestudy.engines.tensorflow.inference import TensorFlowInference
 from scalestudy.engines.tensorflow.layers import make_ours
-from scalestudy.engines.tensorflow.staging import gpu, stage
+from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
 from scalestudy.engines.tensorflow.step import LossScale, make_train_call
-from scalestudy.engines.tensorflow.strategies.replicas import share_values, tensors
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, share_values, tensors
 from scalestudy.study.point import Point
+from scalestudy.tasks.base import Task
 from scalestudy.util.errors import UserError
 
 
@@ -109,6 +112,38 @@ class TensorFlowTrainer(KerasTrainer):
         copies = [self._replicas.copies(weight.value) for weight in weights]
         return [list(copy) for copy in zip(*copies, strict=True)]
 
-    def inference(self) -> TensorFlowInference:
-        plain = self._as_plain()
-        return TensorFlowInference(plain.model, lambda: plain, traced=False)
+
+class CompiledEvaluation(Evaluation):
+    """See `Evaluation`.
+
+    Args:
+        task: Model, loss and metrics.
+        replicas: The devices that share a slice out.
+        scale: What multiplies stored inputs into [0, 1]; None leaves them as they are.
+        columns: What inputs and targets are, where some are sequences of different length.
+    """
+
+    def __init__(
+        self, task: Task, replicas: CompiledReplicas, *, scale: float | None,
+        columns: tuple[Described, Described] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(task)
+
+        def of_slice(part: Slice) -> list[Any]:
+            part = part._replace(
+                inputs=map_columns(itemgetter(0), part.inputs),
+                targets=map_columns(itemgetter(0), part.targets),
+            )
+            inputs, targets, *_ = replicas.read(part, training=False)
+            targets = in_floatx(targets) if scale is None else targets
+            real = tf.cast(part.count > 0, tf.float64)
+            total, *states = (real * added for added in self.added(scaled_inputs(inputs, scale), targets))
+            return [total, tf.cast(part.count, tf.float64), *states]
+
+        self._arrays = replicas.arrays
+        self._compute = Compiled(
+            lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.call
+        )
+
+    def sums(self, call: Call) -> list[NDArray[np.float64]]:
+        return self._arrays(self._compute(call))

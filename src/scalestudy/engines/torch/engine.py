@@ -14,6 +14,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import OVERRIDE, refuse_other_arithmetic
 from scalestudy.engines.base import Engine, StepTrial
 from scalestudy.engines.group import Joined
+from scalestudy.engines.keras.inference import KerasInference, built_module, open_inference
 from scalestudy.engines.keras.layers import begin
 from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import (
@@ -27,7 +28,6 @@ from scalestudy.engines.keras.private import (
 )
 from scalestudy.engines.torch.export import export_module
 from scalestudy.engines.torch.group import without_exchange
-from scalestudy.engines.torch.inference import TorchInference, built_module, open_inference
 from scalestudy.engines.torch.random import seeded_normal, seeded_truncated_normal, seeded_uniform
 from scalestudy.engines.torch.trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
@@ -77,8 +77,8 @@ class Torch:
     def without_exchange(self, joined: Joined) -> Joined:
         return without_exchange(joined)
 
-    def inference(self, path: str, record: ModelRecord) -> TorchInference:
-        return open_inference(path, record)
+    def inference(self, path: str, record: ModelRecord) -> KerasInference:
+        return open_inference(path, record, torch.no_grad())
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
         if path.endswith(".pt") == (form == "keras"):

@@ -1,5 +1,7 @@
 """One process's part of a run, computed by PyTorch."""
 
+from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, SupportsFloat
 
 import keras
@@ -7,26 +9,29 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import Values
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Joined
+from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.phases import Phase
 from scalestudy.engines.keras.private import moments_of
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
-from scalestudy.engines.torch.evaluation import TorchEvaluation
 from scalestudy.engines.torch.group import TorchReplicas
-from scalestudy.engines.torch.inference import TorchInference
 from scalestudy.engines.torch.module_layers import adapt_model
 from scalestudy.engines.torch.step import START, Step, TorchLossScale, scaled, stage, step_of
 from scalestudy.study.point import Point
+from scalestudy.tasks.base import Task
 
 
 class TorchTrainer(KerasTrainer):
     """Keras model and optimizer of one process, on `device`; see `Trainer` and `Engine.trainer`."""
+
+    _within = torch.no_grad()
 
     def __init__(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined, device: str
@@ -117,9 +122,29 @@ class TorchTrainer(KerasTrainer):
             for variable, value in zip(self._all, values, strict=True):
                 variable.assign(value)
 
-    def inference(self) -> TorchInference:
-        plain = self._as_plain()
-        return TorchInference(plain.model, lambda: plain)
+
+class TorchEvaluation(Evaluation):
+    """See `Evaluation`; `scale` multiplies stored inputs into [0, 1], None leaves them as they are."""
+
+    def __init__(self, task: Task, *, scale: float | None, device: torch.device) -> None:
+        super().__init__(task)
+        self._scale, self._device = scale, device
+        self._floatx: torch.dtype = getattr(torch, keras.config.floatx())
+
+    @torch.no_grad()
+    def sums(self, call: Call) -> list[NDArray[np.float64]]:
+        part = stage(call[0], self._device)
+        inputs = scaled(map_columns(itemgetter(0), part.inputs), self._scale, self._floatx)
+        targets = map_columns(itemgetter(0), part.targets)
+        if self._scale is None:
+            targets = scaled(targets, None, self._floatx)
+        added = self.added(inputs, targets)
+        total, *states = (np.asarray(tensor.cpu(), np.float64) * (part.count > 0) for tensor in added)
+        return [total, np.asarray(part.count, np.float64), *states]
+
+    @torch.no_grad()
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        return super().constant(targets, answer)
 
 
 def _array(variable: keras.Variable) -> NDArray[Any]:
