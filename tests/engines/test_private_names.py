@@ -9,10 +9,9 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 KERAS = SOURCE / "engines" / "keras" / "private.py"
 HOROVOD = SOURCE / "engines" / "tensorflow" / "strategies" / "horovod_private.py"
-COORDINATOR = HOROVOD.with_name("parameter_server_private.py")
 INTERNAL = {
     "keras": ((KERAS,), re.compile(r"keras\.(src|_)")),
-    "tensorflow": ((KERAS, COORDINATOR), re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
+    "tensorflow": ((KERAS,), re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
     "horovod": ((HOROVOD,), re.compile(r"horovod\.(?!tensorflow$)")),
 }
 """For each library, the files that may import what is not public, and how that is recognised."""
@@ -54,7 +53,7 @@ def test_what_is_not_public_is_imported_by_one_file_alone(library):
 def test_private_attributes_of_others_are_used_in_one_file_alone():
     for package in PACKAGES:
         for file in (SOURCE / package).rglob("*.py"):
-            if file not in (KERAS, COORDINATOR):
+            if file != KERAS:
                 found = foreign_private_attributes(file)
                 assert not found, f"{file.relative_to(SOURCE)} uses {found}: {KERAS.name} is for that"
 

@@ -23,7 +23,7 @@ from scalestudy.engines.group import join
 from scalestudy.engines.keras.layers import begin, flops_of, multiply_adds
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.torch.engine import ENGINE
-from scalestudy.engines.torch.module_layers import adapt_model
+from scalestudy.engines.torch.layers import adapt_model
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point

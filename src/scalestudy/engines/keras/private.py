@@ -1,4 +1,7 @@
-"""What we use of Keras that it does not promise to keep; nowhere else. Known in 3.15."""
+"""What we use of Keras, and TensorFlow, that they do not promise to keep; nowhere else.
+
+Known in 3.15, and 2.21.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +21,11 @@ from keras.src.utils import file_utils, module_utils
 
 from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError
+
+READ = "scalestudy-read"
+"""By this name TensorFlow calls a function of Python where a graph runs, in whatever process that is."""
+_offered: list[Callable[..., Any]] = []
+"""TensorFlow itself only remembers what somebody else holds."""
 
 
 def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
@@ -324,3 +332,22 @@ def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         tensorflow_trainer.TFEpochIterator = before
+
+
+def offer(read: Callable[..., Any]) -> None:
+    """Have graphs that run in this process call `read` where they say `tf.raw_ops.PyFunc(token=READ)`."""
+    from tensorflow.python.ops import script_ops
+
+    _offered[:] = [read]
+    script_ops._py_funcs._funcs[READ] = read
+
+
+def wait(value: Any, seconds: float) -> bool:
+    """Whether a value that a worker computes is there within that time, or its error is."""
+    there: bool = value._status_available_event.wait(seconds)
+    return there
+
+
+def length(value: Any) -> int:
+    """Of the list that a worker computes, before it is there."""
+    return len(value._type_spec)

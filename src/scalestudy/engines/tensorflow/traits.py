@@ -69,13 +69,13 @@ MIRRORED = Traits(
 )  # fmt: skip
 CENTRAL_STORAGE = Traits(
     "central-storage", "TensorFlow's CentralStorageStrategy: the devices of one node, variables on its CPU",
-    NAME, devices="per-worker", join=f"{STRATEGIES}.central_storage:join", xla=False,
+    NAME, devices="per-worker", join=f"{STRATEGIES}.mirrored:join_central", xla=False,
     aliases=("centralstorage", "centralstoragestrategy"), summed_by="TensorFlow: copies to the CPU",
     colour="#9900FF", shape="triangle-left",
 )  # fmt: skip
 TPU = Traits(
     "tpu", "TensorFlow's TPUStrategy: the cores of a TPU host, in one process", NAME,
-    devices="per-worker", library=LIBTPU, join=f"{STRATEGIES}.tpu:join", aliases=("tpustrategy",),
+    devices="per-worker", library=LIBTPU, join=f"{STRATEGIES}.mirrored:join_tpu", aliases=("tpustrategy",),
     summed_by="TensorFlow: the TPU's own links", colour="#AACC77", shape="arrow",
 )  # fmt: skip
 MULTIWORKER = Traits(

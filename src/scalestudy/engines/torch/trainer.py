@@ -22,7 +22,7 @@ from scalestudy.engines.keras.phases import Phase
 from scalestudy.engines.keras.private import moments_of
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.torch.group import TorchReplicas
-from scalestudy.engines.torch.module_layers import adapt_model
+from scalestudy.engines.torch.layers import adapt_model
 from scalestudy.engines.torch.step import START, Step, TorchLossScale, scaled, stage, step_of
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import Task

@@ -11,8 +11,7 @@ pytestmark = pytest.mark.engine
 def test_gradients_go_in_halves_where_only_the_first_sum_is_hidden(
     framework, communication, mirrored, central
 ):
-    from scalestudy.engines.tensorflow.strategies.central_storage import CentralReplicas
-    from scalestudy.engines.tensorflow.strategies.mirrored import MirroredReplicas
+    from scalestudy.engines.tensorflow.strategies.mirrored import CentralReplicas, MirroredReplicas
     from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup
 
     group = TensorGroup(communication=communication)

@@ -1,7 +1,7 @@
-"""TensorFlow's MirroredStrategy: a worker on each device of one process."""
+"""TensorFlow's strategies of one process with a worker on each device: mirrored, central storage, TPU."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -33,6 +33,45 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
     """
     strategy = tf.distribute.MirroredStrategy(devices_of(workers, device))
     group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
+    return Joined(group, MirroredReplicas(strategy, group, workers))
+
+
+def join_central(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """CentralStorageStrategy: the same workers, the variables on the CPU.
+
+    Raises:
+        UserError: If there are fewer devices than workers.
+    """
+    strategy = tf.distribute.experimental.CentralStorageStrategy(devices_of(workers, device))
+    group = TensorGroup()
+    return Joined(group, CentralReplicas(strategy, group, workers))
+
+
+def join_tpu(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """TPUStrategy: a worker on each core of this host's TPU; `device` is that of everything else.
+
+    Without a TPU nothing of it has been run.
+
+    Raises:
+        UserError: If there is no TPU, or if it has another number of cores than there are workers.
+    """
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect("local")
+        strategy = tf.distribute.TPUStrategy(resolver)
+    except (tf.errors.OpError, ValueError) as error:
+        raise UserError(
+            "a TPU on this host, which the tpu strategy needs",
+            str(error).strip().partition("\n")[0] or type(error).__name__,
+            "Run it on a TPU host, or take another strategy: `scalestudy check --strategies` lists them.",
+        ) from error
+    cores = strategy.num_replicas_in_sync
+    if cores != workers:
+        raise UserError(
+            "as many workers as the TPU of this host has cores",
+            f"{workers} workers on {cores} cores",
+            f"Write {cores} under workers.",
+        )
+    group = TensorGroup()
     return Joined(group, MirroredReplicas(strategy, group, workers))
 
 
@@ -138,3 +177,39 @@ class MirroredReplicas(CompiledReplicas):
     def _sum(self, value: Any) -> Any:
         local = self._local(value)
         return local[0] if len(local) == 1 else tf.add_n(local)
+
+
+class CentralReplicas(MirroredReplicas):
+    """Replicas that read one set of variables: on the CPU, or on the only device.
+
+    Each step copies weights to the devices and gradients back, and updates once.
+    """
+
+    overlaps_once = False
+    copies_weights = False
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Where the model is made.
+
+        What workers keep for themselves elsewhere is here the mean of what they assign: the same, for
+        averages that move by a share of their own.
+        """
+        with self._strategy.scope(), tf.variable_creator_scope(_shared):
+            yield
+
+    def parts(self, variable: Any) -> list[Any]:
+        """The one variable, as every device has it."""
+        return [variable] * self.size
+
+    def average(self, variables: Sequence[Any]) -> None:
+        """Nothing: there is one of each."""
+
+
+def _shared(create: Callable[..., Any], **options: Any) -> Any:
+    if options.get("synchronization") == tf.VariableSynchronization.ON_READ:
+        options |= {
+            "synchronization": tf.VariableSynchronization.AUTO,
+            "aggregation": tf.VariableAggregation.MEAN,
+        }
+    return create(**options)

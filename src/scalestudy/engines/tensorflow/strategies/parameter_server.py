@@ -18,9 +18,9 @@ from scalestudy.data.columns import leaves, like
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Joined
+from scalestudy.engines.keras.private import READ, length, offer, wait
 from scalestudy.engines.tensorflow.staging import gpu
 from scalestudy.engines.tensorflow.strategies.mirrored import MirroredReplicas
-from scalestudy.engines.tensorflow.strategies.parameter_server_private import READ, length, offer, wait
 from scalestudy.engines.tensorflow.strategies.replicas import Gradients, TensorGroup
 
 MOST_TERMS = 64
