@@ -116,11 +116,13 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
         mode = next((name for name in MODES.names() if (path / f"{name}.json").exists()), None)
+        from scalestudy.training.devices import OwnPart
+
         run = MODES.get(mode) if mode is not None else loaded(point.traits.loop)
     try:
         secret = secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext()
         with secret, meeting_in(path, placement):
-            run(folder, point, placement, clock, device=device, gpus=gpus)
+            run(OwnPart(folder, point, placement, clock, device, gpus))
     except Exception as error:
         if not isinstance(error, ScalestudyError):
             watchdog.failed()

@@ -255,6 +255,7 @@ def with_callbacks(trainer: LinearTrainer) -> LinearTrainer:
 def main(path: str, silent: str = "") -> None:
     """Compute the run in the folder `path`; a file `stop` beside it asks to leave after the first call."""
     sys.meta_path.insert(0, NoFramework())
+    from scalestudy.training.devices import OwnPart
     from scalestudy.training.run import run
 
     folder, clock = RunFolder(path), PhaseClock()
@@ -264,7 +265,7 @@ def main(path: str, silent: str = "") -> None:
     engine = Linear()
     if silent:
         silent_at(silent, folder, engine, clock)
-    run(folder, folder.point(), ALONE, clock, device="cpu", engine=engine)
+    run(OwnPart(folder, folder.point(), ALONE, clock, "cpu", engine=engine))
     print("LOADED", sorted(set(FRAMEWORKS) & set(sys.modules)))
 
 

@@ -31,7 +31,8 @@ def hang(does: str) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def work(folder, point, placement, clock, *, device, gpus=(), engine=None):
+def work(part):
+    folder, placement, clock = part.folder, part.placement, part.clock
     plan, heart = json.loads(os.environ["PLAN"]), clock.heart
     counts = [folder.path / f"at-{rank}" for rank in range(placement.size)]
     (folder.path / f"here-{placement.rank}").touch()

@@ -22,6 +22,7 @@ from scalestudy.study.records import EpochRecord, Failure
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.state import state_of_runs
 from scalestudy.training.checkpoint import Position
+from scalestudy.training.devices import OwnPart
 from scalestudy.training.model_file import BestKeeper, improves, metric_to_keep, record_of
 from scalestudy.training.run import run
 from scalestudy.util.errors import RunError, UserError
@@ -64,7 +65,7 @@ def engine_of(trainer: type[LinearTrainer]) -> Linear:
 
 
 def computed(folder: RunFolder, trainer: type[LinearTrainer] = LinearTrainer) -> None:
-    run(folder, folder.point(), ALONE, PhaseClock(), device="cpu", engine=engine_of(trainer))
+    run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=engine_of(trainer)))
 
 
 def verified_run(folder: RunFolder) -> list[Verified]:

@@ -21,6 +21,7 @@ from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.settings import ResolvedLaunch
+from scalestudy.training.devices import OwnPart
 from scalestudy.training.run import run
 from scalestudy.training.session import CallbackDecisions, Session
 
@@ -124,7 +125,8 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     nvml(one, two)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a0")
     folder = folder_of(tmp_path, point_of(data, epochs=2))
-    run(folder, folder.point(), ALONE, PhaseClock(), device="gpu", gpus=["GPU-a0", "GPU-b1"], engine=OnGpus())
+    gpus = ["GPU-a0", "GPU-b1"]
+    run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "gpu", gpus, OnGpus()))
     (rank,), result = folder.ranks(), folder.result()
     assert (rank.devices, rank.device_uuids) == (["Tesla V100", "NVIDIA H100"], ["GPU-a0"])
     used, lost = result.gpus
@@ -175,7 +177,7 @@ def test_no_step_is_waited_for_to_look_for_a_request_to_stop(data, tmp_path, mon
     monkeypatch.setattr("scalestudy.training.resume.LOOK_EVERY", 0.0)
     monkeypatch.setattr(RunFolder, "stop", Stop(tmp_path / "stop"))
     folder = folder_of(tmp_path, point_of(data))
-    run(folder, folder.point(), ALONE, PhaseClock(), device="cpu", engine=Asynchronous())
+    run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=Asynchronous()))
     # Two calls compile. 42 samples by 8, two steps a call but of one size: four calls an epoch, and its end.
     assert looks[1:] == [(3, 2), (4, 2), (5, 2), (6, 2), (6, 6), (7, 6), (8, 6)]
     assert asked == [*range(1, 9)]  # the last two to be kept with the checkpoint

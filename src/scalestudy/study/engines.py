@@ -231,12 +231,6 @@ class EngineTraits:
         ways = [way.communication for way in self.collectives if way.strategy == strategy]
         return tuple(name for name in ways if name)
 
-    def meeting(self, needs: Iterable[str], *, gpu: bool | None = None) -> list[Collective]:
-        """The collectives by which a study's needs may be met, on GPUs or on CPUs; on either where None."""
-        wanted = set(needs)
-        able = [way for way in self.collectives if gpu is None or way.of_use(gpu=gpu)]
-        return [way for way in able if wanted & set(way.needs)]
-
 
 def any_installed() -> bool:
     """Whether the framework of any engine is installed here."""

@@ -7,27 +7,23 @@ ended by a signal is lost, and the others do its work; nothing goes on without a
 """
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.cluster.placement import Placement
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.loading.reader import Reader
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, engine_of
+from scalestudy.engines.base import engine_of
 from scalestudy.engines.group import RemoteRows
 from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import lost_workers, sentence
-from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.study.engines import engine_traits
-from scalestudy.study.point import Point
 from scalestudy.study.run_folder import RunFolder
-from scalestudy.training.devices import joined_workers, set_up
+from scalestudy.training.devices import OwnPart, joined_workers, set_up
 from scalestudy.training.reading import read_rows, readers
 from scalestudy.training.run import run_joined
 from scalestudy.util.errors import RunError
@@ -40,54 +36,38 @@ SERVING = "serving"
 """What such a process is at, by its signs of life."""
 
 
-def run(
-    folder: RunFolder,
-    point: Point,
-    placement: Placement,
-    clock: PhaseClock,
-    *,
-    device: str,
-    gpus: Sequence[str] = (),
-    engine: Engine | None = None,
-) -> None:
+def run(part: OwnPart) -> None:
     """Compute a run's part of this process, as `training.run.run` does.
 
     Raises:
         RunError: If a process has failed that the others cannot do without.
     """
-    if placement.role == "coordinator":
-        _coordinate(folder, point, placement, clock, device=device, gpus=gpus, engine=engine)
+    if part.placement.role == "coordinator":
+        _coordinate(part)
     else:
-        _serve(folder, point, placement, clock, device=device, gpus=gpus, engine=engine)
+        _serve(part)
 
 
-def _coordinate(
-    folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock, *,
-    device: str, gpus: Sequence[str], engine: Engine | None,
-) -> None:  # fmt: skip
+def _coordinate(part: OwnPart) -> None:
+    folder, point = part.folder, part.point
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
-    with clock.phase("join"):
-        while len([sign for sign in folder.signs() if sign.phase == SERVING]) < placement.size - 1:
+    with part.clock.phase("join"):
+        while len([sign for sign in folder.signs() if sign.phase == SERVING]) < part.placement.size - 1:
             _refuse_lost(folder, starting=True)
             time.sleep(LOOK_EVERY)
-    engine, joined = joined_workers(point, placement, clock, device=device, gpus=gpus, engine=engine)
+    engine, joined = joined_workers(part)
     changed, plain = readers(point, prepared, split.train)
     joined.replicas.remote = RemoteRows(
         _forms(prepared, changed), _forms(prepared, plain),
         watch=lambda: _refuse_lost(folder),
     )  # fmt: skip
-    run_joined(
-        folder, point, placement, clock, engine, joined, device=device, gpus=gpus,
-        lost=lambda: len(lost_workers(folder)),
-    )  # fmt: skip
+    run_joined(part, engine, joined, lost=lambda: len(lost_workers(folder)))
     folder.let_go()
 
 
-def _serve(
-    folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock, *,
-    device: str, gpus: Sequence[str], engine: Engine | None,
-) -> None:  # fmt: skip
+def _serve(part: OwnPart) -> None:
+    folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
     files, threads = point.needed_files(), len(granted())
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     changed, plain = readers(point, prepared, split.train)
@@ -100,15 +80,13 @@ def _serve(
 
     traits = engine_traits(point.engine)
     with clock.phase("framework"), without_unused(traits.unused):
-        engine = engine or engine_of(point.engine)
-        set_up(engine, point, threads=threads, device=device, gpus=gpus)
+        engine = part.engine or engine_of(point.engine)
+        set_up(engine, point, threads=threads, device=part.device, gpus=part.gpus)
         loaded(point.traits.serve)(placement, read, threads=threads)
+    devices, build = engine.devices(part.device), engine.build_record()
     folder.write_rank(
-        rank_record(
-            placement, traits, threads=threads, devices=engine.devices(device), build=engine.build_record(),
-            unmeasured={},
-        )
-    )  # fmt: skip
+        rank_record(placement, traits, threads=threads, devices=devices, build=build, unmeasured={})
+    )
     while not folder.has_let_go() and not _ended(folder):
         clock.heart.enter(SERVING)
         time.sleep(LOOK_EVERY)

@@ -1,6 +1,7 @@
 """The devices of a run: an engine set up on what its process was given, and a GPU for each process."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
+from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.imports import without_unused
 
@@ -25,17 +27,28 @@ ACTION = (
 )
 
 
-def joined_workers(
-    point: Point, placement: Placement, clock: PhaseClock, *,
-    device: str, gpus: Sequence[str], engine: Engine | None = None,
-) -> tuple[Engine, Joined]:  # fmt: skip
-    """The point's engine, or the given one, set up on this process's cores and GPUs; the workers, joined."""
+@dataclass(frozen=True)
+class OwnPart:
+    """What this process has of a run: `device` is "cpu" or "gpu", `engine` the point's own by default."""
+
+    folder: RunFolder
+    point: Point
+    placement: Placement
+    clock: PhaseClock
+    device: str
+    gpus: Sequence[str] = ()
+    engine: Engine | None = None
+
+
+def joined_workers(part: OwnPart) -> tuple[Engine, Joined]:
+    """The engine, set up on this process's cores and GPUs; the workers, joined."""
+    point, clock, device = part.point, part.clock, part.device
     with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
-        engine = engine or engine_of(point.engine)
-        set_up(engine, point, threads=len(cores.granted()), device=device, gpus=gpus)
+        engine = part.engine or engine_of(point.engine)
+        set_up(engine, point, threads=len(cores.granted()), device=device, gpus=part.gpus)
     with clock.phase("join"):
         joined = join(
-            point.implementation, placement,
+            point.implementation, part.placement,
             workers=point.workers, device=device, communication=point.launch.communication,
         )  # fmt: skip
     return engine, joined

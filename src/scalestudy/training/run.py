@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.cluster.placement import Placement
 from scalestudy.data.splits.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
@@ -19,13 +18,12 @@ from scalestudy.measure.environment import rank_record
 from scalestudy.measure.usage import Usage
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.study.engines import engine_traits
-from scalestudy.study.point import Point
 from scalestudy.study.record_file import CHECKSUMS
 from scalestudy.study.records import EpochRecord, Progress, Result
 from scalestudy.study.store import RunFolder
 from scalestudy.training import gallery, model_file
 from scalestudy.training.checkpoint import Position
-from scalestudy.training.devices import joined_workers, refuse_shared_gpus
+from scalestudy.training.devices import OwnPart, joined_workers, refuse_shared_gpus
 from scalestudy.training.evaluation import Chance, Measured, measured_chance
 from scalestudy.training.model_file import BestKeeper
 from scalestudy.training.result import result_of
@@ -107,39 +105,27 @@ RESULT_WITHIN = 600.0
 """Seconds that the other ranks wait for rank 0 to write its result, and to save the model."""
 
 
-def run(
-    folder: RunFolder,
-    point: Point,
-    placement: Placement,
-    clock: PhaseClock,
-    *,
-    device: str,
-    gpus: Sequence[str] = (),
-    engine: Engine | None = None,
-) -> None:
-    """Compute a run's part of this rank, on "cpu" or "gpu"; rank 0 writes its records.
+def run(part: OwnPart) -> None:
+    """Compute a run's part of this rank; rank 0 writes its records.
 
     A run that was kept in its folder goes on from there. One that is asked to stop returns without a
-    result once it is kept. `engine` is the point's own by default.
+    result once it is kept.
 
     Raises:
         RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
     """
-    engine, joined = joined_workers(point, placement, clock, device=device, gpus=gpus, engine=engine)
-    run_joined(folder, point, placement, clock, engine, joined, device=device, gpus=gpus)
+    run_joined(part, *joined_workers(part))
 
 
-def run_joined(
-    folder: RunFolder, point: Point, placement: Placement, clock: PhaseClock, engine: Engine, joined: Joined,
-    *, device: str, gpus: Sequence[str], lost: Callable[[], int] = lambda: 0,
-) -> None:  # fmt: skip
+def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[], int] = lambda: 0) -> None:
     """Compute a run's part of a rank that has joined the others; see `run`.
 
     `lost` tells, at the end, how many workers were.
     """
+    folder, point, placement, clock, device = part.folder, part.point, part.placement, part.clock, part.device
     group, cpus = joined.group, granted()
     utilisation = Utilisation(
-        len(cpus), gpus, node=placement.local_rank == 0, allocated=partial(engine.allocated, device)
+        len(cpus), part.gpus, node=placement.local_rank == 0, allocated=partial(engine.allocated, device)
     )
     record = rank_record(
         placement, engine_traits(point.engine), threads=len(cpus), devices=engine.devices(device),

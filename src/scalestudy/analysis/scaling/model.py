@@ -90,12 +90,6 @@ class Model:
         speed = self._first.times(seconds.inverse())
         return self._prediction(workers, seconds, speed, "interpolated" if inside else "extrapolated")
 
-    def by_model(self, workers: float) -> Prediction:
-        """The same by the scaling model alone, without intervals, for the line of a figure."""
-        assert self.fit is not None
-        seconds = Estimate(self.fit.seconds(workers))
-        return self._prediction(workers, seconds, self._first.times(seconds.inverse()), "interpolated")
-
     def _prediction(
         self,
         workers: float,

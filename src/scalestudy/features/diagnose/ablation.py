@@ -3,7 +3,7 @@
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -12,7 +12,6 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from scalestudy.cluster.placement import Placement
 from scalestudy.data.loading.loader import Loader
 from scalestudy.data.loading.order import epoch_order
 from scalestudy.data.loading.slices import Call, Slice
@@ -35,8 +34,7 @@ from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.point import Point
 from scalestudy.study.record_file import read_record, write_record
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.training.devices import joined_workers
+from scalestudy.training.devices import OwnPart, joined_workers
 from scalestudy.training.reading import loaders
 from scalestudy.util.errors import UserError
 
@@ -54,16 +52,7 @@ WITH_INPUT: tuple[BlockName, ...] = ("whole", "reference")
 Train = Callable[[Call], SupportsFloat]
 
 
-def run(
-    folder: RunFolder,
-    point: Point,
-    placement: Placement,
-    clock: PhaseClock,
-    *,
-    device: str,
-    gpus: Sequence[str] = (),
-    engine: Engine | None = None,
-) -> None:
+def run(part: OwnPart) -> None:
     """Measure the blocks of an ablation, and write them to `times/RANK.json`; called as training's `run` is.
 
     The folder's `ablation.json` says what is measured; the point is run itself where its workers have joined,
@@ -72,14 +61,15 @@ def run(
     Raises:
         UserError: If `ablation.json` cannot be read.
     """
+    folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
     ablation = read_record(folder.path / ABLATION, Ablation).record
     if ablation is None:
         raise UserError("what to measure", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
-    engine, joined = joined_workers(point, placement, clock, device=device, gpus=gpus, engine=engine)
-    threads, devices = len(cores.granted()), engine.devices(device)
+    engine, joined = joined_workers(part)
+    threads, devices = len(cores.granted()), engine.devices(part.device)
     traits = engine_traits(point.engine)
     folder.write_rank(rank_record(placement, traits, threads=threads, devices=devices, build={}))
-    locking = PageLocking() if device == "gpu" else None
+    locking = PageLocking() if part.device == "gpu" else None
     bench = _Bench(ablation, point, joined, engine, clock, locking)
     blocks = []
     for number, name in enumerate(ablation.blocks, start=1):

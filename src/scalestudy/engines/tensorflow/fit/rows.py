@@ -55,7 +55,7 @@ def form_of(structure: Any) -> BatchForm:
                 "Convert them (`.to_tensor()`, `tf.sparse.to_dense`), or train on one worker.",
             )
         if not spec.shape.rank:
-            raise UserError("batches, whose first axis counts samples", f"{spec}", "FitBatch the data.")
+            raise UserError("batches, whose first axis counts samples", f"{spec}", "Batch the data.")
         return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
 
     structure = keras.tree.map_structure(any_rows, structure)
