@@ -12,13 +12,9 @@ from scalestudy.study.store import StudyFolder
 
 
 def run(
-    study: str | os.PathLike[str],
-    out: str | os.PathLike[str] | None = None,
-    *,
-    listener: Listener | None = None,
-    progress: bool = False,
-    report: bool = True,
-) -> StudyResult:
+    study: str | os.PathLike[str], out: str | os.PathLike[str] | None = None, *,
+    listener: Listener | None = None, progress: bool = False, report: bool = True,
+) -> StudyResult:  # fmt: skip
     """Run what is missing of a study, as the command `scalestudy run` does; finished runs are not repeated.
 
     A failed point raises nothing: it is in `failures` of what is given back.

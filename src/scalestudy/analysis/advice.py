@@ -47,16 +47,10 @@ class Advice:
 
 
 def advise(
-    rows: Sequence[Row],
-    decision: Decision,
-    planned: Sequence[Planned] = (),
-    *,
-    to_target: ToTarget | None = None,
-    rate_rule: str = "",
-    limits: Sequence[str] = (),
-    by_rows: bool = False,
+    rows: Sequence[Row], decision: Decision, planned: Sequence[Planned] = (), *,
+    to_target: ToTarget | None = None, rate_rule: str = "", limits: Sequence[str] = (), by_rows: bool = False,
     engines: Mapping[Key, str] = MappingProxyType({}),
-) -> Advice:
+) -> Advice:  # fmt: skip
     """Put a decision into words.
 
     Args:
@@ -88,14 +82,9 @@ def advise(
         *general,
     ]
     return Advice(
-        decision,
-        _headline(choice, decision, rate_rule),
-        _cost(decision),
-        tuple(sentence for sentence in sentences if sentence),
-        questions,
-        choice,
-        verdict,
-    )
+        decision, _headline(choice, decision, rate_rule), _cost(decision),
+        tuple(sentence for sentence in sentences if sentence), questions, choice, verdict,
+    )  # fmt: skip
 
 
 def _nothing(decision: Decision) -> str:

@@ -45,17 +45,10 @@ class Findings:
 
 
 def analyse(
-    name: str,
-    runs: Sequence[Run],
-    planned: Sequence[Planned] = (),
-    target: float = EFFICIENCY_TARGET,
-    *,
-    bill: Bill = "worker",
-    margin: QualityMargin | None = None,
-    target_quality: float | None = None,
-    rate_rule: str = "",
-    folder: Path | None = None,
-) -> Findings:
+    name: str, runs: Sequence[Run], planned: Sequence[Planned] = (), target: float = EFFICIENCY_TARGET, *,
+    bill: Bill = "worker", margin: QualityMargin | None = None, target_quality: float | None = None,
+    rate_rule: str = "", folder: Path | None = None,
+) -> Findings:  # fmt: skip
     """Analyse finished runs.
 
     Args:
@@ -92,18 +85,11 @@ def analyse(
         engines=engines_of(groups),
     )
     return Findings(
-        name=name,
-        runs=tuple(run for members in groups.values() for run in members),
-        planned=tuple(planned),
-        rows=tuple(rows),
-        measures=measures,
-        phases={key: phase_seconds(members) for key, members in groups.items()},
-        advice=advice,
-        target=target,
-        margin=margin,
-        models=models,
-        folder=folder,
-    )
+        name=name, runs=tuple(run for members in groups.values() for run in members), planned=tuple(planned),
+        rows=tuple(rows), measures=measures,
+        phases={key: phase_seconds(members) for key, members in groups.items()}, advice=advice, target=target,
+        margin=margin, models=models, folder=folder,
+    )  # fmt: skip
 
 
 def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:

@@ -170,17 +170,11 @@ def measure(groups: Groups) -> Measures:
     failed = {key: failures(runs, senses[key], digits[key]) for key, runs in groups.items()}
     learned = [[key for key in keys if not failed[key]] for keys in by_metric.values()]
     return Measures(
-        groups=groups,
-        throughput=throughput,
-        training_seconds=times(lambda run: run.result.training_seconds),
+        groups=groups, throughput=throughput, training_seconds=times(lambda run: run.result.training_seconds),
         wall_seconds=times(lambda run: run.result.wall_seconds),
-        quality=measured(qualities, scales, learned, LINEAR),
-        rate=rate,
-        bases=bases,
-        senses=senses,
-        digits=digits,
-        failed=failed,
-    )
+        quality=measured(qualities, scales, learned, LINEAR), rate=rate, bases=bases, senses=senses,
+        digits=digits, failed=failed,
+    )  # fmt: skip
 
 
 def epoch_seconds(run: Run) -> float | None:

@@ -17,13 +17,9 @@ _RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
 
 
 def read_study(
-    folder: StudyFolder,
-    target: float = EFFICIENCY_TARGET,
-    *,
-    bill: Bill | None = None,
-    target_quality: float | None = None,
-    overview: Overview | None = None,
-) -> Findings:
+    folder: StudyFolder, target: float = EFFICIENCY_TARGET, *, bill: Bill | None = None,
+    target_quality: float | None = None, overview: Overview | None = None,
+) -> Findings:  # fmt: skip
     """Read and analyse a study's folder, whatever state it is in.
 
     Args:
@@ -70,16 +66,10 @@ def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
 def _planned(status: PointStatus, study: Path) -> Planned:
     point = status.point
     return Planned(
-        name=point.name,
-        strategy=point.strategy,
-        workers=point.workers,
-        seed=point.seed,
-        state=status.state,
-        swept=tuple(sorted(point.swept.items())),
-        folder=_relative(status.run, study) if status.run else None,
-        reason=status.reason or None,
-        tail=tuple(status.failure.tail) if status.failure else (),
-    )
+        name=point.name, strategy=point.strategy, workers=point.workers, seed=point.seed, state=status.state,
+        swept=tuple(sorted(point.swept.items())), folder=_relative(status.run, study) if status.run else None,
+        reason=status.reason or None, tail=tuple(status.failure.tail) if status.failure else (),
+    )  # fmt: skip
 
 
 def _relative(run: RunFolder, study: Path) -> str:

@@ -141,31 +141,18 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
     qualities = [run.result.quality for run in runs if run.result.quality is not None]
     ordered = sense.better is not None and len(qualities) == len(runs) and all(map(math.isfinite, qualities))
     return Row(
-        key=key,
-        implementation=first.implementation,
-        communication=first.communication,
-        seeds=tuple(run.result.seed for run in runs),
-        global_batch=first.global_batch,
+        key=key, implementation=first.implementation, communication=first.communication,
+        seeds=tuple(run.result.seed for run in runs), global_batch=first.global_batch,
         samples_processed=next(iter(samples)) if len(samples) == 1 else None,
-        throughput=measures.throughput.mean(key),
-        training_seconds=measures.training_seconds.mean(key),
-        wall_seconds=measures.wall_seconds.mean(key),
-        speed=speed_up(key, measures),
-        quality=measures.quality.mean(key),
-        metric=first.metric,
-        sense=sense,
-        digits=measures.digits[key],
-        constant_quality=chance_of(runs),
-        verdict=judge(key, measures, margin),
-        oversubscribed=oversubscription(runs),
-        costs=costs_of(runs),
-        basis=measures.bases[key],
-        same_work=len(samples) == 1 and (None not in samples or len(work) == 1),
-        source=sources(runs) or None,
-        failed_runs=len(measures.failed[key]),
-        workers_lost=sum(run.result.workers_lost for run in runs),
+        throughput=measures.throughput.mean(key), training_seconds=measures.training_seconds.mean(key),
+        wall_seconds=measures.wall_seconds.mean(key), speed=speed_up(key, measures),
+        quality=measures.quality.mean(key), metric=first.metric, sense=sense, digits=measures.digits[key],
+        constant_quality=chance_of(runs), verdict=judge(key, measures, margin),
+        oversubscribed=oversubscription(runs), costs=costs_of(runs), basis=measures.bases[key],
+        same_work=len(samples) == 1 and (None not in samples or len(work) == 1), source=sources(runs) or None,
+        failed_runs=len(measures.failed[key]), workers_lost=sum(run.result.workers_lost for run in runs),
         worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
-    )
+    )  # fmt: skip
 
 
 def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:

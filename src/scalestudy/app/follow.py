@@ -49,13 +49,9 @@ def _look(path: Path, known: Overview | None) -> Overview:
 
 
 def stay(
-    launcher: Launcher,
-    folder: StudyFolder,
-    todo: Sequence[Point],
-    overview: Overview,
-    options: Options,
+    launcher: Launcher, folder: StudyFolder, todo: Sequence[Point], overview: Overview, options: Options,
     listener: Listener,
-) -> Overview:
+) -> Overview:  # fmt: skip
     """Take all steps of a launcher that ends with this process, telling the listener how the points stand.
 
     Returns:

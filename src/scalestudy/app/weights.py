@@ -16,16 +16,9 @@ if TYPE_CHECKING:
 
 
 def fetch_weights(
-    task: str,
-    engine: str,
-    train: "ResolvedTrain",
-    prepared: str,
-    listener: Listener,
-    *,
-    again: bool = False,
-    within: float = PROGRESS_TIMEOUT,
-    environment: str | None = None,
-) -> None:
+    task: str, engine: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False,
+    within: float = PROGRESS_TIMEOUT, environment: str | None = None,
+) -> None:  # fmt: skip
     """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
 
     Without the framework it says so and goes on: weights may have been fetched elsewhere. `prepared` is the
@@ -55,14 +48,9 @@ def fetch_weights(
 
 
 def refuse_missing_weights(
-    task: str,
-    engine: str,
-    train: "ResolvedTrain",
-    prepared: str,
-    command: str,
-    listener: Listener,
+    task: str, engine: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener,
     environment: str | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Refuse a task whose model was never built here: its weights may be missing, and jobs fetch none.
 
     Without the framework nobody can tell; it says so and goes on.

@@ -43,16 +43,11 @@ class _MainGroup(CommandGroup):
 
 
 app = typer.Typer(
-    name="scalestudy",
-    cls=_MainGroup,
+    name="scalestudy", cls=_MainGroup,
     help="Train one Keras or PyTorch model on many workers, and know what each worker bought you.",
-    epilog=OVERVIEW,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+    epilog=OVERVIEW, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
 for command in (
     demo.demo,
     init.init,

@@ -106,14 +106,9 @@ def prepare(
 
 
 def settings_of(
-    what: str,
-    image_size: tuple[int, int] | None,
-    cache: Path | None,
-    listener: "Listener",
-    *,
-    skip_bad: bool = False,
-    storage: Literal["auto", "arrays", "encoded"] = "auto",
-) -> "tuple[str | None, str, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":
+    what: str, image_size: tuple[int, int] | None, cache: Path | None, listener: "Listener", *,
+    skip_bad: bool = False, storage: Literal["auto", "arrays", "encoded"] = "auto",
+) -> "tuple[str | None, str, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":  # fmt: skip
     """Task, engine, sets, kind, the folder of relative paths, and trainings: of a study file, or of a source.
 
     Raises:

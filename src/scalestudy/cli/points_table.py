@@ -164,15 +164,11 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
         table.add_column("job", overflow="fold")
     for row in shown:
         table.add_row(
-            Text(row.name),
-            Text(_state(row), style=STYLES.get(row.state, "")),
-            _bar(row),
-            figure(row.throughput),
-            "" if row.quality is None else f"{row.quality:.4f}",
+            Text(row.name), Text(_state(row), style=STYLES.get(row.state, "")), _bar(row),
+            figure(row.throughput), "" if row.quality is None else f"{row.quality:.4f}",
             "" if row.seconds_left is None else units.duration(row.seconds_left),
-            *([_age(row)] if signs else []),
-            *([Text(row.job)] if jobs else []),
-        )
+            *([_age(row)] if signs else []), *([Text(row.job)] if jobs else []),
+        )  # fmt: skip
     reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in explained]
     if left > 0:
         reasons.append(Text(f"{left} more reasons: see `scalestudy status --state failed`."))

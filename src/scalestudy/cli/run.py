@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 
 
 def run(
-    study: StudyFile = Path("study.toml"),
-    folder: ResultsOption = None,
-    dry_run: DryRunOption = False,
-    order: OrderOption = None,
-    at_most: AtMostOption = None,
-    report: ReportOption = True,
+    study: StudyFile = Path("study.toml"), folder: ResultsOption = None, dry_run: DryRunOption = False,
+    order: OrderOption = None, at_most: AtMostOption = None, report: ReportOption = True,
     verbose: VerboseOption = False,
-) -> None:
+) -> None:  # fmt: skip
     """Run the missing points of a study, then write its report.
 
     After Ctrl-C, run it again to continue. With launch.on = "slurm" or "pbs" the points are submitted and
@@ -46,14 +42,9 @@ def run(
 
 
 def conducted(
-    request: "Request",
-    resume: str,
-    options: "Options | None" = None,
-    *,
-    dry_run: bool = False,
-    report: bool = True,
-    verbose: bool = False,
-) -> int:
+    request: "Request", resume: str, options: "Options | None" = None, *, dry_run: bool = False,
+    report: bool = True, verbose: bool = False,
+) -> int:  # fmt: skip
     """Run the missing points of a study here, and report; `resume` is the command that continues it.
 
     The exit code is 0 where all is done, 1 where a run failed, 130 after an interruption.

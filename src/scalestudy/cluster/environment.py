@@ -36,14 +36,9 @@ class Changes(NamedTuple):
 
 
 def process_environment(
-    variables: Mapping[str, str],
-    engine: EngineTraits,
-    *,
-    gpus: Sequence[str] | None,
-    rendezvous: Rendezvous | None = None,
-    placement: "Placement | None" = None,
-    quiet: bool = False,
-) -> Changes:
+    variables: Mapping[str, str], engine: EngineTraits, *, gpus: Sequence[str] | None,
+    rendezvous: Rendezvous | None = None, placement: "Placement | None" = None, quiet: bool = False,
+) -> Changes:  # fmt: skip
     """What changes in the variables of a process before it imports its framework.
 
     LD_LIBRARY_PATH (see `library_changes`) is read when a process starts: in a process that runs, it changes

@@ -129,22 +129,14 @@ class Built(BaseModel):
 def describe(*, builds: bool) -> Built:
     """This Python's environment, on this machine; with `builds` the framework is asked how it was built."""
     return Built(
-        id=environment_id(),
-        name=environment_name(),
-        prefix=sys.prefix,
+        id=environment_id(), name=environment_name(), prefix=sys.prefix,
         recorded=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        python=platform.python_version(),
-        packages=packages(),
-        builds=_builds() if builds else {},
-        build_ids=_build_ids(),
-        modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
-        host=socket.gethostname(),
-        system=platform.platform(),
-        cpu=cpu_model(),
-        gpus=tuple(gpu.name for gpu in read_gpus()),
-        driver=driver_version(),
+        python=platform.python_version(), packages=packages(), builds=_builds() if builds else {},
+        build_ids=_build_ids(), modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
+        host=socket.gethostname(), system=platform.platform(), cpu=cpu_model(),
+        gpus=tuple(gpu.name for gpu in read_gpus()), driver=driver_version(),
         container=container_image(os.environ),
-    )
+    )  # fmt: skip
 
 
 def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] | None = None) -> Built:
@@ -161,14 +153,9 @@ def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] |
         )  # fmt: skip
     command = [str(python), "-P", "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
     done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=2 * LIMIT,
-        check=False,
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * LIMIT, check=False,
         env=variables,
-    )
+    )  # fmt: skip
     try:
         return Built.model_validate_json(done.stdout)
     except ValidationError as error:

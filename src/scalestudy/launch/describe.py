@@ -78,13 +78,9 @@ def build_task(
         UserError: If it cannot be built, or does not fit its data.
     """
     answer = _ask(
-        modules.BUILD_TASK,
-        path,
-        json.dumps(info),
-        within=within,
-        after=FETCHED_WITHIN,
+        modules.BUILD_TASK, path, json.dumps(info), within=within, after=FETCHED_WITHIN,
         environment=environment,
-    )
+    )  # fmt: skip
     return BuiltModel(int(answer["parameters"]), tuple(answer["notes"]))
 
 

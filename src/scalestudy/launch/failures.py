@@ -123,13 +123,9 @@ def failure_of(
             "health, raise progress_timeout under [launch]"
         )
     return Failure(
-        rank=cause.rank,
-        exit_code=cause.exit_code,
-        signal=cause.signal,
-        reason=reason,
-        tail=tail,
+        rank=cause.rank, exit_code=cause.exit_code, signal=cause.signal, reason=reason, tail=tail,
         job_state=job_state,
-    )
+    )  # fmt: skip
 
 
 def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point | None = None) -> str:

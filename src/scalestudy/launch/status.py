@@ -81,13 +81,9 @@ KILLED = "interrupted: its launcher was killed, or could not write why (a full d
 
 
 def study_status(
-    folder: StudyFolder,
-    *,
-    now: float | None = None,
-    must: bool = False,
-    known: Overview | None = None,
+    folder: StudyFolder, *, now: float | None = None, must: bool = False, known: Overview | None = None,
     names: Sequence[str] | None = None,
-) -> Overview:
+) -> Overview:  # fmt: skip
     """The points as they stand; a queue is asked in one batch, and not more often than it should be.
 
     What turns out to be over without a result is written down as failed; what was, and is in the queue

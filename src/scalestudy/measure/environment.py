@@ -46,32 +46,17 @@ def rank_record(
 ) -> RankRecord:  # fmt: skip
     """What this rank ran in; `unmeasured` says what cannot be told, and why."""
     return RankRecord(
-        rank=placement.rank,
-        size=placement.size,
-        local_rank=placement.local_rank,
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        began=psutil.Process().create_time(),
-        placement_source=placement.source,
-        cpus=cores.granted(),
-        threads=threads,
-        devices=devices,
-        device_uuids=visible_uuids(os.environ),
+        rank=placement.rank, size=placement.size, local_rank=placement.local_rank, host=socket.gethostname(),
+        pid=os.getpid(), began=psutil.Process().create_time(), placement_source=placement.source,
+        cpus=cores.granted(), threads=threads, devices=devices, device_uuids=visible_uuids(os.environ),
         versions={"python": platform.python_version(), **_versions(engine)},
-        nodes_shared=_nodes_shared(os.environ),
-        build=build,
-        driver=driver_version(),
-        kernel=platform.release(),
-        cpu_model=cores.cpu_model(),
-        memory_bytes=psutil.virtual_memory().total,
-        memory_limit_bytes=memory_limit(),
-        peak_flops=stated_peak(os.environ),
-        environment_id=environment_id(),
-        environment_name=environment_name(),
-        environment=recorded_variables(os.environ),
-        unmeasured=dict(unmeasured),
+        nodes_shared=_nodes_shared(os.environ), build=build, driver=driver_version(),
+        kernel=platform.release(), cpu_model=cores.cpu_model(), memory_bytes=psutil.virtual_memory().total,
+        memory_limit_bytes=memory_limit(), peak_flops=stated_peak(os.environ),
+        environment_id=environment_id(), environment_name=environment_name(),
+        environment=recorded_variables(os.environ), unmeasured=dict(unmeasured),
         library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
-    )
+    )  # fmt: skip
 
 
 def stated_peak(environment: Mapping[str, str]) -> float | None:

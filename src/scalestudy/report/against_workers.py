@@ -127,13 +127,9 @@ def efficiency(findings: Findings) -> list[Figure]:
 
 
 def _efficiency(
-    findings: Findings,
-    name: str,
-    title: str,
-    of: Callable[[Row], Estimate],
-    levels: dict[str, float],
+    findings: Findings, name: str, title: str, of: Callable[[Row], Estimate], levels: dict[str, float],
     words: str,
-) -> Figure | None:
+) -> Figure | None:  # fmt: skip
     """An efficiency with lines to read it by; None without two counts."""
     import altair as alt
 

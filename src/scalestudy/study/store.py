@@ -57,13 +57,9 @@ class StudyFolder:
 
     @classmethod
     def create_or_open(
-        cls,
-        path: str | Path,
-        study: Study,
-        points: list[Point],
-        study_text: str,
+        cls, path: str | Path, study: Study, points: list[Point], study_text: str,
         order: RunOrder | None = None,
-    ) -> "StudyFolder":
+    ) -> "StudyFolder":  # fmt: skip
         """Make the folder of a study, or open the one it made before.
 
         The sweep's lists may have changed since: new points are added, and points no longer asked for stay

@@ -69,15 +69,9 @@ def choose(
 
 
 def gallery_of(
-    model: Inference,
-    record: ModelRecord,
-    prepared: Prepared,
-    rows: Indices,
-    *,
-    count: int,
-    better: Better | None,
-    of: int,
-) -> GalleryRecord:
+    model: Inference, record: ModelRecord, prepared: Prepared, rows: Indices, *, count: int,
+    better: Better | None, of: int,
+) -> GalleryRecord:  # fmt: skip
     """Judge rows (shape [M], of a validation set of `of` rows), and show `count` of each sort of them."""
     metric = record.metric or "quality"
     losses, qualities = [], []

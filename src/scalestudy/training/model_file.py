@@ -30,20 +30,13 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
     """What the models of a run are of."""
     (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
     return ModelRecord(
-        engine=point.engine,
-        task=point.task,
-        task_checksum="" if has_name(point.task) else file_checksum(Path(point.task)),
-        kind=prepared.kind,
-        input_shape=() if prepared.kind == "custom" else prepared.input_shape,
-        dtype=dtype.name,
-        scale=prepared.scale or 1.0,
-        class_names=list(prepared.class_names),
-        ignore=prepared.ignore,
-        data=point.data.model_dump(mode="json"),
-        train=point.train.model_dump(mode="json"),
-        class_weights=point.class_weights,
-        metric=metric,
-    )
+        engine=point.engine, task=point.task,
+        task_checksum="" if has_name(point.task) else file_checksum(Path(point.task)), kind=prepared.kind,
+        input_shape=() if prepared.kind == "custom" else prepared.input_shape, dtype=dtype.name,
+        scale=prepared.scale or 1.0, class_names=list(prepared.class_names), ignore=prepared.ignore,
+        data=point.data.model_dump(mode="json"), train=point.train.model_dump(mode="json"),
+        class_weights=point.class_weights, metric=metric,
+    )  # fmt: skip
 
 
 def try_saving(folder: RunFolder, trainer: Trainer) -> None:

@@ -38,13 +38,8 @@ def peak_rate(base: float, kappa: float, scaling: str) -> float:
 
 def rate_table(
     *,
-    base: float,
-    kappa: float,
-    scaling: str,
-    schedule: str,
-    steps: int,
-    warmup: int,
-) -> NDArray[np.float64]:
+    base: float, kappa: float, scaling: str, schedule: str, steps: int, warmup: int,
+) -> NDArray[np.float64]:  # fmt: skip
     """The learning rate of each of `steps` steps, shape [steps].
 
     In the warm-up it rises linearly to the scaled rate: from the unscaled one when scaling raised it (Goyal

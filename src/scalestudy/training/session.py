@@ -54,14 +54,9 @@ class EpochCounters:
     """
 
     def __init__(
-        self,
-        step: int = 0,
-        samples: int = 0,
-        loss: float = 0.0,
-        spent: float = 0.0,
-        waited: float = 0.0,
+        self, step: int = 0, samples: int = 0, loss: float = 0.0, spent: float = 0.0, waited: float = 0.0,
         times: StepTimes | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.step, self.samples, self.loss, self.waited = step, samples, loss, waited
         self._spent = spent
         self._pending: list[SupportsFloat] = []
@@ -198,16 +193,9 @@ class Session:
     """
 
     def __init__(
-        self,
-        point: Point,
-        engine: Engine,
-        joined: Joined,
-        prepared: Prepared,
-        split: Split,
-        clock: PhaseClock,
-        utilisation: Utilisation | None = None,
-        locking: PageLocking | None = None,
-    ) -> None:
+        self, point: Point, engine: Engine, joined: Joined, prepared: Prepared, split: Split,
+        clock: PhaseClock, utilisation: Utilisation | None = None, locking: PageLocking | None = None,
+    ) -> None:  # fmt: skip
         self.point, self.group, self.split = point, joined.group, split
         self._clock, self._utilisation = clock, utilisation
         self.began = clock.started

@@ -48,18 +48,10 @@ class Loader:
     """
 
     def __init__(
-        self,
-        reader: Reader,
-        *,
-        slices: Sequence[tuple[int, int]],
-        workers: int,
-        global_batch: int,
-        steps_per_call: int = 1,
-        prefetch: int = 2,
-        lanes: int = 1,
-        stage: Stage | None = None,
+        self, reader: Reader, *, slices: Sequence[tuple[int, int]], workers: int, global_batch: int,
+        steps_per_call: int = 1, prefetch: int = 2, lanes: int = 1, stage: Stage | None = None,
         buffers: Sequence[Buffers] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._reader = reader
         self._slices, self._workers = tuple(slices), workers
         self._global_batch, self._steps_per_call = global_batch, steps_per_call
@@ -110,13 +102,8 @@ class Loader:
                 reader.close()
 
     def read(
-        self,
-        order: Indices,
-        group: Sequence[tuple[int, int]],
-        step: int = 0,
-        *,
-        epoch: int | None = None,
-    ) -> Call:
+        self, order: Indices, group: Sequence[tuple[int, int]], step: int = 0, *, epoch: int | None = None,
+    ) -> Call:  # fmt: skip
         """Read the steps of `group`, rows [start, stop) of `order`, all of one size; `step` is the first."""
         devices = range(len(self._slices))
         return tuple(self._slice(order, group, step, device, epoch) for device in devices)

@@ -115,13 +115,9 @@ def read_larger_runs(
 
 
 def larger_runs(
-    points: Sequence[Point],
-    runs: Sequence[Run],
-    network: KnownNetwork,
-    *,
-    most: int | None = None,
+    points: Sequence[Point], runs: Sequence[Run], network: KnownNetwork, *, most: int | None = None,
     steps: Mapping[str, StepRecord] | None = None,
-) -> tuple[list[LargerRuns], list[str]]:
+) -> tuple[list[LargerRuns], list[str]]:  # fmt: skip
     """What larger runs of a study are expected to take, and why nothing is expected of some strategies.
 
     Args:
@@ -187,13 +183,9 @@ def one_worker_runs(point: Point, runs: Sequence[Run]) -> list[Run]:
 
 
 def _series(
-    key: Key,
-    point: Point,
-    runs: Sequence[Run],
-    network: KnownNetwork,
-    counts: Sequence[int],
+    key: Key, point: Point, runs: Sequence[Run], network: KnownNetwork, counts: Sequence[int],
     steps: Mapping[str, StepRecord],
-) -> LargerRuns | str:
+) -> LargerRuns | str:  # fmt: skip
     """The expectation of a strategy, or why there is none."""
     if point.train.local_steps > 1:
         return "local SGD exchanges weights between steps, of which the model of a step knows nothing"
@@ -223,15 +215,10 @@ def _series(
         route, model = models[implementation]
         trainings[count] = model.training(count, per_node)
     return LargerRuns(
-        key,
-        route.collective,
-        route.algorithm,
-        worker.per_worker_rule,
-        worker.training_samples,
-        per_node,
+        key, route.collective, route.algorithm, worker.per_worker_rule, worker.training_samples, per_node,
         tuple(_run(count, trainings[count], trainings[1], per_node) for count in counts),
         tuple(_assumptions(worker, route, unmeasured, network)),
-    )
+    )  # fmt: skip
 
 
 def _run(workers: int, trained: PredictedTraining, one: PredictedTraining, per_node: int) -> LargerRun:
@@ -239,17 +226,10 @@ def _run(workers: int, trained: PredictedTraining, one: PredictedTraining, per_n
     losses = {part: epoch[part] - float(np.mean(one.parts[part])) / workers for part in LOSSES}
     worst = max(losses, key=lambda part: losses[part])
     return LargerRun(
-        workers,
-        -(-workers // per_node),
-        _range(trained.wall),
-        _range(trained.seconds),
-        _range(one.wall / trained.wall),
-        _range(one.seconds / trained.seconds),
-        trained.global_batch,
-        trained.updates,
-        epoch,
-        worst if workers > 1 and losses[worst] > 0 else "",
-    )
+        workers, -(-workers // per_node), _range(trained.wall), _range(trained.seconds),
+        _range(one.wall / trained.wall), _range(one.seconds / trained.seconds), trained.global_batch,
+        trained.updates, epoch, worst if workers > 1 and losses[worst] > 0 else "",
+    )  # fmt: skip
 
 
 def _range(draws: Draws) -> Estimate:

@@ -119,13 +119,9 @@ class OneWorker:
 
 
 def one_worker(
-    runs: Iterable[Run],
-    *,
-    per_worker_rule: bool,
-    epochs: int,
-    steps: Mapping[str, StepRecord] | None = None,
+    runs: Iterable[Run], *, per_worker_rule: bool, epochs: int, steps: Mapping[str, StepRecord] | None = None,
     word_bytes: int = 4,
-) -> OneWorker | None:
+) -> OneWorker | None:  # fmt: skip
     """What these runs of one point and one worker show; None where no epoch of them was recorded.
 
     Args:
@@ -154,21 +150,15 @@ def one_worker(
     total = sum(epoch.train_seconds for run in measured for epoch in run.steady)
     recorded = [(steps or {}).get(run.result.name) for run in measured]
     return OneWorker(
-        batch=first.per_worker_batch,
-        training_samples=first.training_samples,
-        epochs=epochs,
+        batch=first.per_worker_batch, training_samples=first.training_samples, epochs=epochs,
         epoch_seconds=about(exp(fmean(log(mean) for mean in means)), exp(reach / sqrt(len(means)))),
-        repeats=about(1.0, exp(reach)),
-        input_share=waiting / total if total else 0.0,
+        repeats=about(1.0, exp(reach)), input_share=waiting / total if total else 0.0,
         jitter=jitter_of([record for record in recorded if record is not None]),
         first_seconds=max(0.0, fmean(run.warm_up for run in measured)),
         evaluation_seconds=fmean(run.evaluation(epochs) for run in measured),
-        other_seconds=fmean(run.other for run in measured),
-        bucket_bytes=bucket_bytes,
-        bucket_work=tuple(first.bucket_work),
-        runs=len(measured),
-        per_worker_rule=per_worker_rule,
-    )
+        other_seconds=fmean(run.other for run in measured), bucket_bytes=bucket_bytes,
+        bucket_work=tuple(first.bucket_work), runs=len(measured), per_worker_rule=per_worker_rule,
+    )  # fmt: skip
 
 
 def jitter_of(records: Sequence[StepRecord]) -> Jitter | None:

@@ -202,13 +202,9 @@ def _footnotes(series: LargerRuns, measured: Mapping[int, Estimate]) -> Iterator
 
 
 def _table(
-    findings: Findings,
-    rows: Sequence[Candidate],
-    more: Sequence[tuple[Heading, list[str]]],
-    caption: str = "",
-    footnotes: tuple[str, ...] = (),
-    name: str = "",
-) -> Table:
+    findings: Findings, rows: Sequence[Candidate], more: Sequence[tuple[Heading, list[str]]],
+    caption: str = "", footnotes: tuple[str, ...] = (), name: str = "",
+) -> Table:  # fmt: skip
     """Workers, time, cost and cost efficiency of candidates, and more columns."""
     unit, length = time_unit([row.duration for row in rows])
     bill = findings.advice.decision.bill

@@ -113,14 +113,9 @@ def _judge_ranks(
 
 
 def _try_collectives(
-    ask: AskRanks,
-    tell: OnText,
-    plan: Plan,
-    placement: Placement,
-    facts: Mapping[int, Facts],
-    hosts: Sequence[str],
-    builds: Mapping[int, RankAnswer],
-) -> tuple[list[Line], list[AllReduce]]:
+    ask: AskRanks, tell: OnText, plan: Plan, placement: Placement, facts: Mapping[int, Facts],
+    hosts: Sequence[str], builds: Mapping[int, RankAnswer],
+) -> tuple[list[Line], list[AllReduce]]:  # fmt: skip
     if len(facts) < 2:
         return [passed("collectives", hosts[0], "one worker has none to combine with")], []
     lines, source = [], placement.source

@@ -185,15 +185,9 @@ def among(placement: Placement, ranks: Sequence[int]) -> Placement:
 
 
 def trial_environment(
-    way: Collective | None,
-    engine: EngineTraits,
-    placement: Placement,
-    variables: Mapping[str, str],
-    *,
-    device: str,
-    local_rank: int,
-    gpus: Sequence[Gpu] = (),
-) -> dict[str, str]:
+    way: Collective | None, engine: EngineTraits, placement: Placement, variables: Mapping[str, str], *,
+    device: str, local_rank: int, gpus: Sequence[Gpu] = (),
+) -> dict[str, str]:  # fmt: skip
     """Variables of a trial's process; without a collective it only tells how things were built.
 
     `placement` is that in the group that takes part, `local_rank` the place of this rank's GPU among those
@@ -209,14 +203,9 @@ def trial_environment(
 
 
 def errand(
-    way: Collective | None,
-    placement: Placement,
-    *,
-    device: str,
-    sizes: Sequence[int],
-    events: Path,
+    way: Collective | None, placement: Placement, *, device: str, sizes: Sequence[int], events: Path,
     memory: int | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """What a trial's process is to do (see the module that `EngineTraits.trial_module` names)."""
     source = placement.source
     if way is not None and way.rendezvous and way.rendezvous.launcher:

@@ -116,15 +116,11 @@ class _Rank:
         """What this rank finds on its own."""
         placement = self._placement
         return Facts(
-            rank=placement.rank,
-            host=socket.gethostname(),
-            local_rank=placement.local_rank,
-            cpus=tuple(cores.granted()),
-            gpus=self._gpus,
-            uuids=tuple(self._uuids),
+            rank=placement.rank, host=socket.gethostname(), local_rank=placement.local_rank,
+            cpus=tuple(cores.granted()), gpus=self._gpus, uuids=tuple(self._uuids),
             no_gpus=None if self._plan.device == "cpu" or self._gpus else why_unseen(),
             lines=tuple(self._host_lines()) if placement.local_rank == 0 else (),
-        )
+        )  # fmt: skip
 
     def _host_lines(self) -> list[Line]:
         plan, here = self._plan, socket.gethostname()

@@ -160,14 +160,9 @@ def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRec
 
 
 def decompose(
-    point: Point,
-    rounds: Sequence[RoundTimes],
-    ranks: Sequence[AblationTimes],
-    terms: DiagnosisTerms,
-    *,
-    block_seconds: float,
-    oversubscribed: str | None = None,
-) -> Diagnosis:
+    point: Point, rounds: Sequence[RoundTimes], ranks: Sequence[AblationTimes], terms: DiagnosisTerms, *,
+    block_seconds: float, oversubscribed: str | None = None,
+) -> Diagnosis:  # fmt: skip
     """Split a point's step time into the parts of a diagnosis; `ranks` say where each worker computed."""
     times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
 

@@ -109,13 +109,9 @@ class _Set:
 
 
 def inspect_data(
-    data: "DataSettings",
-    kind: "Kind | None" = None,
-    base: Path = Path(),
-    *,
-    samples: int = 8,
+    data: "DataSettings", kind: "Kind | None" = None, base: Path = Path(), *, samples: int = 8,
     listener: Listener | None = None,
-) -> Inspection:
+) -> Inspection:  # fmt: skip
     """Inspect a data set: every sample as it is prepared, else every image of its source.
 
     Args:
@@ -146,18 +142,13 @@ def inspect_data(
     facts = dataset.facts | {"Understood": findings.understood, "Remarks": remarks}
     names = [of_class.name for of_class in classes]
     return Inspection(
-        source=str(data.source),
-        kind=dataset.kind,
-        basis=dataset.basis,
-        facts={name: text for name, text in facts.items() if text},
-        count=count,
-        inspected=count,
+        source=str(data.source), kind=dataset.kind, basis=dataset.basis,
+        facts={name: text for name, text in facts.items() if text}, count=count, inspected=count,
         splits={split: dataset.splits.count(split) for split in SIDES if split in dataset.splits},
-        sizes=list(dataset.sizes),
-        classes=classes,
+        sizes=list(dataset.sizes), classes=classes,
         warnings=[*data_warnings(statistics, dataset.kind, classes), *_sizes_to_fit(dataset, data)],
         pictures=[_picture(dataset.names[row], *chosen[row], names) for row in sorted(chosen)],
-    )
+    )  # fmt: skip
 
 
 def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
@@ -187,17 +178,12 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
         facts["Split"] += "; stored by `scalestudy data prepare`"
     findings = SourceFindings(ready.left_out, understood=ready.understood, remarks=ready.remarks)
     return _Set(
-        kind=ready.kind,
-        basis=f"all {ready.count:,} samples, as prepared in {ready.path}",
-        facts=facts,
-        names=ready.names,
-        groups=ready.groups,
-        splits=splits,
+        kind=ready.kind, basis=f"all {ready.count:,} samples, as prepared in {ready.path}", facts=facts,
+        names=ready.names, groups=ready.groups, splits=splits,
         sizes=ready.size_counts or [((height, width), ready.count, ready.names[0])],
         rows=((np.asarray(ready.inputs[row]), np.asarray(ready.targets[row])) for row in range(ready.count)),
-        class_names=lambda: ready.class_names,
-        findings=lambda: findings,
-    )
+        class_names=lambda: ready.class_names, findings=lambda: findings,
+    )  # fmt: skip
 
 
 def _of_source(data: "DataSettings", base: Path) -> _Set:
@@ -219,17 +205,12 @@ def _of_source(data: "DataSettings", base: Path) -> _Set:
     if contents.given and validation_of(data) not in (None, "given"):
         facts["Split"] += " when it is prepared; shown here as the source brings it"
     return _Set(
-        kind=source.kind,
-        basis=f"the source, not prepared yet: all {count:,} images",
-        facts=facts,
-        names=names,
-        groups=contents.groups,
-        splits=splits,
+        kind=source.kind, basis=f"the source, not prepared yet: all {count:,} images", facts=facts,
+        names=names, groups=contents.groups, splits=splits,
         sizes=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
-        rows=_first_pages(source.rows()),
-        class_names=source.class_names,
+        rows=_first_pages(source.rows()), class_names=source.class_names,
         findings=lambda: findings_of(source),
-    )
+    )  # fmt: skip
 
 
 def _first_pages(samples: Iterable[Sample]) -> Iterator[Sample]:

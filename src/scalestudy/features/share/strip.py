@@ -64,16 +64,11 @@ def shared_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -
     asked = {key: value for key, value in settings.items() if is_plain(key, value)}
     stripped = _Stripped(runs)
     return SharedStudy(
-        scalestudy_share=1,
-        about=ABOUT,
-        study=str(asked.get("task", OWN_TASK)),
-        bill=billing_unit(folder) or "worker",
-        margin=margin.key if margin else None,
-        points=dict(Counter(status.state for status in overview.points)),
-        asked=asked,
-        withheld=[key for key in settings if key not in asked],
-        runs=[stripped.run(run) for run in runs],
-    )
+        scalestudy_share=1, about=ABOUT, study=str(asked.get("task", OWN_TASK)),
+        bill=billing_unit(folder) or "worker", margin=margin.key if margin else None,
+        points=dict(Counter(status.state for status in overview.points)), asked=asked,
+        withheld=[key for key in settings if key not in asked], runs=[stripped.run(run) for run in runs],
+    )  # fmt: skip
 
 
 def is_plain(key: str, value: Any) -> bool:

@@ -62,15 +62,9 @@ class Answers(Record):
 
 
 def poll(
-    folder: Path,
-    queue: Queue,
-    jobs: Iterable[str],
-    *,
-    now: float,
-    cluster: str = "",
-    over: Collection[str] = (),
-    must: bool = False,
-) -> Answers:
+    folder: Path, queue: Queue, jobs: Iterable[str], *, now: float, cluster: str = "",
+    over: Collection[str] = (), must: bool = False,
+) -> Answers:  # fmt: skip
     """The queue's view of these jobs, not older than the interval, or the last one with the error.
 
     It is kept in the study's folder. `over` are the jobs whose files say that they have ended; with `must` it

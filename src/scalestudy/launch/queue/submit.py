@@ -101,14 +101,9 @@ def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, 
 
 
 def submit(
-    folder: StudyFolder,
-    point: Point,
-    submission: Submission,
-    queue: Queue,
-    site: Site,
-    cluster: str = "",
+    folder: StudyFolder, point: Point, submission: Submission, queue: Queue, site: Site, cluster: str = "",
     after: str | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """Give a point with its prepared data to a queue; the id of its job.
 
     If the queue does not take it, no run folder, script or job is left behind. If it may have taken it, or

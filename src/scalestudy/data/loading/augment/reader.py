@@ -92,14 +92,9 @@ class Augmented:
     """
 
     def __init__(
-        self,
-        reader: Reader,
-        operations: Sequence[Operation],
-        *,
-        seed: int,
-        scale: float,
+        self, reader: Reader, operations: Sequence[Operation], *, seed: int, scale: float,
         candidates: Indices,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._reader, self._seed, self._scale = reader, seed, scale
         self._candidates = candidates
         self._mixing = next((operation for operation in operations if operation.kind in MIXING), None)
