@@ -314,6 +314,20 @@ def workers() -> dict[str, Any]:
     return found
 
 
+def layouts() -> list[bool]:
+    """Whether the gradients that reach max-pooling, through flattening, lie channels last."""
+    task = task_of(torch_cnn, info("classes", (12, 12, 1), 3), TRAIN)
+    found: list[bool] = []
+
+    def look(gradients: Any) -> None:
+        found.append(gradients[0].is_contiguous(memory_format=torch.channels_last))
+
+    pool = next(layer for layer in task.model.module.modules() if isinstance(layer, nn.MaxPool2d))
+    pool.register_forward_hook(lambda layer, inputs, outputs: outputs.grad_fn.register_prehook(look) and None)
+    task.model(torch.rand(2, 12, 12, 1), training=True).sum().backward()
+    return found
+
+
 def statistics() -> dict[str, Any]:
     """Running statistics of two workers with 3 and 2 rows, beside PyTorch's own of each."""
     found = {}
@@ -416,6 +430,7 @@ if __name__ == "__main__":
         "optimizers",
         "objectives",
         "workers",
+        "layouts",
         "statistics",
         "resumed",
         "frozen",

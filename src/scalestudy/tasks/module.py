@@ -64,6 +64,15 @@ class Part:
         return [self]
 
 
+def _keep_layout(layer: nn.Module, inputs: Any, outputs: Any) -> None:
+    """Take the gradients of max-pooling in the layout of its inputs, channels last.
+
+    Through `nn.Flatten` gradients come channels first, for which max-pooling on CPUs copies its inputs twice.
+    """
+    if torch.is_tensor(outputs) and outputs.requires_grad and outputs.ndim == 4:
+        outputs.register_hook(lambda gradient: gradient.contiguous(memory_format=torch.channels_last))
+
+
 class ModuleModel:
     """A module with the names by which trainers and tasks ask a Keras model.
 
@@ -92,6 +101,9 @@ class ModuleModel:
         self.module = module.to(self._device, self._dtype)
         if kind != "custom":
             self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            for layer in self.module.modules():
+                if isinstance(layer, nn.MaxPool2d):
+                    layer.register_forward_hook(_keep_layout)
         self._zeros = map_columns(self._zero, inputs)
         self.losses: list[Any] = []  # regularisers, which modules have none of
         self.optimizer: Any = None

@@ -90,6 +90,10 @@ def test_mixed_precision_is_near_and_another(answers):
         assert 0 < max(answers["workers"][name]) < most, name
 
 
+def test_gradients_reach_max_pooling_in_the_layout_of_its_inputs(answers):
+    assert answers["layouts"] == [True]
+
+
 def test_running_statistics_are_pytorch_s_own_weighted_by_the_workers_rows(answers):
     found = answers["statistics"]
     for momentum in (0.2, None):
