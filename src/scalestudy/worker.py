@@ -149,11 +149,12 @@ def take_part(
     from scalestudy.hardware.devices import visible_gpus
     from scalestudy.study.engines import engine_traits
 
+    check_placement(placement, strategy=strategy, workers=workers)
     seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
     used = device_of(device, assigned, seen) if placement.role == "worker" else "cpu"
     if used == "gpu":
         refuse_missing(assigned, seen)
-    check_placement(placement, strategy=strategy, workers=workers, gpus=len(seen) if used == "gpu" else None)
+        check_placement(placement, strategy=strategy, workers=workers, gpus=len(seen))
     devices = strategy.workers_at_once(workers)
     if cpus_per_worker is not None:
         _pin(placement, used, devices, cpus_per_worker)

@@ -70,7 +70,7 @@ def _keep_layout(layer: nn.Module, inputs: Any, outputs: Any) -> None:
     Through `nn.Flatten` gradients come channels first, for which max-pooling on CPUs copies its inputs twice.
     """
     if torch.is_tensor(outputs) and outputs.requires_grad and outputs.ndim == 4:
-        outputs.register_hook(lambda gradient: gradient.contiguous(memory_format=torch.channels_last))
+        outputs.register_hook(lambda gradient: gradient.contiguous(memory_format=torch.channels_last))  # type: ignore[no-untyped-call]
 
 
 class ModuleModel:
