@@ -150,6 +150,14 @@ def test_a_dry_run_says_how_long_it_takes_by_the_runs_that_have_ended(call, stud
     assert "They take" not in call("run", study, "--dry-run")[1]
 
 
+def test_workers_that_no_strategy_of_the_study_can_use_are_named(call, study: Path, launcher) -> None:
+    study.write_text('task = "cnn"\n[sweep]\nstrategy = ["single"]\nworkers = [1, 2]\nseed = [0]\n')
+    _, text, notes = call("run", study, "--dry-run")
+    assert "single-w1-s0" in text and "No point has 2 workers" in notes
+    study.write_text('task = "cnn"\n[sweep]\nstrategy = ["single"]\nseed = [0]\n')
+    assert "No point" not in call("run", study, "--dry-run")[2]
+
+
 def test_a_dry_run_counts_what_is_oversubscribed(call, study: Path, launcher) -> None:
     study.write_text(BLOCKS.replace("[1, 2]", "[1, 100]"))
     assert "4 of them oversubscribed" in call("run", study, "--dry-run")[1]

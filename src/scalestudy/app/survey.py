@@ -112,6 +112,14 @@ class Survey:
         )
 
 
+def _note_unused_workers(study: Study, points: Sequence[Point], listener: Listener) -> None:
+    """Name the numbers of workers that the study file asks for and no strategy of it can use."""
+    asked = study.sweep.workers if "workers" in study.sweep.model_fields_set else ()
+    if unused := sorted({*asked} - {point.workers for point in points}):
+        numbers, strategies = (", ".join(map(str, values)) for values in (unused, study.sweep.strategy))
+        listener.note(f"No point has {numbers} workers: {strategies} cannot use them.")
+
+
 def survey(
     request: Request, options: Options | None = None, *, must: bool = True, listener: Listener | None = None
 ) -> Survey:
@@ -126,6 +134,8 @@ def survey(
     launcher = launcher_of(request.study)
     study, kind = with_task_data(request.study, listener)
     points = launcher.points(study, options)
+    if listener is not None:
+        _note_unused_workers(study, points, listener)
     for point in points:
         refuse_unusable(point, kind, study.place, request.base)
     refuse_results_inside(points, request.base, request.target)

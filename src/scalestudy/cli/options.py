@@ -144,6 +144,7 @@ def newest_study(*, besides: Path | None = None) -> Path:
     Raises:
         UserError: There is none.
     """
+    from scalestudy.study.store import is_of_another_program
     from scalestudy.util.errors import UserError
 
     here = Path()
@@ -155,7 +156,9 @@ def newest_study(*, besides: Path | None = None) -> Path:
     known = [
         record
         for record in records
-        if record.is_file() and not (besides and record.parent.resolve() == besides.resolve())
+        if record.is_file()
+        and not (besides and record.parent.resolve() == besides.resolve())
+        and not is_of_another_program(record)
     ]
     if not known:
         raise UserError(

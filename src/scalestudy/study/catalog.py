@@ -233,7 +233,7 @@ def read_task_file(path: Path) -> TaskText:
         UserError: If it cannot be read, or is no Python.
     """
     try:
-        statements = ast.parse(contents(path)).body
+        statements = ast.parse(contents(path), path.name).body
     except (OSError, SyntaxError, ValueError) as error:
         raise UserError(
             f"a task file that can be imported: {path}",

@@ -119,7 +119,7 @@ class StudyFolder:
             what = "is a link that leads nowhere" if path.is_symlink() and not path.exists() else what
             what = "has no study.json" if path.is_dir() else what
             raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
-        if _of_another_program(path / "study.json"):
+        if is_of_another_program(path / "study.json"):
             raise UserError(
                 "the results folder of a study",
                 f"{path}, whose study.json was not written by Scalestudy",
@@ -284,7 +284,7 @@ def _not_writable(what: str) -> UserError:
     return UserError("a folder for the results that can be made and written to", what, action)
 
 
-def _of_another_program(file: Path) -> bool:
+def is_of_another_program(file: Path) -> bool:
     """Whether a study.json is whole, and none of ours: Optuna and others write files of that name."""
     try:
         record = json.loads(contents(file))
@@ -296,7 +296,7 @@ def _of_another_program(file: Path) -> bool:
 def _nearby(path: Path) -> str:
     around = {path, path / "studies", path.parent, path.parent / "studies"}
     files = {file for folder in around for file in folder.glob("*/study.json")}
-    folders = sorted(str(file.parent) for file in files if not _of_another_program(file))
+    folders = sorted(str(file.parent) for file in files if not is_of_another_program(file))
     if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
     return "Nearby: " + ", ".join(folders[:5]) + "."

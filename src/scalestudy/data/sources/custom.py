@@ -29,7 +29,7 @@ def code_of_reading(path: Path) -> str:
         UserError: If the file cannot be read, is no Python, or defines no `read`.
     """
     try:
-        module = ast.parse(contents(path))
+        module = ast.parse(contents(path), path.name)
     except (OSError, SyntaxError, ValueError) as error:
         raise UserError(
             f"a Python file that reads the data: {path}",
