@@ -152,7 +152,7 @@ def _lines(report: "Report") -> "Table":
 
 
 def _print_strategies(form: Literal["table", "json"]) -> None:
-    from scalestudy.features.check.strategies import strategy_lines
+    from scalestudy.features.check.software import strategy_lines
 
     lines = strategy_lines()
     if form == "json":

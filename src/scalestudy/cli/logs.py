@@ -74,11 +74,11 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
         return next(iter(newest.values()), None)
     states = study_status(folder).states
     running = [run for name, run in newest.items() if states[name] == "running"]
-    return max(running or newest.values(), key=_last_written)
 
+    def last_written(run: "RunFolder") -> float:
+        return max((file.stat().st_mtime for file in (run.path / "logs").glob("*.log")), default=0.0)
 
-def _last_written(run: "RunFolder") -> float:
-    return max((file.stat().st_mtime for file in (run.path / "logs").glob("*.log")), default=0.0)
+    return max(running or newest.values(), key=last_written)
 
 
 def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int) -> None:

@@ -68,7 +68,9 @@ def refuse_missing(
         RunError: Naming those that are missing, or the likely reason.
     """
     names = () if isinstance(assigned, int) else assigned
-    if lost := sorted(set(names) - _every_uuid()):
+    every = read_gpus()
+    there = {gpu.uuid for gpu in every} | {part.uuid for gpu in every for part in gpu.instances or ()}
+    if lost := sorted(set(names) - there):
         raise RunError(
             f"the GPUs that this run has reserved: {', '.join(names)}",
             f"no {', '.join(lost)}",
@@ -78,8 +80,3 @@ def refuse_missing(
         reason = why()
         asked = ", ".join(names) or (f"{assigned} GPUs" if assigned else "GPUs")
         raise RunError(f"{asked} to compute on", f"none: {reason.words}", reason.action)
-
-
-def _every_uuid() -> set[str]:
-    every = read_gpus()
-    return {gpu.uuid for gpu in every} | {part.uuid for gpu in every for part in gpu.instances or ()}

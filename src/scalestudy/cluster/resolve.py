@@ -44,11 +44,7 @@ def resolve(environment: Environment) -> Placement:
     named = (placement for placement in placements if all(placement.hosts))
     placement = next(named, placements[0] if placements else None)
     _hold_to_pmix(environment, placement)
-    return placement or horovodrun(environment) or _alone()
-
-
-def _alone() -> Placement:
-    return Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
+    return placement or horovodrun(environment) or Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
 
 
 def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None:

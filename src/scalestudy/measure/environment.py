@@ -45,12 +45,13 @@ def rank_record(
     unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> RankRecord:  # fmt: skip
     """What this rank ran in; `unmeasured` says what cannot be told, and why."""
+    shared = {"yes": True, "no": False}.get(os.environ.get("SCALESTUDY_NODES_SHARED", ""))
     return RankRecord(
         rank=placement.rank, size=placement.size, local_rank=placement.local_rank, host=socket.gethostname(),
         pid=os.getpid(), began=psutil.Process().create_time(), placement_source=placement.source,
         cpus=cores.granted(), threads=threads, devices=devices, device_uuids=visible_uuids(os.environ),
         versions={"python": platform.python_version(), **_versions(engine)},
-        nodes_shared=_nodes_shared(os.environ), build=build, driver=driver_version(),
+        nodes_shared=shared, build=build, driver=driver_version(),
         kernel=platform.release(), cpu_model=cores.cpu_model(), memory_bytes=psutil.virtual_memory().total,
         memory_limit_bytes=memory_limit(), peak_flops=stated_peak(os.environ),
         environment_id=environment_id(), environment_name=environment_name(),
@@ -66,11 +67,6 @@ def stated_peak(environment: Mapping[str, str]) -> float | None:
     except ValueError:
         return None
     return value if 0 < value < math.inf else None
-
-
-def _nodes_shared(environment: Mapping[str, str]) -> bool | None:
-    """What the job script was told by its queue."""
-    return {"yes": True, "no": False}.get(environment.get("SCALESTUDY_NODES_SHARED", ""))
 
 
 def recorded_variables(variables: Mapping[str, str]) -> dict[str, str]:

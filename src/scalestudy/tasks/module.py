@@ -298,10 +298,9 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
 
 
 def _parameter(name: str, value: Any) -> Any:
-    variable = keras.Variable(
+    return keras.Variable(
         value, dtype=_name(value.dtype), trainable=value.requires_grad, autocast=False, name=name
     )
-    return variable
 
 
 def _symbol(tensor: Any) -> Any:

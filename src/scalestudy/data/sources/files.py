@@ -85,17 +85,13 @@ class Leftovers:
         groups = []
         for reason, entries in self._entries.items():
             rest = [entry for entry in entries if entry not in taken]
-            names = (
-                _utf8(entry.relative_to(self.root)) + "/" * entry.is_dir() for entry in rest[:MOST_NAMES]
-            )
+            names = []
+            for entry in rest[:MOST_NAMES]:  # as text that every file can hold: names may be any bytes
+                path = os.fsencode(entry.relative_to(self.root).as_posix())
+                names.append(path.decode(errors="backslashreplace") + "/" * entry.is_dir())
             if rest:
                 groups.append(LeftOut(reason, len(rest), tuple(names)))
         return tuple(groups)
-
-
-def _utf8(path: Path) -> str:
-    """A path as text that every file can hold: names may be any bytes."""
-    return os.fsencode(path.as_posix()).decode(errors="backslashreplace")
 
 
 class Directory:

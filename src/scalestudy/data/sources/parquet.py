@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scalestudy.data.images.masks import MaskFile
 from scalestudy.data.sources.base import Contents, SourceFindings, files_digest, refuse_unused
@@ -18,9 +18,6 @@ from scalestudy.data.sources.names import split_in
 from scalestudy.data.types import Sample
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"II*\0": ".tif", b"MM\0*": ".tif"}
 
@@ -106,7 +103,11 @@ def _file(path: Path, data: DataSettings) -> ParquetFile | None:
             f"{path}: {str(error).splitlines()[0]}",
             "Replace it by an intact copy, or move it away.",
         ) from error
-    images = [name for name, kind in schema.items() if _holds_images(kind)]
+    images = [
+        name
+        for name, kind in schema.items()
+        if {"bytes", "path"} <= {field.name for field in getattr(kind, "fields", ())}
+    ]
     if not images:
         return None
     small = {name.lower(): name for name in schema}
@@ -123,10 +124,6 @@ def _file(path: Path, data: DataSettings) -> ParquetFile | None:
     classes = tuple(features.get(target, {}).get("names") or ())
     split = split_in(path.name) or ""
     return ParquetFile(path, split, image, str(target), data.group_column, target in images, classes)
-
-
-def _holds_images(kind: "pl.DataType") -> bool:
-    return {"bytes", "path"} <= {field.name for field in getattr(kind, "fields", ())}
 
 
 def _unpack(file: ParquetFile, root: Path) -> Iterator[ListedSample]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalestudy.features.advise.all_reduce import ALGORITHMS, Fabric, KnownLink, Link
+from scalestudy.features.advise.all_reduce import ALGORITHMS, Fabric
 from scalestudy.features.advise.network import Route
 from scalestudy.features.advise.one_worker import OneWorker
 from scalestudy.features.advise.uncertain import Draws, Uncertain, between, exactly
@@ -99,7 +99,7 @@ class StepModel:
         # Each number has a stream of its own, so that one more changes no other.
         streams = [np.random.default_rng([seed, index]) for index in range(12)]
         self.across, self.within = (
-            _drawn_link(link, stream, draws)
+            link.of(*(number.draws(stream, draws) for number in (link.small, link.hops, link.bandwidth)))
             for link, stream in zip((across, within), streams[:2], strict=True)
         )
         numbers = (
@@ -169,10 +169,6 @@ class StepModel:
             overhead = self.overhead * log2(workers) * busy
         values = (computing, fixed, reading * even, exchange, slowest, uneven, overhead)
         return {part: value + np.zeros_like(self.epoch) for part, value in zip(PARTS, values, strict=True)}
-
-
-def _drawn_link(known: KnownLink, random: np.random.Generator, draws: int) -> Link:
-    return known.of(*(number.draws(random, draws) for number in (known.small, known.hops, known.bandwidth)))
 
 
 def ready_shares(bucket_bytes: Sequence[int], bucket_work: Sequence[int]) -> list[float]:

@@ -15,6 +15,8 @@ from scalestudy.features.check.host import shown_at_once
 from scalestudy.features.check.report import Line, Plan, failed, passed, warned
 from scalestudy.hardware.installed import describe, describe_other
 from scalestudy.study.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
+from scalestudy.study.records import Record
+from scalestudy.study.strategies import REGISTRY, Traits, traits
 from scalestudy.util.errors import UserError
 
 PYTHON = ">=3.11,<3.14"
@@ -175,3 +177,36 @@ def cause(tail: Sequence[str]) -> str:
     """The line of a log's tail that most likely says why: an exception's last words, or the last line."""
     lines = [line.strip() for line in tail]
     return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:LONGEST]
+
+
+class StrategyLine(Record):
+    """A strategy: what it is, and whether it can be used on this machine."""
+
+    strategy: str
+    engine: str
+    summary: str
+    synchronous: bool
+    """Whether all workers take a step together."""
+    nodes: bool
+    """Whether its workers may be on several nodes."""
+    timed: bool
+    """Whether its times say something about speed-up."""
+    summed_by: str
+    """What moves gradients between workers; "" where nothing does."""
+    missing: str = ""
+    """Why it cannot be used here; "" if it can."""
+    action: str = ""
+
+
+def strategy_lines() -> list[StrategyLine]:
+    """All strategies, in the order in which they are shown."""
+    return [_strategy_line(traits(name)) for name in REGISTRY.names()]
+
+
+def _strategy_line(row: Traits) -> StrategyLine:
+    missing = engine_traits(row.engine).missing_software([row.library] if row.library else [])
+    return StrategyLine(
+        strategy=row.name, engine=row.engine, summary=row.summary, synchronous=row.synchronous,
+        nodes=row.spans_nodes, timed=row.timed, summed_by=row.summed_by,
+        missing=missing.received if missing else "", action=missing.action if missing else "",
+    )  # fmt: skip
