@@ -90,7 +90,7 @@ def test_class_weights_of_a_run_multiply_its_loss(session, sets):
     weighted = session("cnn", class_weights=weights, weights=weights)
     true, p = gathered(plain, sets["cnn"][0])
     losses = -np.log(p[np.arange(len(true)), true])
-    assert plain.evaluate(rows)["loss"] == pytest.approx(losses.mean(), rel=1e-5)
-    assert weighted.evaluate(rows)["loss"] == pytest.approx(
+    assert plain.measure(rows).values["loss"] == pytest.approx(losses.mean(), rel=1e-5)
+    assert weighted.measure(rows).values["loss"] == pytest.approx(
         (np.array(weights)[true] * losses).mean(), rel=1e-5
     )

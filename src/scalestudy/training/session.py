@@ -322,12 +322,8 @@ class Session:
         known = None if self.trainer.has_callbacks else self._validation
         return known or self.measure(self.split.validation)
 
-    def evaluate(self, samples: Indices) -> dict[str, float]:
-        """Loss and metrics over `samples`, each once, the same on every rank."""
-        return self.measure(samples).values
-
     def measure(self, samples: Indices) -> Measured:
-        """The same, and confusion matrices."""
+        """Loss, metrics and confusion matrices over `samples`, each once, the same on every rank."""
         with self._clock.phase("evaluation"):
             self.trainer.average()
             heart = self._clock.heart
