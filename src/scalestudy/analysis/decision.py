@@ -121,12 +121,9 @@ class Decision:
 
 
 def decide(
-    rows: Sequence[Row],
-    measures: Measures,
-    target: float = EFFICIENCY_TARGET,
-    bill: Bill = "worker",
+    rows: Sequence[Row], measures: Measures, target: float = EFFICIENCY_TARGET, bill: Bill = "worker",
     margin: QualityMargin | None = None,
-) -> Decision:
+) -> Decision:  # fmt: skip
     """Decide which row to ask for.
 
     Args:

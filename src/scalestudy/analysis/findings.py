@@ -75,15 +75,12 @@ def analyse(
     models, choice = models_of(measures), decision.choice
     limits = next((model for model in models if choice and model.series.key.series == choice.series), None)
     advice = advise(
-        [row for row in rows if not row.source] or rows,
-        decision,
-        planned,
+        [row for row in rows if not row.source] or rows, decision, planned,
         to_target=reached.get(choice) if choice else None,
         rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
         limits=model_sentences(limits) if limits else (),
-        by_rows=any(run.result.order == "rows" for run in runs),
-        engines=engines_of(groups),
-    )
+        by_rows=any(run.result.order == "rows" for run in runs), engines=engines_of(groups),
+    )  # fmt: skip
     return Findings(
         name=name, runs=tuple(run for members in groups.values() for run in members), planned=tuple(planned),
         rows=tuple(rows), measures=measures,

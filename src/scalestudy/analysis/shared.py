@@ -59,13 +59,10 @@ class SharedStudy(Record):
         tuned = any("train.learning_rate" in run.result.swept for run in self.runs)
         rule = rate_rule(str(self.asked.get("train.learning_rate_scaling")), tuned=tuned)
         return analyse(
-            self.study,
-            [Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)) for run in self.runs],
-            bill=self.bill,
-            margin=None if self.margin is None else QualityMargin.parse(self.margin),
-            target_quality=target_quality,
-            rate_rule=rule,
-        )
+            self.study, [Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)) for run in self.runs],
+            bill=self.bill, margin=None if self.margin is None else QualityMargin.parse(self.margin),
+            target_quality=target_quality, rate_rule=rule,
+        )  # fmt: skip
 
     @property
     def not_known(self) -> frozenset[str]:

@@ -173,12 +173,9 @@ def _page(opened: "StudyFolder", findings: "Findings") -> str:
 
 
 def _findings(
-    opened: "StudyFolder | None",
-    source: list[str] | None,
-    file: Path | None,
-    imported: tuple[Any, ...],
+    opened: "StudyFolder | None", source: list[str] | None, file: Path | None, imported: tuple[Any, ...],
     target_quality: float | None,
-) -> "Findings":
+) -> "Findings":  # fmt: skip
     """Findings of a study, of imported numbers, or of both; `imported` are the options for the latter."""
     from scalestudy.analysis.read import read_study
     from scalestudy.util.errors import UserError

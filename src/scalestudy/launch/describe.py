@@ -61,11 +61,8 @@ class BuiltModel(NamedTuple):
 
 
 def build_task(
-    path: Path | str,
-    info: dict[str, Any],
-    within: float = PROGRESS_TIMEOUT,
-    environment: str | None = None,
-) -> BuiltModel:
+    path: Path | str, info: dict[str, Any], within: float = PROGRESS_TIMEOUT, environment: str | None = None,
+) -> BuiltModel:  # fmt: skip
     """Build the task's model once, its weights downloaded where they are missing, and try it on two samples.
 
     Args:

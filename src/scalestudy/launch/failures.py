@@ -220,14 +220,11 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
     rank, tail = _last_words(run)
     reason = job_sentence(view, state, code, rank, tail[-1] if tail else "")
     return Failure(
-        rank=rank if state == "FAILED" else None,
-        exit_code=code,
+        rank=rank if state == "FAILED" else None, exit_code=code,
         signal=_signal_name(view.signal) if view.signal else None,
-        reason=reason + _how_far(run.progress()) if state in INTERRUPTED else reason,
-        tail=tail,
-        cancelled=state == "CANCELLED",
-        job_state=state,
-    )
+        reason=reason + _how_far(run.progress()) if state in INTERRUPTED else reason, tail=tail,
+        cancelled=state == "CANCELLED", job_state=state,
+    )  # fmt: skip
 
 
 def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:

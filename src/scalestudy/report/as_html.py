@@ -50,12 +50,9 @@ def _templates() -> "jinja2.Environment":
     import jinja2
 
     templates = jinja2.Environment(
-        loader=jinja2.PackageLoader("scalestudy.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+        loader=jinja2.PackageLoader("scalestudy.report"), autoescape=True, trim_blocks=True,
+        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
     templates.filters |= {"data_uri": data_uri, "marked": _marked, "anchor": anchor, "kind": _kind}
     return templates
 

@@ -251,12 +251,9 @@ class _Parser:
     def _unknown(self, key: str, at: str, section: str, known: tuple[str, ...]) -> NoReturn:
         inside = f"[{section}]" if section else "the top of the file"
         self._wrong(
-            f"a known key in {inside}",
-            f"`{key[: keys.LONGEST]}`",
-            at,
-            _meant(key, section, known),
+            f"a known key in {inside}", f"`{key[: keys.LONGEST]}`", at, _meant(key, section, known),
             literal=True,
-        )
+        )  # fmt: skip
 
     def _wrong(
         self, expected: str, received: Any, at: str, action: str, *, literal: bool = False

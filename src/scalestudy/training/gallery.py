@@ -37,12 +37,9 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    losses: NDArray[np.float64],
-    qualities: NDArray[np.float64],
-    metric: str,
-    better: Better | None,
+    losses: NDArray[np.float64], qualities: NDArray[np.float64], metric: str, better: Better | None,
     count: int,
-) -> list[Chosen]:
+) -> list[Chosen]:  # fmt: skip
     """The best, median and worst samples, `count` of each, by loss and by quality; those of least loss first.
 
     Both have shape [M]; the quality is left out where all are NaN, or `better` is None. Samples of one

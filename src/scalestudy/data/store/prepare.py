@@ -45,12 +45,9 @@ def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Pa
 
 
 def prepare(
-    data: DataSettings,
-    *,
-    task_kind: Kind | None = None,
-    base: Path = Path("."),
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."),
     on_progress: OnProgress | None = None,
-) -> Prepared:
+) -> Prepared:  # fmt: skip
     """Prepare a data set, or return at once when that was done before.
 
     Args:
@@ -123,12 +120,9 @@ def _require_space(folder: Path, needed: int) -> None:
 
 
 def fetch(
-    data: DataSettings,
-    *,
-    task_kind: Kind | None = None,
-    base: Path = Path("."),
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."),
     downloading: Downloading = silently,
-) -> None:
+) -> None:  # fmt: skip
     """Have the files of a public data set here, unless `prepare` with these arguments needs none of them.
 
     Raises:

@@ -38,12 +38,9 @@ def bytes_of(kind: Kind, contents: Contents) -> int:
 
 
 def write_set(
-    source: Source,
-    contents: Contents,
-    folder: Path,
-    on_progress: OnProgress | None,
+    source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None,
     storage: Storage = "arrays",
-) -> None:
+) -> None:  # fmt: skip
     """Write the rows and the manifest of a source into an empty folder.
 
     Raises:

@@ -7,11 +7,8 @@ from scalestudy.engines.keras.layers import begin as begin_keras
 
 def set_up(
     *,
-    threads: int | None = None,
-    at_once: int | None = None,
-    cpu_devices: int = 1,
-    deterministic: bool = True,
-) -> None:
+    threads: int | None = None, at_once: int | None = None, cpu_devices: int = 1, deterministic: bool = True,
+) -> None:  # fmt: skip
     """Devices, threads of one operation, operations beside each other, and determinism; once a process."""
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)

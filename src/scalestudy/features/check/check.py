@@ -114,12 +114,9 @@ class CheckSubject:
 
 
 def check(
-    what: str | None = None,
-    options: CheckOptions | None = None,
-    *,
-    note: OnText = lambda text: None,
+    what: str | None = None, options: CheckOptions | None = None, *, note: OnText = lambda text: None,
     on_progress: OnText = lambda text: None,
-) -> Report:
+) -> Report:  # fmt: skip
     """Check a study file, a site or this machine; or read the report of an earlier check.
 
     Args:

@@ -280,10 +280,7 @@ class Trial:
                 lines = self._log.read_text(errors="replace").splitlines()
                 tail = [line.rstrip() for line in lines if line.strip()][-TAIL_LINES:]
         return RankAnswer(
-            rank=rank,
-            state=state,
-            step=STEPS.get(step, step),
+            rank=rank, state=state, step=STEPS.get(step, step),
             seconds={event["bytes"]: event["seconds"] for event in events if event["step"] == "timed"},
-            tail=tail,
-            build=next((event for event in events if event["step"] == "built"), None),
-        )
+            tail=tail, build=next((event for event in events if event["step"] == "built"), None),
+        )  # fmt: skip

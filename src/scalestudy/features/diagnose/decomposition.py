@@ -90,14 +90,11 @@ def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes],
     return RoundTimes(
         whole=fmean(_mean(rank, "whole") for rank in joined),
         without_input=fmean(_mean(rank, "without input") for rank in joined),
-        without_exchange=_slowest(joined, "without exchange"),
-        slowest=_slowest(apart, "together"),
-        together=tuple(_mean(rank, "together") for rank in apart),
-        alone=_mean(first, "alone"),
-        full=_mean(first, "full"),
-        reference=_mean(first, "reference"),
+        without_exchange=_slowest(joined, "without exchange"), slowest=_slowest(apart, "together"),
+        together=tuple(_mean(rank, "together") for rank in apart), alone=_mean(first, "alone"),
+        full=_mean(first, "full"), reference=_mean(first, "reference"),
         share=samples[0] / (workers * samples[1]),
-    )
+    )  # fmt: skip
 
 
 def _mean(times: AblationTimes, name: BlockName) -> float:

@@ -360,10 +360,7 @@ def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
     launch, train = point.launch, point.train
     on_gpus = launch.device != "cpu" and devices.gpus() > 0
     return DiagnosisTerms(
-        device="gpu" if on_gpus else "cpu",
-        cores=len(cores.granted()),
-        cpus_per_worker=launch.cpus_per_worker,
-        batch_size=train.batch_size,
-        encoded=prepared.storage == "encoded",
-        steps_per_call=times.blocks[0].steps_per_call,
-    )
+        device="gpu" if on_gpus else "cpu", cores=len(cores.granted()),
+        cpus_per_worker=launch.cpus_per_worker, batch_size=train.batch_size,
+        encoded=prepared.storage == "encoded", steps_per_call=times.blocks[0].steps_per_call,
+    )  # fmt: skip

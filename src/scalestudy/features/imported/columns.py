@@ -147,12 +147,9 @@ class ImportOptions:
 
 
 def options_of(
-    columns: Sequence[str] = (),
-    strategy: str | None = None,
-    workers: int | None = None,
-    metric: str | None = None,
-    better: str | None = None,
-) -> ImportOptions:
+    columns: Sequence[str] = (), strategy: str | None = None, workers: int | None = None,
+    metric: str | None = None, better: str | None = None,
+) -> ImportOptions:  # fmt: skip
     """ImportOptions as written on the command line, `columns` as ["workers=NCORES"].
 
     Raises:

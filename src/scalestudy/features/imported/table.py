@@ -354,12 +354,9 @@ def _run(
 
 
 def _remarks(
-    rows: Sequence[ImportedRow],
-    header: Sequence[str],
-    columns: Mapping[str, ImportedColumn],
-    swept: Sequence[str],
-    by_epoch: bool,
-) -> list[str]:
+    rows: Sequence[ImportedRow], header: Sequence[str], columns: Mapping[str, ImportedColumn],
+    swept: Sequence[str], by_epoch: bool,
+) -> list[str]:  # fmt: skip
     """How a table was understood."""
     parts = [
         f"{role} from {shown(column.name)}"

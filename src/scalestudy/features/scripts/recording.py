@@ -98,15 +98,12 @@ class Recording:
         if not samples:
             return
         record = EpochRecord(
-            epoch=len(self._records) + 1,
-            steps=max(tally.steps for tally in tallies),
-            samples=samples,
-            loss=None if None in losses else sum(losses) / samples,
-            train_seconds=seconds,
+            epoch=len(self._records) + 1, steps=max(tally.steps for tally in tallies), samples=samples,
+            loss=None if None in losses else sum(losses) / samples, train_seconds=seconds,
             evaluation_seconds=tallies[0].wall - tallies[0].seconds,
             elapsed_training_seconds=sum(record.train_seconds for record in self._records) + seconds,
             validation=_values([tally.qualities for tally in tallies]),
-        )
+        )  # fmt: skip
         self._records.append(record)
         self._most = [
             max(before, tally.most)

@@ -35,12 +35,9 @@ def points_here(study: Study) -> list[Point]:
             reason.action,
         )
     return expand(
-        study,
-        gpus=gpus,
-        cores=len(cores.granted()),
-        capability=devices.lowest_capability(),
+        study, gpus=gpus, cores=len(cores.granted()), capability=devices.lowest_capability(),
         node_gpus=devices.gpus_of_node(),
-    )
+    )  # fmt: skip
 
 
 def slow_precisions(points: Sequence[Point]) -> Iterator[Note]:

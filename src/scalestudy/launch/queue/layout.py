@@ -51,14 +51,11 @@ def layout(point: Point, site: Site) -> JobLayout:
     tasks_per_node = -(-tasks // nodes)  # even: 6 workers on nodes of 4 are 3 + 3
     workers = point.traits.workers_at_once(point.workers)
     return JobLayout(
-        nodes=nodes,
-        tasks=tasks,
-        tasks_per_node=tasks_per_node,
+        nodes=nodes, tasks=tasks, tasks_per_node=tasks_per_node,
         cpus_per_task=workers * launch.cpus_per_worker,
         gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
-        seconds=seconds(site.for_nodes(nodes).time_limit),
-        survives=not point.traits.synchronous,
-    )
+        seconds=seconds(site.for_nodes(nodes).time_limit), survives=not point.traits.synchronous,
+    )  # fmt: skip
 
 
 def gpu_request(site: Site, layout: JobLayout) -> str:

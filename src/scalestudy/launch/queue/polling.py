@@ -48,12 +48,9 @@ class Answers(Record):
         changed = any(self.jobs.get(job) != view for job, view in views.items())
         over = {job: now for job, view in views.items() if not view.live}
         return Answers(
-            asked=now,
-            tried=now,
-            interval=SHORTEST if changed else min(self.interval * 1.5, LONGEST),
-            jobs=dict(views),
-            ended=over | {job: time for job, time in self.ended.items() if job in over},
-        )
+            asked=now, tried=now, interval=SHORTEST if changed else min(self.interval * 1.5, LONGEST),
+            jobs=dict(views), ended=over | {job: time for job, time in self.ended.items() if job in over},
+        )  # fmt: skip
 
     def unanswered(self, error: str, *, now: float) -> "Answers":
         """The answers after a question without one: the old one stays."""

@@ -266,9 +266,6 @@ def _samples(
 
 
 COCO = Layout(
-    name="coco",
-    words="images with COCO annotations, such as annotations/instances_train.json",
-    list=_list,
-    recognise=lambda root, _: bool(_files(root)),
-    whole=True,
-)
+    name="coco", words="images with COCO annotations, such as annotations/instances_train.json", list=_list,
+    recognise=lambda root, _: bool(_files(root)), whole=True,
+)  # fmt: skip

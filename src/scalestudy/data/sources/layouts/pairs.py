@@ -264,12 +264,9 @@ def _list_objects(files: FilesOfParts) -> Listing:
 
 
 PAIRS = Layout(
-    name="pairs",
-    words="images/ and masks/ whose files pair by name",
-    list=_list_pairs,
-    recognise=lambda root, _: bool(find_couples(root)[0]),
-    whole=True,
-)
+    name="pairs", words="images/ and masks/ whose files pair by name", list=_list_pairs,
+    recognise=lambda root, _: bool(find_couples(root)[0]), whole=True,
+)  # fmt: skip
 _LEAST = 0.25
 """Share of a folder's images that are masks of others there; of complete pairs it is a half."""
 

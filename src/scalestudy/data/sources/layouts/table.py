@@ -243,9 +243,6 @@ def _list(scan: Scan) -> Listing:
 
 
 TABLE = Layout(
-    name="table",
-    words="images with a table of their files and classes, such as labels.csv",
-    list=_list,
-    recognise=lambda root, data: bool(_sheets(root, data)),
-    whole=True,
-)
+    name="table", words="images with a table of their files and classes, such as labels.csv", list=_list,
+    recognise=lambda root, data: bool(_sheets(root, data)), whole=True,
+)  # fmt: skip
