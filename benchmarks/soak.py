@@ -1,12 +1,14 @@
 """Hold the whole to it: random faults in real runs, and what was lost, leaked or misnamed by them.
 
-`.venv/bin/python benchmarks/soak.py [--faults 300] [--seed 0] [--jobs 2] [--only NAME]`. A chain is one
-study, run again and again: each time a run is held in a random phase, a random fault is planted, and the
-run is let go. It must end, by itself, without a process or a temporary file left (leaked), with a reason
+`.venv/bin/python benchmarks/soak.py [--faults 300] [--seed 0] [--jobs 2] [--only NAME]`. A chain
+is one study, run again and again: each time a run is held in a random phase, a random fault is planted, and
+the run is let go. It must end, by itself, without a process or a temporary file left (leaked), with a reason
 that names what was planted (misnamed); and at the end of the chain an undisturbed run must end with the
 weights and the losses of one that nobody ever disturbed (lost). Then files of the finished study are torn,
-one at a time. With `--slurm N` likewise on a cluster of the project's own (root, Debian: `make test-tools`).
-Needs root, for file systems of its own; exit code 1 unless every fault is survived.
+one at a time. With `--each`, nothing is drawn: every fault strikes once in every phase that it suits, each
+a study of its own, which is then run to its end. With `--slurm N` likewise on a cluster of the project's own
+(root, Debian: `make test-tools`). Needs root, for file systems of its own; exit code 1 unless every fault is
+survived.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from faults.chain import START, Learnt, finish, said, struck, torn_at_rest
@@ -27,10 +30,13 @@ from faults.fault import Fault, Outcome, table
 from faults.here import FAULTS
 from faults.scene import PHASES, Scene, fresh
 
-STRATEGIES = ("single", "native", "mirrored", "multiworker", "horovod", "virtual", "torch-single", "ddp")
+STRATEGIES = (
+    "single", "native", "mirrored", "multiworker", "horovod", "virtual", "torch-single", "torch-virtual",
+    "ddp", "central-storage", "parameter-server",
+)  # fmt: skip
 CHAIN = 8
 """Faults of one study, before it is run to its end."""
-LAUNCH = "progress_timeout = 20"
+LAUNCH = "progress_timeout = 60"
 Chain = Callable[[], list[Outcome]]
 
 
@@ -43,6 +49,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", help="a pattern that names of faults must match")
     parser.add_argument("--strategy", action="append", choices=STRATEGIES)
+    parser.add_argument("--phase", action="append", choices=(START, *PHASES))
+    parser.add_argument("--each", action="store_true", help="every fault once in every phase, none drawn")
     parser.add_argument("--slurm", type=int, default=0, metavar="N", help="N more faults, on a Slurm cluster")
     options = parser.parse_args()
     strategies = options.strategy or STRATEGIES
@@ -50,7 +58,7 @@ def main() -> int:
         known = References(Path(folder))
         outcomes: list[Outcome] = []
         with ThreadPoolExecutor(options.jobs) as pool:
-            chains = drawn(options, strategies, known, Path(folder))
+            chains = (every if options.each else drawn)(options, strategies, known, Path(folder))
             for done in pool.map(lambda chain: chain(), chains):
                 outcomes += done
         if options.slurm:
@@ -66,21 +74,35 @@ def drawn(
 ) -> Iterator[Chain]:
     """Chains of faults, drawn from the seed: two of three faults strike runs, the others files at rest."""
     draw = random.Random(options.seed)
-    wanted = [each for each in FAULTS if not options.only or re.search(options.only, each.name)]
-    left = options.faults
+    wanted, left = faults_of(options), options.faults
     for number in range(options.faults):
         strategy = strategies[number % len(strategies)]
         if left <= 0:
             return
         planted = []
         for _ in range(min(CHAIN, left)):
-            phase = draw.choice((START, *PHASES))
+            phase = draw.choice(options.phase or (START, *PHASES))
             suited = [each for each in wanted if each.suits(strategy, phase)]
             planted += [(draw.choice(suited), phase)] if suited else []
         resting = min(CHAIN // 2, left - len(planted)) if not options.only else 0
         left -= len(planted) + resting
         seed = draw.random()
         yield partial(chain, strategy, planted, resting, seed, known, parent)
+
+
+def every(
+    options: argparse.Namespace, strategies: Sequence[str], known: "References", parent: Path
+) -> Iterator[Chain]:
+    """Every fault in every phase, each in a study of its own; `seed` says which ranks they hit."""
+    for strategy, phase in product(strategies, options.phase or (START, *PHASES)):
+        for fault in faults_of(options):
+            if fault.suits(strategy, phase):
+                yield partial(chain, strategy, [(fault, phase)], 0, options.seed, known, parent)
+
+
+def faults_of(options: argparse.Namespace) -> list[Fault]:
+    """Those that are wanted."""
+    return [each for each in FAULTS if not options.only or re.search(options.only, each.name)]
 
 
 def chain(

@@ -59,11 +59,18 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
 
 
 def test_a_run_that_used_up_its_memory_says_so(tmp_path, small_cgroup):
-    file = write(tmp_path, ["multiworker"], (2,))
-    plan(tmp_path, {"multiworker-w2-s0": {"rank": 1, "python": "b'1' * (1 << 30)"}})
+    ranks = {"multiworker": "1", "parameter-server": "2 (parameter server)"} | dict.fromkeys(TORCH, "1")
+    file = write(tmp_path, list(ranks), (2,))
+    uses_up = "b'1' * (1 << 30)"
+    plan(tmp_path, {
+        f"{name}-w2-s0": {"rank": int(rank[0]), "python": uses_up} for name, rank in ranks.items()
+    })  # fmt: skip
     code, output = scalestudy("run", file, cwd=tmp_path, module="stand_in", before=small_cgroup)
     assert code == 1
-    assert "rank 1 was ended by SIGKILL: out of memory (the kernel killed 1 process" in in_one_line(output)
+    said = "failed: rank {} was ended by SIGKILL: out of memory (the kernel killed 1 process"
+    for name, rank in ranks.items():
+        assert f"{name}-w2-s0 {said.format(rank)}" in in_one_line(output)
+    assert not workers_of(tmp_path / "studies" / "study")
 
 
 @pytest.mark.parametrize("what", ["the run", "all points", "the study"])
@@ -129,6 +136,8 @@ metrics = ["accuracy"]
 def model(data):
     if point == "horovod-w2-s0" and os.environ["RANK"] == "1":
         sys.exit("no data here")
+    if point in ("ddp-w2-s0", "parameter-server-w2-s0") and os.environ["RANK"] in "13":
+        raise ValueError("no data here")
     return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
                              keras.layers.Dense(data.classes, activation="softmax")])
 
@@ -149,14 +158,20 @@ def callbacks():
 
 def test_a_tasks_file_that_ends_a_real_run_is_named_under_every_strategy(tmp_path):
     (tmp_path / "ends.py").write_text(ENDS)
-    file = write(tmp_path, [*SEVERAL, "mirrored"], (2,), task="ends.py")
+    file = write(tmp_path, [*SEVERAL, *TORCH, "mirrored", "parameter-server"], (2,), task="ends.py")
     code, output = scalestudy("run", file, "--no-report", cwd=tmp_path)
     assert code == 1, output
     expected = {
         "multiworker-w2-s0": "rank 0 ended with exit code 0: the task's file ended the program "
-        "by sys.exit(0) (ends.py, line 23, in on_epoch_end)",
-        "mirrored-w2-s0": "rank 0 was ended by SIGSEGV (ends.py, line 26, in on_epoch_end)",
+        "by sys.exit(0) (ends.py, line 25, in on_epoch_end)",
+        "mirrored-w2-s0": "rank 0 was ended by SIGSEGV (ends.py, line 28, in on_epoch_end)",
+        "parameter-server-w2-s0": "rank 3 (coordinator) ended with exit code 1: ValueError: no data here "
+        "(ends.py, line 17, in model)",
     }
+    if TORCH:
+        expected["ddp-w2-s0"] = (
+            "rank 1 ended with exit code 1: ValueError: no data here (ends.py, line 17, in model)"
+        )
     if horovod_built():
         expected["horovod-w2-s0"] = (
             "rank 1 ended with exit code 1: the task's file ended the program by sys.exit('no data here') "

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
 from clusters import Cluster
 
-STRATEGIES = ("single", "multiworker", "horovod")
+STRATEGIES = ("single", "multiworker", "horovod", "ddp", "parameter-server")
 CHAIN = 5
 SITE = """
 account = "research"
@@ -57,7 +57,7 @@ def _of(scene: Scene) -> ClusterScene:
 
 def _rank(number: signal.Signals, words: str | None = None) -> Fault:
     def plant(scene: Scene, draw: random.Random) -> str:
-        rank = draw.randrange(scene.workers)
+        rank = draw.randrange(scene.processes_of_workers)
         wait_for(lambda: scene.worker(rank), f"rank {rank}").send(number)
         return words or rf"rank {rank}\b.*{number.name}"
 
@@ -65,7 +65,7 @@ def _rank(number: signal.Signals, words: str | None = None) -> Fault:
 
 
 def _stop(scene: Scene, draw: random.Random) -> str:
-    rank = draw.randrange(scene.workers)
+    rank = draw.randrange(scene.processes_of_workers)
     wait_for(lambda: scene.worker(rank), f"rank {rank}").send(signal.SIGSTOP)
     return rf"rank {rank}\b"
 
@@ -117,7 +117,7 @@ def _launcher(scene: Scene, draw: random.Random) -> str:
 def _written(words: str, expected: str, name: str) -> Fault:
     def plant(scene: Scene, draw: random.Random) -> str:
         phase = next(each for each in PHASES if (scene.place / f"hold-{each}").exists())
-        (scene.place / f"do-{phase}-0").write_text(words)
+        (scene.place / f"do-{phase}-{scene.leader}").write_text(words)
         return expected
 
     return Fault(f"Slurm: {name}", plant)

@@ -12,26 +12,22 @@ from faults.fault import Fault
 from faults.scene import PHASES, Scene, wait_for
 
 SEVERAL = ("multiworker", "horovod", "ddp")
+SERVED = ("parameter-server",)
 HOLDABLE = ("import", "build")
-"""Phases that every rank is held in; in the later ones rank 0 alone, since callbacks are called there."""
+"""Phases in which every rank is held; in most later ones only the one that leads the run."""
 
 
-def signalled(number: signal.Signals, words: str | None = None) -> Fault:
-    """A rank is ended by a signal."""
+def signalled(number: signal.Signals, who: str = "rank") -> Fault:
+    """A worker is ended, or stopped, by a signal; or the "server" or the "coordinator" of workers."""
 
     def plant(scene: Scene, draw: random.Random) -> str:
-        rank = draw.randrange(scene.workers if scene.strategy in SEVERAL else 1)
-        process = wait_for(lambda: scene.worker(rank), f"rank {rank}")
-        process.send(number)
-        return words or rf"rank {rank}\b.*{number.name}"
+        others = {"server": scene.leader - 1, "coordinator": scene.leader}
+        rank = others.get(who, draw.randrange(scene.processes_of_workers))
+        wait_for(lambda: scene.worker(rank), f"rank {rank}").send(number)
+        return rf"rank {rank}\b" if number == signal.SIGSTOP else rf"rank {rank}\b.*{number.name}"
 
-    return Fault(f"rank {number.name}", plant)
-
-
-def _stop(scene: Scene, draw: random.Random) -> str:
-    rank = draw.randrange(scene.workers if scene.strategy in SEVERAL else 1)
-    wait_for(lambda: scene.worker(rank), f"rank {rank}").send(signal.SIGSTOP)
-    return rf"rank {rank}\b"
+    phases = ("evaluation", "epoch", "checkpoint") if number == signal.SIGSTOP else ()
+    return Fault(f"{who} {number.name}", plant, phases=phases, strategies=() if who == "rank" else SERVED)
 
 
 def launcher(number: signal.Signals, words: str) -> Fault:
@@ -50,10 +46,9 @@ def written(words: str, expected: str, name: str) -> Fault:
     """A line of Python that a rank's task executes."""
 
     def plant(scene: Scene, draw: random.Random) -> str:
-        rank = 0
         phase = next(each for each in PHASES if (scene.place / f"hold-{each}").exists())
-        (scene.place / f"do-{phase}-{rank}").write_text(words)
-        return expected
+        (scene.place / f"do-{phase}-{scene.leader}").write_text(words)
+        return expected.format(leader=scene.leader)
 
     return Fault(name, plant, phases=PHASES)
 
@@ -153,17 +148,19 @@ FAULTS = [
     signalled(signal.SIGTERM),
     signalled(signal.SIGSEGV),
     signalled(signal.SIGABRT),
-    Fault("rank stopped", _stop, phases=("epoch", "checkpoint")),
+    signalled(signal.SIGSTOP),
+    *(signalled(signal.SIGKILL, who) for who in ("server", "coordinator")),
+    *(signalled(signal.SIGSTOP, who) for who in ("server", "coordinator")),
     launcher(signal.SIGKILL, r"launcher was killed"),
     launcher(signal.SIGTERM, r"stopped by SIGTERM; run it again to go on"),
     launcher(signal.SIGINT, r"interrupted by the user|SIGINT"),
     launcher(signal.SIGHUP, r"interrupted by the user|SIGHUP"),
     written("import sys; sys.exit(3)", r"sys\.exit\(3\)|exit code 3", "task sys.exit(3)"),
     written("raise SystemExit('enough')", r"enough", "task sys.exit(words)"),
-    written("os._exit(7)", r"rank 0\b.*\b7\b", "task os._exit"),
+    written("os._exit(7)", r"rank {leader}\b.*\b7\b", "task os._exit"),
     written("raise ValueError('planted')", r"planted", "task raises"),
     written("raise MemoryError", r"MemoryError", "task MemoryError"),
-    written("import ctypes; ctypes.string_at(0)", r"rank 0\b.*SIGSEGV", "task segfault"),
+    written("import ctypes; ctypes.string_at(0)", r"rank {leader}\b.*SIGSEGV", "task segfault"),
     Fault("disk full", _fill, _empty),
     Fault("read-only", _read_only, _writable),
     removed("run", r"(?i)removed|no such file|gone|missing"),

@@ -19,7 +19,7 @@ from scalestudy.study.strategies import traits
 T = TypeVar("T")
 
 TASK = Path(__file__).with_name("task.py")
-PHASES = ("import", "build", "epoch", "checkpoint", "end")
+PHASES = ("import", "build", "evaluation", "epoch", "checkpoint", "saving", "end")
 """Where a run can be held, in the order in which it gets there."""
 PATIENCE = 240.0
 """Seconds in which what must come has come, however busy the machine."""
@@ -99,6 +99,9 @@ class Scene:
     def __init__(self, root: Path, strategy: str, launch: str = "") -> None:
         self.root, self.strategy = root, strategy
         self.workers = traits(strategy).most_workers or 2
+        roles = traits(strategy).roles_of(self.workers)
+        self.processes_of_workers = roles.count("worker")
+        self.leader = roles.index("coordinator") if "coordinator" in roles else 0
         self.place = root / "place"
         for name in ("place", "tmp", "run"):
             (root / name).mkdir(parents=True)
@@ -178,8 +181,9 @@ class Scene:
         """Remove all results, so that the next run begins anew."""
         shutil.rmtree(self.results, ignore_errors=True)
 
-    def reached(self, phase: str, rank: int = 0) -> bool:
-        return (self.place / f"reached-{phase}-{rank}").exists()
+    def reached(self, phase: str) -> bool:
+        """Whether the process that leads the run is there."""
+        return (self.place / f"reached-{phase}-{self.leader}").exists()
 
     def processes(self) -> list[Process]:
         """All that live in the scene's name."""
@@ -213,11 +217,16 @@ class Scene:
         return Standing(point["state"], point["reason"] or "", run)
 
     def learnt(self) -> tuple[str, list[tuple[int, int, float]]]:
-        """What the finished run has learnt: digest of its weights, and epochs, samples, losses."""
+        """What the finished run has learnt: digest of its weights, and epochs, samples, losses.
+
+        Of workers that take no steps together only what does not depend on who came first.
+        """
         run = self.newest_run()
         result = run.result() if run else None
         assert run
         assert result
+        if not traits(self.strategy).synchronous:
+            return "", [(each.epoch, each.samples, 0.0) for each in run.epochs()]
         return result.weights_digest, [(each.epoch, each.samples, each.loss) for each in run.epochs()]
 
     def newest_run(self) -> RunFolder | None:

@@ -1,16 +1,19 @@
 """A whole study through Slurm, on real images, against the same points on this machine."""
 
+import importlib.util
 import json
+import sys
 import sysconfig
 import venv
 from pathlib import Path
 
 import pytest
 
-from studies import SMALL_UNET, newest_run, result, rows, write_site, write_study
+from studies import SMALL_UNET, epochs, newest_run, result, rows, write_site, write_study
 
 NUCLEI = Path(__file__).parents[3] / "shared" / "data" / "nuclei"
 IMAGES = {"image_size": [32, 32], "validation": 0.2}
+TORCH = ["ddp"] if importlib.util.find_spec("torch") else []
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +70,29 @@ def test_its_report_equals_one_of_local_runs_in_all_but_time(cluster, study, ima
 
 
 def test_one_worker_a_node_on_four_nodes_in_the_environment_of_its_engine(cluster):
-    """Of Horovod, `test_launchers` shows fourteen."""
+    """Of Horovod, `test_launchers` shows fourteen. PyTorch stays in the environment that submits."""
     folder = cluster.folder("four-nodes")
     write_site(folder, tasks_per_node=1)
     venv.create(folder / "other", with_pip=False)
     packages = next(folder.glob("other/lib/python*/site-packages"))
     (packages / "seen.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    study = write_study(cluster, folder, workers=[4])
+    study = write_study(cluster, folder, strategy=["native", *TORCH], workers=[4])
     text = study.read_text().replace("[launch]", '[launch]\nenvironments = { tensorflow = "other" }')
     study.write_text(text)
     cluster.scalestudy("run", study, "--no-report")
     found = result(study, "native-w4-s0")
     assert found["implementation"] == "multiworker"
     assert found["samples_processed"] == 2 * found["training_samples"]
-    ranks = [json.loads(file.read_text()) for file in newest_run(study, "native-w4-s0").glob("ranks/*.json")]
-    assert [rank["environment_name"] for rank in ranks] == [str(folder / "other")] * 4
+    assert environments_of(study, "native-w4-s0") == {str(folder / "other")}
+    for point in [f"{strategy}-w4-s0" for strategy in TORCH]:
+        assert result(study, point)["hosts"] == found["hosts"] == cluster.nodes
+        assert environments_of(study, point) == {sys.prefix}
+        losses = [record["loss"] for record in epochs(study, "native-w4-s0")]
+        assert [record["loss"] for record in epochs(study, point)] == pytest.approx(losses, rel=1e-5)
+
+
+def environments_of(study: Path, point: str) -> set[str]:
+    """Where the ranks of a run found their packages."""
+    files = sorted(newest_run(study, point).glob("ranks/*.json"))
+    assert len(files) == 4
+    return {json.loads(file.read_text())["environment_name"] for file in files}
