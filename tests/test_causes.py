@@ -59,18 +59,11 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
 
 
 def test_a_run_that_used_up_its_memory_says_so(tmp_path, small_cgroup):
-    ranks = {"multiworker": "1", "parameter-server": "2 (parameter server)"} | dict.fromkeys(TORCH, "1")
-    file = write(tmp_path, list(ranks), (2,))
-    uses_up = "b'1' * (1 << 30)"
-    plan(tmp_path, {
-        f"{name}-w2-s0": {"rank": int(rank[0]), "python": uses_up} for name, rank in ranks.items()
-    })  # fmt: skip
+    file = write(tmp_path, ["multiworker"], (2,))
+    plan(tmp_path, {"multiworker-w2-s0": {"rank": 1, "python": "b'1' * (1 << 30)"}})
     code, output = scalestudy("run", file, cwd=tmp_path, module="stand_in", before=small_cgroup)
     assert code == 1
-    said = "failed: rank {} was ended by SIGKILL: out of memory (the kernel killed 1 process"
-    for name, rank in ranks.items():
-        assert f"{name}-w2-s0 {said.format(rank)}" in in_one_line(output)
-    assert not workers_of(tmp_path / "studies" / "study")
+    assert "rank 1 was ended by SIGKILL: out of memory (the kernel killed 1 process" in in_one_line(output)
 
 
 @pytest.mark.parametrize("what", ["the run", "all points", "the study"])

@@ -42,6 +42,8 @@ class ProgressMark(NamedTuple):
     slowest: float
 
 
+SERVING = "serving"
+"""Phase of a process that computes what a coordinator asks for."""
 STEPS = ("input", "step")
 """Phases of a call of the compiled step, whose seconds are alike from call to call."""
 
@@ -89,7 +91,8 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
 
     No two clocks are compared: how far a rank has come is a number that all ranks count alike, and a process
     lives if it has written anew between the two readings. Among ranks at the same place it is the one that
-    does not live; where all live, or none does, nobody can tell.
+    does not live; where all live, or none does, nobody can tell. A process that serves a coordinator goes
+    through no places with it: it is waited for once it does not live, and never before.
 
     Args:
         before: The signs when nothing had moved for too long.
@@ -102,6 +105,8 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
     if absent:
         return Hang(rank=absent[0], seconds=seconds, lives=False)
     living = _living(before, after)
+    silent = [sign for sign in after if sign.phase == SERVING and sign.rank not in living]
+    after = silent or [sign for sign in after if sign.phase != SERVING] or after
     last = min(after, key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
     lives = last.rank in living
     alike = sum(sign.marks == last.marks and (sign.rank in living) == lives for sign in after)

@@ -349,8 +349,15 @@ class RunFolder:
         """Replace the sign of life of a rank. It is not waited for until it is on the disk."""
         path = self.path / "signs" / f"{sign.rank}.json"
         path.parent.mkdir(exist_ok=True)
-        with replacing(path, path.with_suffix(".new")) as file:
+        with replacing(path, path.with_suffix(".new"), durable=False) as file:
             file.write(sign.model_dump_json().encode() + b"\n")
+
+    def sign_written(self, rank: int) -> int:
+        """When a rank gave its last sign, in nanoseconds by the clock of the file system; 0 without one."""
+        try:
+            return os.stat(self.path / "signs" / f"{rank}.json").st_mtime_ns
+        except OSError:
+            return 0
 
     def forget_signs(self) -> None:
         """Remove the signs of processes that have ended, before others begin."""

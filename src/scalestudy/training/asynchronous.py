@@ -21,6 +21,7 @@ from scalestudy.engines.group import RemoteRows
 from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import lost_workers, sentence
 from scalestudy.measure.environment import rank_record
+from scalestudy.measure.hang_detection import SERVING
 from scalestudy.study.engines import engine_traits
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.training.devices import OwnPart, joined_workers, set_up
@@ -32,8 +33,6 @@ from scalestudy.util.registry import loaded
 
 LOOK_EVERY = 0.5
 """Seconds between two looks of a process that serves."""
-SERVING = "serving"
-"""What such a process is at, by its signs of life."""
 
 
 def run(part: OwnPart) -> None:
@@ -87,8 +86,11 @@ def _serve(part: OwnPart) -> None:
     folder.write_rank(
         rank_record(placement, traits, threads=threads, devices=devices, build=build, unmeasured={})
     )
+    coordinator, seen = placement.roles.index("coordinator"), -1
     while not folder.has_let_go() and not _ended(folder):
-        clock.heart.enter(SERVING)
+        if (written := folder.sign_written(coordinator)) != seen:  # else it may be stopped, or its node gone
+            clock.heart.enter(SERVING)
+            seen = written
         time.sleep(LOOK_EVERY)
     clock.heart.enter("leaving")
 
@@ -104,9 +106,10 @@ def _forms(prepared: Prepared, reader: Reader) -> tuple[Any, Any]:
 
 
 def _ended(folder: RunFolder) -> list[str]:
-    """How processes ended that the others cannot do without."""
+    """How processes ended that the others cannot do without; one that is stopped may go on."""
     lost, point = {cause.rank for cause in lost_workers(folder)}, folder.point()
-    return [sentence(cause, point=point) for cause in folder.causes() if cause.rank not in lost]
+    ends = [cause for cause in folder.causes() if cause.kind != "stopped" and cause.rank not in lost]
+    return [sentence(cause, point=point) for cause in ends]
 
 
 def _refuse_lost(folder: RunFolder, *, starting: bool = False) -> None:
