@@ -101,7 +101,7 @@ def queued(study: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     (study.parent / "here.toml").write_text("cpus_per_node = 4\n")
     study.write_text(TEXT.replace("workers = 1", "workers = [1, 2, 4]") + LAUNCH)
-    for data in prepare.study_data(study, Listener())[2]:
+    for data in prepare.study_data(study, Listener())[0]:
         prepare.prepare_data(data, None, study.parent, Listener())
     kind = type(SLURM.queue)
     ids = iter(range(1, 100))
@@ -130,7 +130,7 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     (study.parent / "here.toml").write_text("cpus_per_node = 4\n")
     study.write_text(TEXT + LAUNCH)
     request = request_of(study)
-    for data in prepare.study_data(study, Listener())[2]:
+    for data in prepare.study_data(study, Listener())[0]:
         prepare.prepare_data(data, None, study.parent, Listener())
     cluster, asked = Cluster(request), []
     kind = type(SLURM.queue)

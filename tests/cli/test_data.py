@@ -3,6 +3,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
+from scalestudy.engines.torch.traits import TorchTraits
+from scalestudy.launch.describe import BuiltModel
 from scalestudy.util.errors import UserError
 
 
@@ -92,3 +94,18 @@ def test_without_tensorflow_data_are_prepared_and_the_weights_are_told_to_be_mis
     assert "digits: 1438 training samples" in text
     assert "no TensorFlow here" in err
     assert not (weighty.parent / "keras").exists()
+
+
+def test_the_model_of_a_study_is_built_for_each_of_its_engines(call, weighty: Path, monkeypatch) -> None:
+    built = []
+    monkeypatch.setattr(
+        "scalestudy.app.weights.build_task",
+        lambda path, asked, *_: built.append(asked["engine"]) or BuiltModel(1, ()),
+    )
+    for engine in (TensorFlowTraits, TorchTraits):
+        monkeypatch.setattr(engine, "missing_software", lambda self: None)
+    text = weighty.read_text().replace("workers = [1, 2]", 'engine = ["tensorflow", "torch"]\nworkers = 1')
+    weighty.write_text(text)
+    code, _, err = call("data", "prepare", weighty)
+    assert code == 0, err
+    assert sorted(built) == ["tensorflow", "torch"]

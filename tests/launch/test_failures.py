@@ -2,8 +2,15 @@
 
 import pytest
 
-from scalestudy.launch.failures import deciding, failure_of, first_cause, lost_workers, sentence
-from scalestudy.study.records import Cause
+from scalestudy.launch.failures import (
+    deciding,
+    failure_of,
+    failure_of_hang,
+    first_cause,
+    lost_workers,
+    sentence,
+)
+from scalestudy.study.records import Cause, Hang
 from scalestudy.study.run_folder import RunFolder, write_point
 from sites import point, site
 
@@ -124,6 +131,15 @@ def test_a_worker_that_was_survived_is_not_blamed_for_a_later_end(tmp_path, caus
     assert first.rank == rank
     role = {2: "parameter server", 3: "coordinator"}.get(rank)
     assert failure_of(run, first).reason.startswith(f"rank {rank} ({role}) " if role else f"rank {rank} ")
+
+
+def test_the_role_of_a_process_that_hangs_is_named(tmp_path):
+    run = RunFolder(tmp_path)
+    write_point(run.path / "point.json", point("parameter-server", 2, site(cpus_per_node=4)))
+    roles = {1: "", 2: " (parameter server)", 3: " (coordinator)"}
+    for rank, role in roles.items():
+        hang = Hang(rank=rank, host="node1", phase="serving", seconds=60, lives=False)
+        assert failure_of_hang(run, hang).reason.startswith(f"rank {rank}{role} on node1 ")
 
 
 def test_no_worker_of_a_strategy_of_common_steps_is_survived(tmp_path):

@@ -47,7 +47,7 @@ class Cluster:
     """
 
     def __init__(self, nodes: int, *, accounting: bool) -> None:
-        self.prepared: set[tuple[str, str]] = set()
+        self.prepared: set[tuple[str, ...]] = set()
         self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
         slot, self._lock = _free_slot()
         self.root = _root(slot)

@@ -11,6 +11,7 @@ import paths
 from clusters import Cluster
 from scalestudy.analysis.costs import COLUMNS
 from scalestudy.analysis.table import columns
+from scalestudy.study.strategies import traits
 
 TIMES = (
     "throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training",
@@ -123,7 +124,8 @@ def write_study(
         lines += [f"[{title}]", *(f"{key} = {_toml(value)}" for key, value in keys.items())]
     file.write_text("\n".join(lines) + "\n")
     own = folder / task if task.endswith(".py") else task
-    what = str(own), _toml(sections["data"])
+    engines = {traits(name).engine for name in sections["sweep"]["strategy"]}  # each builds the model
+    what = str(own), _toml(sections["data"]), *sorted(engines)
     if what not in cluster.prepared:
         cluster.scalestudy("data", "prepare", file)
         cluster.prepared.add(what)

@@ -25,7 +25,7 @@ from scalestudy.study.keys import UndefinedVariable, expanded
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.parse import load_study
 from scalestudy.study.point import Point
-from scalestudy.study.settings import DataSettings, ResolvedTrain
+from scalestudy.study.settings import DataSettings
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
@@ -196,20 +196,18 @@ def data_summary(folder: str, split: str) -> Iterator[str]:
     yield from map(printable, map(str, counts(prepared, Split.load(split))))
 
 
-def study_data(
-    file: Path, listener: Listener
-) -> tuple[str, str, list[DataSettings], Kind | None, list[ResolvedTrain]]:
+def study_data(file: Path, listener: Listener) -> tuple[list[DataSettings], Kind | None, list[Point]]:
     """What a study file needs ahead.
 
     Returns:
-        Its task; the engine of its first point; the different data settings of its points; the kind of data
-        that they hold; how each model that differs by its weights is trained.
+        The different data settings of its points; the kind of data that they hold; one point for each model
+        that differs by its engine or its weights.
     """
     study, kind = with_task_data(load_study(file), listener)
     # As if no machine could be too small: where it runs is not the question here.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
-    trained = {(point.train.weights, point.train.input_scaling): point.train for point in points}
-    return study.task, points[0].engine, _data_sets(points), kind, list(trained.values())
+    built = {(point.engine, point.train.weights, point.train.input_scaling): point for point in points}
+    return _data_sets(points), kind, list(built.values())
 
 
 def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
@@ -220,9 +218,12 @@ def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
 def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
     """One point for each model that is to be built ahead."""
     return {
-        (point.task, point.train.weights, point.train.input_scaling, point.needed_files().prepared): point
+        (
+            point.task, point.engine, point.train.weights, point.train.input_scaling,
+            point.needed_files().prepared,
+        ): point
         for point in points
-    }.values()
+    }.values()  # fmt: skip
 
 
 def _with_data(

@@ -12,7 +12,8 @@ from scalestudy.cli.options import AnswerOption, CacheOption, ImageSizeOption, S
 if TYPE_CHECKING:
     from scalestudy.app.listener import Listener
     from scalestudy.data.sources.registry import Kind
-    from scalestudy.study.settings import DataSettings, ResolvedTrain
+    from scalestudy.study.point import Point
+    from scalestudy.study.settings import DataSettings
 
 app = typer.Typer(
     cls=CommandGroup, help="Inspect data sets, and prepare them before a study.", no_args_is_help=True
@@ -53,7 +54,7 @@ def show(
         check_page_name(html)
         refuse_target(html, [what])
     screen = Terminal()
-    _, _, settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
+    settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
     inspections = [
         inspect_data(data, kind, base, samples=samples if html else 0, listener=screen) for data in settings
     ]
@@ -92,7 +93,7 @@ def prepare(
     from scalestudy.cli.terminal import Terminal
 
     terminal = Terminal()
-    task, engine, settings, kind, base, trained = settings_of(
+    settings, kind, base, built = settings_of(
         what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
     )
     for data in settings:
@@ -100,23 +101,24 @@ def prepare(
         out().print(f"{data.source}: {training} training samples, prepared in {folder}", markup=False)
         for line in data_summary(folder, split):
             out().print(f"  {line}", markup=False)
-        for train in trained:
-            assert task is not None
-            fetch_weights(task, engine, train, folder, terminal, again=True)
+        for point in built:
+            fetch_weights(
+                point.task, point.engine, point.train, folder, terminal, again=True,
+                within=point.launch.progress_timeout, environment=point.environment,
+            )  # fmt: skip
 
 
 def settings_of(
     what: str, image_size: tuple[int, int] | None, cache: Path | None, listener: "Listener", *,
     skip_bad: bool = False, storage: Literal["auto", "arrays", "encoded"] = "auto",
-) -> "tuple[str | None, str, list[DataSettings], Kind | None, Path, list[ResolvedTrain]]":  # fmt: skip
-    """Task, engine, sets, kind, the folder of relative paths, and trainings: of a study file, or of a source.
+) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":  # fmt: skip
+    """Sets, their kind, the folder of relative paths, and points to build: of a study file, or of a source.
 
     Raises:
         UserError: The file is no study, options are given with a study file, or the size is invalid.
     """
     from scalestudy.app.prepare import study_data
     from scalestudy.study import keys
-    from scalestudy.study.engines import DEFAULT
     from scalestudy.study.settings import DataSettings
     from scalestudy.util.errors import UserError
 
@@ -127,8 +129,8 @@ def settings_of(
                 "options with it",
                 "Set image_size, cache, skip_bad and storage under [data] in the file.",
             )
-        task, engine, settings, kind, trained = study_data(Path(what), listener)
-        return task, engine, settings, kind, Path(what).parent, trained
+        settings, kind, built = study_data(Path(what), listener)
+        return settings, kind, Path(what).parent, built
     try:
         keys.checked("data.image_size", image_size)
     except keys.WrongValue as wrong:
@@ -136,4 +138,4 @@ def settings_of(
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
     place = str(cache) if cache else None
     data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad, storage=storage)
-    return None, DEFAULT, [data], None, Path(), []
+    return [data], None, Path(), []

@@ -134,10 +134,8 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point 
     With `hosts` it names the rank's host, with `point` its role if it was no worker; `last` is quoted of its
     log where nothing else is known.
     """
-    who, on = f"rank {cause.rank}", f" on {cause.host}" if hosts and cause.host else ""
-    role = dict(enumerate(point.roles if point else ())).get(cause.rank, "worker")
-    if role != "worker":
-        who += f" ({role.replace('-', ' ')})"
+    who = f"rank {cause.rank}{_role(point, cause.rank)}"
+    on = f" on {cause.host}" if hosts and cause.host else ""
     at = f" ({cause.frame})" if cause.frame else ""
     if cause.kind == "stopped":
         return f"{who} was stopped by {cause.signal}{on}, and the others had to wait for it"
@@ -151,6 +149,12 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point 
         return f"{ended} before its work was done, without an exception, as after os._exit"
     words = cause.words or last
     return f"{ended}{f': {words}' if words else ''}{at}"
+
+
+def _role(point: Point | None, rank: int | None) -> str:
+    """What follows the rank of a process that is no worker, as " (parameter server)"; else nothing."""
+    role = point.roles[rank] if point and rank is not None and rank < len(point.roles) else "worker"
+    return f" ({role.replace('-', ' ')})" if role != "worker" else ""
 
 
 def _memory(cause: Cause) -> str:
@@ -178,7 +182,8 @@ def _echo(cause: Cause) -> int:
 def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) -> Failure:
     """The failure of a run that was ended since nothing moved, with the last lines of the rank's log."""
     tail = last_lines(run, f"rank-{hang.rank or 0}")
-    return Failure(rank=hang.rank, exit_code=None, reason=in_words(hang), tail=tail, job_state=job_state)
+    reason = in_words(hang, _role(_point(run), hang.rank))
+    return Failure(rank=hang.rank, exit_code=None, reason=reason, tail=tail, job_state=job_state)
 
 
 INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED", "LOST")

@@ -146,9 +146,12 @@ def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     return int(seconds) // 5 * 5, seconds > max(30.0, last.due / 4)
 
 
-def in_words(hang: Hang) -> str:
-    """One sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (callbacks), and …"."""
-    who = "all ranks" if hang.rank is None else f"rank {hang.rank}"
+def in_words(hang: Hang, role: str = "") -> str:
+    """One sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (callbacks), and …".
+
+    `role` follows the rank.
+    """
+    who = "all ranks" if hang.rank is None else f"rank {hang.rank}{role}"
     if hang.host:
         who += f" on {hang.host}"
     if not hang.phase:
