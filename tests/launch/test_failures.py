@@ -142,6 +142,15 @@ def test_the_role_of_a_process_that_hangs_is_named(tmp_path):
         assert failure_of_hang(run, hang).reason.startswith(f"rank {rank}{role} on node1 ")
 
 
+def test_a_rank_that_was_killed_while_others_still_wait_for_it_is_not_called_silent(tmp_path):
+    run, hang = RunFolder(tmp_path), Hang(rank=1, host="node1", phase="serving", seconds=60, lives=False)
+    run.write_cause(killed(1, 9.0))
+    assert failure_of_hang(run, hang).signal == "SIGKILL"
+    assert failure_of_hang(run, hang.model_copy(update={"rank": 0})).signal is None
+    run.write_cause(Cause(rank=1, time=9.0, kind="stopped", signal="SIGSTOP"))
+    assert failure_of_hang(run, hang).signal is None
+
+
 def test_no_worker_of_a_strategy_of_common_steps_is_survived(tmp_path):
     run = RunFolder(tmp_path)
     write_point(run.path / "point.json", point("horovod", 2, site(cpus_per_node=4)))

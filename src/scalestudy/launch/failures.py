@@ -180,7 +180,13 @@ def _echo(cause: Cause) -> int:
 
 
 def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) -> Failure:
-    """The failure of a run that was ended since nothing moved, with the last lines of the rank's log."""
+    """The failure of a run that was ended since nothing moved, with the last lines of the rank's log.
+
+    If others still waited for a rank that had been killed, it ended by that.
+    """
+    for cause in run.causes() if not hang.lives else ():
+        if cause.rank == hang.rank and cause.kind == "signal" and cause.signal not in ECHOES:
+            return failure_of(run, cause, hosts=job_state is not None, job_state=job_state)
     tail = last_lines(run, f"rank-{hang.rank or 0}")
     reason = in_words(hang, _role(_point(run), hang.rank))
     return Failure(rank=hang.rank, exit_code=None, reason=reason, tail=tail, job_state=job_state)
