@@ -240,8 +240,25 @@ def objectives() -> dict[str, Any]:
         "losses": losses, "pixels": pixels, "metrics": values, "better": task_sense(net), "notes": notes,
         "class": refused(model=lambda data: nn.Linear, loss="cross_entropy"),
         "mean": refused(model=net, loss="cross_entropy", metrics=["accuracy", Hits([])]),
+        "wrapped": [
+            refused(model=lambda data, wrap=wrap: nn.Sequential(wrap(net(data))), loss="cross_entropy")
+            for wrap in (torch.compile, torch.jit.script, nn.DataParallel)
+        ],
+        "lazy": lazy_parameters(data), "reached": detached(),
         "width": refused(model=lambda data: nn.Linear(7, 3), loss="cross_entropy"),
     }  # fmt: skip
+
+
+def lazy_parameters(data: DataInfo) -> int:
+    """Parameters of a module whose input shape its first batch tells."""
+    module = nn.Sequential(nn.Flatten(), nn.LazyLinear(3))
+    return task_file(data, model=lambda data: module, loss="cross_entropy").model.count_params()
+
+
+def detached() -> list[bool]:
+    """Whether a loss that nothing leads to reaches a weight."""
+    losses, weight = torch.ones(2), keras.Variable(torch.ones(2))
+    return ENGINE.try_step(lambda: (losses.sum(), losses), [weight], lambda gradients: None).reached
 
 
 def task_sense(net: Any) -> Any:

@@ -24,6 +24,16 @@ WITHIN = "SCALESTUDY_ANSWER_WITHIN"
 FETCHED_WITHIN = 7200.0
 """Seconds in which a model must have been built, and its weights downloaded."""
 REMEDY = "Run it with python to see the whole traceback."
+NOT_ITS_WORK = {
+    "CUDA": 'Leave out .cuda() and .to("cuda"): model and batches are put on the device of the run.',
+    "process group": "Leave out torch.distributed: the strategy joins the workers and sums their gradients.",
+}
+"""What to do about an error of PyTorch's that says this: what a task file took on itself."""
+
+
+def remedy(error: BaseException, otherwise: str = REMEDY) -> str:
+    """What to do about an error in a task file."""
+    return next((text for words, text in NOT_ITS_WORK.items() if words in str(error)), otherwise)
 
 
 def import_file(path: Path) -> ModuleType:
@@ -41,7 +51,7 @@ def import_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UserError(f"a task file that can be imported: {path}", told(error), REMEDY) from error
+        raise UserError(f"a task file that can be imported: {path}", told(error), remedy(error)) from error
     finally:
         sys.path.remove(str(path.parent))
     return module
@@ -59,7 +69,11 @@ def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
     except ScalestudyError as error:
         result = {"expected": error.expected, "received": error.received, "action": error.action}
     except (Exception, SystemExit) as error:
-        result = {"expected": f"a task file that works: {path}", "received": told(error), "action": REMEDY}
+        result = {
+            "expected": f"a task file that works: {path}",
+            "received": told(error),
+            "action": remedy(error),
+        }
     sys.stdout.write(f"\n{json.dumps(result)}\n")
     sys.stdout.flush()
     os._exit(2 if "expected" in result else 0)

@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from scalestudy.data.columns import Column, Described, map_columns
+from scalestudy.tasks.file import remedy
 from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import told
@@ -98,12 +99,8 @@ class ModuleModel:
         self._dtype = torch.float64 if precision == "float64" else torch.float32
         self._half = HALF.get(precision)
         self._device = keras.ops.convert_to_tensor(0.0).device
+        _refuse_wrapped(module, file)
         self.module = module.to(self._device, self._dtype)
-        if kind != "custom":
-            self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-            for layer in self.module.modules():
-                if isinstance(layer, nn.MaxPool2d):
-                    layer.register_forward_hook(_keep_layout)
         self._zeros = map_columns(self._zero, inputs)
         self.losses: list[Any] = []  # regularisers, which modules have none of
         self.optimizer: Any = None
@@ -114,8 +111,13 @@ class ModuleModel:
         except Exception as error:  # of the user's own classes
             raise UserError(
                 f"model(inputs) of {file} to take samples of the data", told(error),
-                "Correct the module: it gets a batch of images as [B, channels, height, width].",
+                remedy(error, "Correct the module: it gets images as [B, channels, height, width]."),
             ) from error  # fmt: skip
+        if kind != "custom":  # only now, since lazy modules have their shapes from this first batch
+            self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            for layer in self.module.modules():
+                if isinstance(layer, nn.MaxPool2d):
+                    layer.register_forward_hook(_keep_layout)
         self.output = keras.tree.map_structure(_symbol, outputs)
         self.outputs: list[Any] = keras.tree.flatten(self.output)
         self.output_names = [f"output_{index}" for index in range(len(self.outputs))]
@@ -257,6 +259,19 @@ class ModuleModel:
 def is_module(model: Any) -> bool:
     """Whether it is PyTorch's, and not one of Keras's, which on PyTorch are modules too."""
     return isinstance(model, nn.Module) and not isinstance(model, keras.layers.Layer)
+
+
+def _refuse_wrapped(module: nn.Module, file: str) -> None:
+    """Refuse what hides a module's layers, which must know their rows of the batch."""
+    kinds = nn.DataParallel, nn.parallel.DistributedDataParallel, torch.jit.ScriptModule
+    for path, inner in module.named_modules():
+        if isinstance(inner, kinds) or hasattr(inner, "_orig_mod"):  # torch.compile's
+            raise UserError(
+                f"a plain nn.Module from model(data) in {file}",
+                f"{type(inner).__name__}{f' at {path}' if path else ''}, which wraps one",
+                "Return the module itself, without torch.compile, TorchScript or DistributedDataParallel: the"
+                " strategy shares out the work, and replaces batch normalisation and dropout.",
+            )
 
 
 def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> list[str]:

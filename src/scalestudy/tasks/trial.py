@@ -18,6 +18,7 @@ from scalestudy.data.loading.reader import reader_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import Task, by_name
+from scalestudy.tasks.file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.files import contents
 from scalestudy.util.tracebacks import told
@@ -256,14 +257,17 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
         raise UserError(
             f"all variables of {file} in the model, or in a loss that is a keras.Layer or a keras.Loss",
             f"{trial.stray} outside of them, which would not be trained",
-            "Make it a weight of a layer of the model, or an attribute of the loss.",
+            "Make it a weight of a layer of the model, or an attribute of the loss; in a module of PyTorch's,"
+            " lists of layers are nn.ModuleList, of parameters nn.ParameterList.",
         )
     missing = [v.path for v, reached in zip(task.trained, trial.reached, strict=True) if not reached]
     if missing:
         raise UserError(
             f"a gradient for every weight that {file} trains",
             f"none for {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}, on which no loss depends",
-            "Use the layer's output, compute with keras.ops throughout, or set trainable = False there.",
+            "Use the layer's output, compute with keras.ops throughout, or set trainable = False there."
+            if isinstance(task.model, keras.Model)
+            else "Use them in forward, without detach() or no_grad() behind, or set requires_grad_(False).",
         )
     if not np.isfinite(trial.losses).all():
         raise UserError(
@@ -335,7 +339,7 @@ def _explained(expected: str, *given: Any) -> Iterator[None]:
             action = "Compute with keras.ops: what NumPy computes has no gradient, and no value yet."
         if expected.startswith("the loss of"):
             action = f"A function of the file is called with (targets, outputs). {action}"
-        shapes = ", ".join(map(_shapes, given))
+        action, shapes = remedy(error, action), ", ".join(map(_shapes, given))
         raise UserError(expected, told(error) + (f", with {shapes}" if shapes else ""), action) from error
 
 

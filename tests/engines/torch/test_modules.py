@@ -78,6 +78,14 @@ def test_outputs_that_are_not_what_logits_says_are_noted_or_refused(answers):
     assert "mat1 and mat2" in answers["objectives"]["width"]
 
 
+def test_a_module_that_something_wraps_is_refused_and_a_lazy_one_is_taken(answers):
+    found = answers["objectives"]
+    kinds = ("OptimizedModule", "RecursiveScriptModule", "DataParallel")
+    assert [received.split()[0] for received in found["wrapped"]] == list(kinds)
+    assert found["lazy"] == 16 * 3 + 3
+    assert found["reached"] == [False]
+
+
 def test_any_number_of_workers_computes_the_same(answers):
     """Two epochs with uneven last batches: dropout, clipping, a changing rate, synchronised statistics."""
     found = {name: value for name, value in answers["workers"].items() if not name.startswith("mixed")}

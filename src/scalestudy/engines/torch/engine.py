@@ -98,7 +98,9 @@ class Torch:
     ) -> StepTrial:  # fmt: skip
         values = [variable.value for variable in variables]
         objective, losses = compute()
-        gradients = torch.autograd.grad(objective, values, allow_unused=True, retain_graph=True)
+        gradients: Sequence[Any] = [None] * len(values)
+        if objective.requires_grad:
+            gradients = torch.autograd.grad(objective, values, allow_unused=True, retain_graph=True)
         known = {id(value) for value in values}
         strays = [value for value in _leaves(objective) if id(value) not in known]
         change([

@@ -13,6 +13,12 @@ GROUP = "scalestudy.engines.torch.group"
 BY_STORE = Rendezvous("tcpstore")
 """PyTorch's TCPStore listens at one interface where a name tells which, and asks for nothing."""
 
+STAR = (
+    "M0,-1.15L0.29,-0.40L1.09,-0.36L0.48,0.15L0.68,0.93L0,0.50L-0.68,0.93L-0.48,0.15L-1.09,-0.36L-0.29,-0.40Z"
+)
+X = "M-1,-0.55L-0.55,-1L0,-0.45L0.55,-1L1,-0.55L0.45,0L1,0.55L0.55,1L0,0.45L-0.55,1L-1,0.55L-0.45,0Z"
+"""Marks that are seen as well as the others; what Vega still has names for is thin, or has no area."""
+
 DDP = Traits(
     "ddp", "PyTorch: a process for each worker, all-reduce by Gloo or NCCL", NAME,
     processes="per-worker", spans_nodes=True, plain=True, rendezvous=BY_STORE, accumulates=True,
@@ -22,12 +28,12 @@ DDP = Traits(
 )  # fmt: skip
 TORCH_SINGLE = Traits(
     "torch-single", "PyTorch: one worker, alone", NAME, most_workers=1, plain=True,
-    join=f"{GROUP}:join_single", colour="#552200", shape="wedge", xla=False, accumulates=True,
+    join=f"{GROUP}:join_single", colour="#552200", shape=STAR, xla=False, accumulates=True,
     common_name="single",
 )  # fmt: skip
 TORCH_VIRTUAL = Traits(
     "torch-virtual", "PyTorch: any number of workers, computed one after another on one device", NAME,
-    timed=False, join=f"{GROUP}:join_virtual", colour="#442255", shape="stroke",
+    timed=False, join=f"{GROUP}:join_virtual", colour="#442255", shape=X,
     xla=False, accumulates=True, common_name="virtual",
 )  # fmt: skip
 
