@@ -394,12 +394,45 @@ def resumed() -> float:
     return max(difference(one, other) for one, other in pairs)
 
 
-def frozen() -> dict[str, Any]:
-    """Which weights of a task change while its first layer is frozen."""
+OF_KERAS = """
+import keras
+from keras import layers
+kind, pretrained = "classes", ["0", "1"]
+loss, metrics = "sparse_categorical_crossentropy", ["accuracy"]
+
+def model(data):
+    first = layers.Conv2D(6, 3, name="0"), layers.BatchNormalization(name="1", momentum=0.8)
+    last = layers.Flatten(), layers.Dense(10, "softmax", name="5")
+    return keras.Sequential([keras.Input(data.input_shape), *first, *last], name="net")
+"""
+
+
+def called() -> dict[str, Any]:
+    """Rates that a callback has set until another has ended training, and whether it put weights back."""
+    own = FOLDER / "called.py"
+    own.write_text(OWN.replace("MOMENTUM", "0.2"))
+    made = session(str(own), 2, epochs=5)
+    made.trainer.task.callbacks.extend([
+        keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.04 / 2**epoch),
+        keras.callbacks.EarlyStopping("val_loss", min_delta=100, restore_best_weights=True),
+    ])  # fmt: skip
+    records, after = [], []
+    for record in made.epoch_records():
+        records.append(record)
+        after.append([np.copy(value) for value in made.trainer.weights()[0]])
+    kept = made.trainer.weights()[0]
+    return {
+        "rates": [record.learning_rate for record in records],
+        "best": max(difference(one, other) for one, other in zip(after[0], kept, strict=True)),
+    }
+
+
+def frozen(text: str = OWN.replace("MOMENTUM", "0.2") + 'pretrained = ["0", "1"]\n') -> dict[str, Any]:
+    """Which weights of a task change while its first layers are frozen."""
     own = FOLDER / "frozen.py"
-    own.write_text(OWN.replace("MOMENTUM", "0.2") + 'pretrained = ["0", "1"]\n')
+    own.write_text(text)
     made = session(str(own), 1, frozen_epochs=1)
-    names = [weight.name for weight in made.trainer.task.model.weights]
+    names = [weight.path.replace("/", ".").removeprefix("net.") for weight in made.trainer.task.model.weights]
     epochs, moved = made.epoch_records(), []
     before = made.trainer.weights()[0]
     for _ in range(2):
@@ -408,6 +441,11 @@ def frozen() -> dict[str, Any]:
         moved.append([n for n, a, b in zip(names, before, after, strict=True) if not np.array_equal(a, b)])
         before = [np.copy(value) for value in after]
     return {"names": names, "moved": moved}
+
+
+def frozen_layers() -> dict[str, Any]:
+    """The same of a Keras model."""
+    return frozen(OF_KERAS)
 
 
 def exported() -> dict[str, float]:
@@ -451,6 +489,8 @@ if __name__ == "__main__":
         "statistics",
         "resumed",
         "frozen",
+        "frozen_layers",
+        "called",
         "exported",
     )
     answers = {}

@@ -38,15 +38,33 @@ ours = keras.ops.conv(images, kernel, data_format="channels_last")
 print(float(loss.detach()), float(product), float((ours - plain.permute(0, 2, 3, 1)).abs().max()), bias)
 print("tensorflow" in sys.modules)
 np.savez(sys.argv[1], *drawn)
+begin(3, "float32")
+net = keras.saving.load_model(sys.argv[2])
+net.load_weights(sys.argv[2])
+net.set_weights([weight + 1 for weight in net.get_weights()])
+net.save(sys.argv[2])
 """
 
 
 @pytest.fixture(scope="module")
-def computed(tmp_path_factory):
+def exchanged(framework, tmp_path_factory):
+    """A model of TensorFlow's, its file, to whose weights PyTorch adds 1, and the weights before."""
+    import keras
+
+    layers = keras.layers.Conv2D(2, 3), keras.layers.BatchNormalization(), keras.layers.Dense(3)
+    net = keras.Sequential([keras.Input((8, 8, 1)), *layers])
+    file = tmp_path_factory.mktemp("exchanged") / "model.keras"
+    net.save(file)
+    return net, file, net.get_weights()
+
+
+@pytest.fixture(scope="module")
+def computed(exchanged, tmp_path_factory):
     """What the program prints, and the initial values that it draws."""
     file = tmp_path_factory.mktemp("drawn") / "drawn.npz"
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(file)], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", PROGRAM, str(file), str(exchanged[1])],
+        capture_output=True, text=True, check=False,
         env=os.environ | {"KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "cpu", "PYTHONPATH": str(SOURCE)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -73,6 +91,13 @@ def test_what_lies_channels_last_is_convolved_as_it_lies(computed):
 
 def test_tensorflow_is_not_loaded(computed):
     assert not computed[1]
+
+
+def test_a_model_of_either_engine_begins_with_the_weights_that_the_other_has_saved(computed, exchanged):
+    net, file, before = exchanged
+    net.load_weights(file)
+    for weight, old in zip(net.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(weight, old + 1)
 
 
 def test_weights_begin_as_on_tensorflow(computed, framework):

@@ -120,6 +120,17 @@ def test_parts_that_are_frozen_keep_weights_and_statistics(answers):
     assert set(second) == {*OF_PRETRAINED, *LEARNT, *STATISTICS}
 
 
+def test_layers_of_a_keras_model_that_are_frozen_keep_weights_and_statistics(answers):
+    first, second = answers["frozen_layers"]["moved"]
+    assert set(first) == {"5.kernel", "5.bias"}
+    assert set(second) == set(answers["frozen_layers"]["names"])
+
+
+def test_callbacks_set_rates_end_the_run_and_put_weights_back(answers):
+    assert answers["called"]["rates"] == pytest.approx([0.04, 0.02])
+    assert answers["called"]["best"] == 0
+
+
 def test_what_is_exported_gives_what_the_model_gives(answers):
     assert max(answers["exported"].values()) < 1e-6
 
