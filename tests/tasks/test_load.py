@@ -194,3 +194,15 @@ def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outp
     alone = CompiledReplicas(TensorGroup(0, 1), 1, slices=[(0, 1)], size=1)
     evaluation = CompiledEvaluation(task, alone, scale=1.0)
     assert evaluation.constant([np.arange(10)], np.full(10, 0.1)) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "named"), [("Torch not compiled with CUDA enabled", ".cuda()"), ("no such file", "python")]
+)
+def test_an_error_of_a_task_file_that_took_on_the_engines_work_is_told_what_to_leave_out(
+    tmp_path, words, named
+):
+    (tmp_path / "own.py").write_text(f"raise RuntimeError({words!r})\n")
+    with pytest.raises(UserError) as caught:
+        import_file(tmp_path / "own.py")
+    assert named in caught.value.action
