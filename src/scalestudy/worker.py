@@ -77,7 +77,7 @@ def _work(path: Path) -> int:
     if not path.is_dir():
         raise UserError(
             "the folder of a run, seen by all nodes",
-            f"{str(path)!r}, which is no folder on {socket.gethostname()}",
+            f"{str(path)!r}, which is not a folder on {socket.gethostname()}",
             "Keep studies on a file system that the nodes share.",
         )
     _take_output(path, placement)
@@ -233,7 +233,7 @@ def join_network() -> None:
         raise RunError(
             f"the run's private network, which process {process} holds",
             error.strerror or str(error),
-            "Set SCALESTUDY_NETWORK=shared to run without; other users then reach the workers' ports.",
+            "Set SCALESTUDY_NETWORK=shared to run without it; other users can then reach the workers' ports.",
         ) from error
 
 

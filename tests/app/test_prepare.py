@@ -180,7 +180,7 @@ def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_poi
             "2 class weights, some above 0, one for each class",
             "[1.0, 2.0, 3.0] (study.toml, line 10)",
         ),
-        ('metrics = ["f1", "object_ap"]', "masks, a class for every pixel", "sample (study.toml, line 10)"),
+        ('metrics = ["f1", "object_ap"]', "masks (a class for each pixel)", "sample (study.toml, line 10)"),
         (
             'class_weights = [1, 2]\nloss = "dice"',
             "a loss that takes class weights",

@@ -39,9 +39,9 @@ def test_points_are_chosen_by_state_and_by_pattern(overview):
 
 
 def test_an_unknown_state_or_a_pattern_that_fits_nothing_is_refused_naming_what_there_is(overview):
-    with pytest.raises(UserError, match=r"a state out of .*cancelled.* Received 'faild'"):
+    with pytest.raises(UserError, match=r"one of the states .*cancelled.* Received 'faild'"):
         selected(overview, states=["faild"])
-    with pytest.raises(UserError, match=r"'horovod-\*', which fits none of 24 points"):
+    with pytest.raises(UserError, match=r"'horovod-\*', which matches none of 24 points"):
         selected(overview, patterns=["horovod-*"])
 
 
@@ -58,7 +58,7 @@ def test_groups_follow_any_axis_of_the_study(overview):
         ("1 worker", {"done": 12}), ("2 workers", {"failed": 12}),
     ]  # fmt: skip
     assert [group.title for group in grouped(overview, ["seed"])] == ["seed 0", "seed 1", "seed 2"]
-    with pytest.raises(UserError, match=r"an axis out of strategy, workers, train\.batch_size"):
+    with pytest.raises(UserError, match=r"one of the axes strategy, workers, train\.batch_size"):
         grouped(overview, ["epochs"])
 
 

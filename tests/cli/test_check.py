@@ -130,7 +130,7 @@ def test_the_report_of_another_version_says_so(check, study, tmp_path):
     ("arguments", "named"),
     [
         (["--skip", "colour"], "--skip with one of versions"),
-        (["--nodes", "2"], "--submit beside --nodes"),
+        (["--nodes", "2"], "--submit together with --nodes"),
         (["nowhere.toml"], "nowhere.toml"),
         (["--out", "full"], "an empty or a new folder"),
     ],

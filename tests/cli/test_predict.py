@@ -106,5 +106,5 @@ def test_without_a_framework_it_says_where_to_run(model, images, tmp_path):
     path = os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")])
     done = scalestudy("model", "predict", model, "images", "--out", "out", cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "TensorFlow, which computes what a model says" in done.stderr
+    assert "TensorFlow, which computes the predictions" in done.stderr
     assert "Run this where training runs" in done.stderr

@@ -109,7 +109,7 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
 
     stored_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
     code, _, errors = call("submit", queued)
-    assert code == 2 and "model was built here" in errors and "scalestudy data prepare" in errors
+    assert code == 2 and "model has been built here" in errors and "scalestudy data prepare" in errors
     prepare(call, queued)
     assert call("submit", queued)[0] == 0
 

@@ -75,7 +75,7 @@ def test_wrong_options_end_with_2_and_write_nothing(
         (["--strategy", "horovodd"], 'Did you mean "horovod"?'),
         (["--workers", "0"], "--workers"),
         (["--batch-size", "1" + "0" * 5000], "for train.batch_size"),
-        (["--strategy", "single", "--workers", "2"], "one worker by definition"),
+        (["--strategy", "single", "--workers", "2"], "always has one worker"),
         (["--data", "no/where"], "does not exist"),
     ):
         code, _, errors = call("train", *arguments)

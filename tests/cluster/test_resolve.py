@@ -162,7 +162,7 @@ def test_a_name_inherited_from_another_step_says_nothing():
 
 
 def test_pmix_alone_does_not_say_how_many_there_are():
-    with pytest.raises(UserError, match="only PMIx, which says rank 1 of job 'prterun-a-7@1'"):
+    with pytest.raises(UserError, match="only PMIx: rank 1 of job 'prterun-a-7@1'"):
         resolve({"PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-a-7@1"})
 
 

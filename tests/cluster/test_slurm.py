@@ -92,7 +92,7 @@ def test_without_the_steps_count_the_jobs_is_taken():
     ],
 )
 def test_a_step_that_does_not_add_up_is_refused(changes):
-    with pytest.raises(UserError, match="add up"):
+    with pytest.raises(UserError, match="number of tasks in the Slurm step"):
         slurm(task(1, [2], 0, 1) | changes)
 
 

@@ -47,7 +47,7 @@ def test_a_file_that_does_not_return_is_refused_with_its_line(file, hang):
     path = file(hang)
     with pytest.raises(UserError) as caught:
         describe.describe_task(path, within=2)
-    assert caught.value.expected == f"a task file whose own code returns within 2 s: {path}"
+    assert caught.value.expected == f"a task file that can be imported within 2 s: {path}"
     assert caught.value.received == "no end of it: line 6 (in <module>) does not return"
     assert "progress_timeout" in caught.value.action
     assert gone(path.with_name("pid"))

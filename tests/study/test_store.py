@@ -45,7 +45,7 @@ def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Pa
 def test_a_folder_with_other_things_is_refused_and_left_alone(make, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "thesis.tex").touch()
-    with pytest.raises(UserError, match="holds other things"):
+    with pytest.raises(UserError, match="holds other files"):
         make()
     assert files(tmp_path) == {"results", "results/thesis.tex"}
 

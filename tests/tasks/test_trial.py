@@ -91,7 +91,7 @@ FAULTS = {
         "always 1",
     ),
     "accuracy of one unit": (
-        {"last": "layers.Dense(1)", "loss": "loss = 'mse'"}, "likeliest is always class 0",
+        {"last": "layers.Dense(1)", "loss": "loss = 'mse'"}, "most likely class is always 0",
     ),
     "categorical loss for numbers": (
         {"loss": "loss = 'categorical_crossentropy'"}, r"with \[B\] of int32",

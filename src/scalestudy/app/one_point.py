@@ -85,7 +85,7 @@ def _refuse_commas(option: str, name: str, words: Sequence[str]) -> None:
     with suppress(keys.WrongValue):
         keys.checked(name, [int(number) for number in numbers])
         right = f"{option} {' '.join(numbers)}"
-        raise UserError("numbers with a space between them", f"{option} {words[0]}", f"Write {right}.")
+        raise UserError("numbers separated by spaces", f"{option} {words[0]}", f"Write {right}.")
 
 
 def _key(option: str) -> tuple[str, str, bool]:

@@ -112,7 +112,7 @@ def prepared_ahead(
         split = find_split(dataset, validation_of(data), data.seed) if dataset else None
         if dataset is None or split is None:
             raise NotPreparedError(
-                "a data set that is prepared ahead, since a job never decodes or downloads",
+                "a prepared data set, since jobs neither decode nor download",
                 f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
                 f"Run here: {command}",
             )
@@ -254,14 +254,14 @@ def _refuse_too_few(point: Point, training: int, place: KeyLines) -> None:
         raise UserError(
             f"at least {point.workers} training samples for {point.workers} workers",
             f"{training}{place.of('sweep.workers', 'data.source', 'data', 'task')}",
-            "Take fewer workers, or more data.",
+            "Use fewer workers, or more data.",
         )
     if point.global_batch > training:
         names = ("train.batch_size", "sweep.workers", "data")
         raise UserError(
             f"a global batch within the {training} training samples",
             f"{point.global_batch} for point {point.name}{place.of(*names)}",
-            "Lower batch_size, take fewer workers, or more data.",
+            "Lower batch_size, or use fewer workers or more data.",
         )
 
 

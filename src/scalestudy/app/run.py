@@ -124,7 +124,7 @@ def _reported(request: Request, overview: Overview, listener: Listener, *, repor
         raise RunError(
             "the results folder of the study",
             f"{request.target}, which was removed while the study ran",
-            "Run the study again: what was measured is lost.",
+            "Run the study again. Its results are lost.",
         )
     result = StudyResult(StudyFolder.open(request.target), overview)
     try:
@@ -132,7 +132,7 @@ def _reported(request: Request, overview: Overview, listener: Listener, *, repor
             listener.reported(result.store, result.findings, result.write())
     except OSError as error:
         raise RunError(
-            "a folder that the report can be written to",
+            "a folder to which the report can be written",
             f"{error.filename or request.target}: {error.strerror or error}",
             f"Make room there, then: scalestudy report {shlex.quote(str(request.target))}",
         ) from error

@@ -41,7 +41,7 @@ def named_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
             near = difflib.get_close_matches(pattern, known, 3, cutoff=0.5) or known[:3]
             raise UserError(
                 "the name of a point after --point, or a pattern such as 'horovod-*'",
-                f"{pattern!r}, which fits none of {len(known)} points",
+                f"{pattern!r}, which matches none of {len(known)} points",
                 f"There are {', '.join(near) or 'none'}{', …' * (len(near) < len(known))}",
             )
         wanted |= fitting
@@ -58,7 +58,7 @@ def selected(
     """
     for state in states:
         if state not in STATES:
-            raise UserError(f"a state out of {', '.join(STATES)}", repr(state), "Choose one with --state.")
+            raise UserError(f"one of the states {', '.join(STATES)}", repr(state), "Choose one with --state.")
     names = {status.name for status in overview.points}
     if patterns:
         names = set(named_points([status.name for status in overview.points], patterns))
@@ -75,7 +75,7 @@ def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
     known = [*all_but_seeds(overview), "seed"]
     for axis in axes:
         if axis not in known:
-            raise UserError(f"an axis out of {', '.join(known)}", repr(axis), "Choose one with --by.")
+            raise UserError(f"one of the axes {', '.join(known)}", repr(axis), "Choose one with --by.")
     groups: dict[str, list[PointStatus]] = {}
     for status in overview.points:
         title = ", ".join(_value(status.point, axis) for axis in axes)

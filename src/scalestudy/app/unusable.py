@@ -60,7 +60,7 @@ def refuse_unusable(
         raise UserError(
             'a file of weights, "imagenet" or "none" as weights',
             f"{train.weights}, which is no file{place.of('train.weights')}",
-            "Correct the path: it is taken relative to the study file.",
+            "Correct the path. It is relative to the study file.",
         )
     cache = cache_folder(point.data.cache, base).absolute()
     there = next(path for path in (cache, *cache.parents) if path.exists())
@@ -68,9 +68,9 @@ def refuse_unusable(
     if not on_disk or not os.access(there, os.W_OK | os.X_OK):
         why = "not writable" if on_disk else "no folder on a disk"
         raise UserError(
-            "a folder for prepared data that can be made and written to, as data.cache",
+            "a writable folder for prepared data as data.cache",
             f"{cache}: {there} is {why}{place.of('data.cache')}",
-            'Name another folder under [data], as cache = "PATH".',
+            'Name another folder under [data]: cache = "PATH".',
         )
 
 

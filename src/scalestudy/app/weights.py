@@ -62,7 +62,7 @@ def refuse_missing_weights(
     if stamp is None or stamp.exists() or _cannot_build(task, engine, listener, environment):
         return
     raise UserError(
-        "a task whose model was built here once, so that its weights are here: a job never downloads",
+        "a task whose model has been built here, so that its weights are present: jobs do not download",
         f"{task}, not built yet or changed since",
         f"Run here: {command}",
     )

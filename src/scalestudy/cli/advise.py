@@ -70,7 +70,7 @@ def advise(
     from scalestudy.util.units import seconds_of
 
     if deadline is not None and energy:
-        raise UserError("one goal", "--deadline and --energy", "Give one of them.")
+        raise UserError("one goal", "--deadline and --energy", "Use one of them.")
     if not 0 < efficiency <= 1:
         raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
     if most is not None and most < 1:

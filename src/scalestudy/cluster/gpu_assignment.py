@@ -74,7 +74,7 @@ def refuse_missing(
         raise RunError(
             f"the GPUs that this run has reserved: {', '.join(names)}",
             f"no {', '.join(lost)}",
-            "Look at `nvidia-smi -L` and at the kernel's log: a GPU that was lost needs a reset.",
+            "See `nvidia-smi -L` and the kernel's log. A lost GPU needs a reset.",
         )
     if not seen:
         reason = why()

@@ -50,9 +50,9 @@ def _numbers(bracket: str, text: str) -> list[str]:
 
 def _malformed(received: str) -> UserError:
     return UserError(
-        "a list of hosts in Slurm's form, as in n[1-2,05-07]-ib,m3",
+        "a Slurm host list such as n[1-2,05-07]-ib,m3",
         received,
-        "Take it from Slurm as it is (SLURM_JOB_NODELIST, or `squeue -o %N`).",
+        "Use Slurm's own list: SLURM_JOB_NODELIST, or `squeue -o %N`.",
     )
 
 
@@ -68,9 +68,9 @@ def tasks_per_node(text: str) -> list[int]:
         times = int(match[2] or 1) if match else 0
         if match is None or not 0 < times <= LIMIT - len(counts):
             raise UserError(
-                "tasks per node in Slurm's form, as in 2(x3),1",
+                "Slurm's tasks per node, such as 2(x3),1",
                 repr(text),
-                "Take it from SLURM_TASKS_PER_NODE as it is.",
+                "Use the value of SLURM_TASKS_PER_NODE.",
             )
         counts += [int(match[1])] * times
     return counts

@@ -47,7 +47,7 @@ class Placement:
             )
         if not (0 <= self.local_rank < self.local_size <= self.size) or self.local_rank > self.rank:
             raise UserError(
-                "a local rank that fits the rank and the number of processes",
+                "a local rank that matches the rank and the number of processes",
                 f"local rank {self.local_rank} of {self.local_size} with rank {self.rank} of {self.size} "
                 f"(from {self.source})",
                 "Start all workers of a run with one launcher, and clear stale rank variables.",
@@ -109,7 +109,7 @@ def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpu
             f"{placement.size} (from {placement.source})",
             "Give the launcher as many tasks as the point has workers."
             if needed > 1
-            else f"Start {strategy.name} once: it holds its workers in one process.",
+            else f"Start one process: {strategy.name} has all workers in it.",
         )
     here = strategy.workers_at_once(workers) if needed == 1 else placement.local_workers
     if gpus is None or gpus >= here:
@@ -119,6 +119,6 @@ def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpu
         raise UserError(
             f"a GPU for each of the {here} workers on this node",
             f"{gpus} visible" + ("" if placement.gpus is None else f", {placement.gpus} granted on the node"),
-            "Ask for more GPUs per node or for fewer workers per node; of what was granted, a process of "
+            "Request more GPUs per node or for fewer workers per node; of what was granted, a process of "
             "several workers must see all.",
         )

@@ -61,8 +61,8 @@ def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None
     rank = Variables(environment, "pmix").number("PMIX_RANK")
     if placement is None:
         raise UserError(
-            "a launcher that says how many processes there are",
-            f"only PMIx, which says rank {rank} of job {job!r}",
+            "a launcher that states the number of processes",
+            f"only PMIx: rank {rank} of job {job!r}",
             "Start the workers with srun, or with Open MPI's mpirun.",
         )
     if placement.source != "torchrun" and placement.rank != rank:
@@ -142,7 +142,7 @@ def pbs(environment: Environment) -> Placement | None:
     blocks = _blocks(nodes, host, first, size, local_size)
     if blocks is None:
         raise UserError(
-            "ranks in blocks of one size a node, the first node first",
+            "ranks in blocks, equally many on each node, starting with the first node",
             f"ranks {first} to {first + local_size - 1} of {size} on {host}, of the nodes "
             f"{', '.join(nodes[:8]) or 'none'} (from pbs)",
             "Start the workers with `mpiexec -n RANKS --ppn RANKS_PER_NODE`, from a job script of scalestudy "
@@ -209,7 +209,7 @@ def slurm(environment: Environment) -> Placement | None:
     counts = tasks_per_node(variables.text("SLURM_STEP_TASKS_PER_NODE"))
     if len(hosts) != len(counts) or sum(counts) != size or rank >= size:
         raise UserError(
-            "the tasks of a Slurm step to add up",
+            "a consistent number of tasks in the Slurm step",
             f"rank {rank} of {size} tasks, {environment['SLURM_STEP_TASKS_PER_NODE']} on "
             f"{environment['SLURM_STEP_NODELIST']} (from slurm)",
             "Start the workers with srun, and clear stale SLURM_* variables.",

@@ -68,7 +68,7 @@ def _shared(file: Path) -> str:
         raise RunError(
             f"a file that only you can read as {file}, by which the run's processes know each other",
             reason,
-            "Remove it if it is there; keep studies on a file system that holds owners and permissions.",
+            "Remove it if it exists. Keep studies on a file system with owners and permissions.",
         )
     return text
 

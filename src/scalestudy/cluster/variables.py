@@ -61,14 +61,14 @@ class Variables:
         return UserError(
             expected,
             "nothing" if value is None else repr(value),
-            "Start all workers with one launcher; do not set its variables by hand.",
+            "Start all workers with one launcher, and do not set its variables by hand.",
         )
 
 
 def contradiction(received: str) -> UserError:
     """What two launchers, or two variables of one, say of the rank."""
     return UserError(
-        "one answer to which rank this process is",
+        "one rank for this process",
         received,
         "Start the workers with one launcher, and clear the other's variables.",
     )

@@ -34,9 +34,9 @@ def explained() -> Iterator[None]:
         sentence = match.group().strip()
         key = "deterministic = false, or xla = false," if "XLA" in sentence else "deterministic = false"
         raise RunError(
-            "operations that can repeat bit for bit, as train.deterministic = true asks",
+            "operations that repeat bit for bit, as required by train.deterministic = true",
             f"one that cannot: {sentence}",
-            f"Set {key} under [train], or do without that operation in the task.",
+            f"Set {key} under [train], or avoid that operation in the task.",
         ) from error
 
 
@@ -55,7 +55,7 @@ def refuse_other_arithmetic(
         raise UserError(TF32_NEEDS, lacking, 'Set precision = "float32".')
     if device == "gpu" and override and (override == "0") == (precision == "tf32"):
         raise UserError(
-            f"{OVERRIDE} to be unset, since precision says what GPUs compute in",
+            f"{OVERRIDE} to be unset, since `precision` decides the arithmetic of GPUs",
             f'{OVERRIDE}={override} with precision = "{precision}"',
             f"Unset {OVERRIDE} in the job or the site profile.",
         )

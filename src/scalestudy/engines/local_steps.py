@@ -45,8 +45,8 @@ def local_steps_of(point: Point, steps: int, *, callbacks: bool, gradients: bool
     for there, what in ((callbacks, "callbacks"), (gradients, "gradients(...)")):
         if there:
             raise UserError(
-                "a task without callbacks and gradients(...) for train.local_steps, whose workers have other "
-                "weights and gradients each",
+                "a task without callbacks and gradients(...) for train.local_steps, since each worker has "
+                "its own weights and gradients",
                 f"{what} in the task",
                 f"Remove {what} from the task, or local_steps from the study.",
             )

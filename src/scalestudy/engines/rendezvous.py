@@ -50,7 +50,7 @@ def meeting_address(placement: Placement, *, ipv6: bool = True) -> str:
     addresses = own_addresses(placement, ipv6=ipv6)
     if not addresses:
         raise RunError(
-            f"an address of {socket.gethostname()} by which other nodes reach it",
+            f"an address at which other nodes reach {socket.gethostname()}",
             f"none{'' if ipv6 else ' of IPv4'} at an interface that is up",
             "Ask the site how nodes reach each other.",
         )

@@ -130,9 +130,9 @@ def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str)
     wrong = np.flatnonzero(total != 1)
     if wrong.size:
         raise RunError(
-            "every rank to count once in a sum",
+            "every rank to count once in the sum",
             f"rank {wrong[0]} counted {total[wrong[0]]:g} times",
-            "Train with another strategy here.",
+            "Use another strategy here.",
         )
     return place
 

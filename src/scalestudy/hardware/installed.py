@@ -148,7 +148,7 @@ def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] |
     python = prefix / "bin" / "python"
     if not python.exists():
         raise UserError(
-            "the folder of a virtual environment", f"{prefix}, which holds no bin/python",
+            "the folder of a virtual environment", f"{prefix}, which has no bin/python",
             "Build one with environments/venv.sh.",
         )  # fmt: skip
     command = [str(python), "-P", "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]

@@ -240,9 +240,9 @@ def launcher(name: str) -> Launcher:
     """
     if name not in LAUNCHERS:
         raise UserError(
-            f"a launcher out of {', '.join(names())}",
+            f"one of the launchers {', '.join(names())}",
             f'launch.on = "{name}"',
-            "Install the package that brings it, or correct launch.on.",
+            "Install the package that provides it, or correct launch.on.",
         )
     found: Launcher = LAUNCHERS.get(name)
     return found

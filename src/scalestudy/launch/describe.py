@@ -100,7 +100,7 @@ def _ask(
         raise UserError(
             f"a task file that can be imported: {path}",
             _end(code, errors),
-            REMEDY if "Traceback" in errors else "Look for what ends the program there, as os._exit does.",
+            REMEDY if "Traceback" in errors else "Find the code that ends the program, such as os._exit().",
         ) from error
     if "expected" in answer:
         raise UserError(answer["expected"], answer["received"], answer["action"])
@@ -127,9 +127,9 @@ def _too_long(path: Path | str, errors: str, within: float) -> UserError:
     line = re.search(rf'File "{re.escape(str(path))}", line (\d+) in (\S+)', errors)
     where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
     return UserError(
-        f"a task file whose own code returns within {within:.0f} s: {path}",
-        f"no end of it{where}",
-        "Take out what waits or loops there; if it needs that long, raise progress_timeout under [launch].",
+        f"a task file that can be imported within {within:.0f} s: {path}",
+        f"no return{where}",
+        "Remove code that waits or loops; if it needs that long, raise progress_timeout under [launch].",
     )
 
 

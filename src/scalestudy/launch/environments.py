@@ -68,7 +68,7 @@ def no_folder(engine: EngineTraits, folder: str) -> UserError:
     return UserError(
         f"the folder of an environment in environments of {engine.name} under [launch]",
         f"{folder}, which does not exist",
-        "Build it (environments/venv.sh), or correct the path: it is relative to the study file.",
+        "Build it (environments/venv.sh), or correct the path, which is relative to the study file.",
     )
 
 

@@ -312,9 +312,9 @@ def word(text: str, key: str, site: Site) -> str:
     """
     if re.search(r"[\s\"'\\#]", text):
         raise UserError(
-            f"one plain word for `{key}` of the site profile {site.name}, as qsub takes it",
+            f"one plain word for `{key}` in the site profile {site.name}, as qsub requires",
             repr(text),
-            "Write it without blanks and quotes.",
+            "Remove blanks and quotes.",
         )
     return text
 

@@ -40,7 +40,7 @@ def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], d
             raise UserError(f"a file that ends in {', '.join(known)}", f"--out {out}", action)
     if form not in forms:
         raise UserError(
-            f"a format out of {', '.join(forms)}", repr(form), "Choose one of these with --format."
+            f"one of the formats {', '.join(forms)}", repr(form), "Choose one of these with --format."
         )
     return form
 
@@ -84,7 +84,7 @@ def check_page_name(file: Path) -> None:
         UserError: Its name ends otherwise.
     """
     if file.suffix.lower() not in (".html", ".htm"):
-        raise UserError("a file that ends in .html", str(file), "Name it so.")
+        raise UserError("a file that ends in .html", str(file), "Change its ending.")
 
 
 def write_document(document: Document, form: str, out: Path) -> list[Path]:

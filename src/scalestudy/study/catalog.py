@@ -109,7 +109,9 @@ def task_file(task: str) -> Path:
         spec = None
     if spec is None or spec.origin is None:
         raise UserError(
-            f"the module {name} of the task {task}", "none", "Mend or uninstall the package that offers it."
+            f"the module {name} of the task {task}",
+            "none",
+            "Repair or uninstall the package that provides it.",
         )
     return Path(spec.origin)
 

@@ -23,8 +23,8 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
     if sentences:
         raise UserError(
             f"the study that made {path}",
-            "another one: " + "; ".join(sentences),
-            "Name another folder with --out, or change these back; values under [sweep] may be added.",
+            "a different one: " + "; ".join(sentences),
+            "Name another folder with --out, or undo these changes. Values may be added under [sweep].",
         )
 
 

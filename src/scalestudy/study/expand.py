@@ -124,7 +124,7 @@ def _refuse_sweep(study: Study) -> None:
     for strategy in sweep.strategy:
         if traits(strategy).most_workers == 1 and 1 not in sweep.workers:
             raise UserError(
-                f'1 among the workers, since strategy "{strategy}" has one worker by definition',
+                f'1 among the workers, since strategy "{strategy}" always has one worker',
                 f"workers = {list(sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
                 f'Add 1 to workers, or take "{strategy}" out of strategy.',
             )
@@ -144,9 +144,9 @@ def _refuse_communication(study: Study) -> None:
     means = [name for word in study.sweep.strategy for name in traits(word).stands_for or (word,)]
     if by and not any(engine_traits(traits(name).engine).communications(name) for name in means):
         raise UserError(
-            'a strategy whose collectives `communication` chooses: "multiworker", or "native" across nodes',
+            'a strategy to which `communication` applies: "multiworker", or "native" across nodes',
             f'"{by[0]}" for {", ".join(study.sweep.strategy)}{study.place.of(key)}',
-            "Remove communication: on GPUs the others sum by NCCL where their library can.",
+            "Remove communication. On GPUs the other strategies use NCCL if their library supports it.",
         )
 
 

@@ -122,7 +122,7 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise explained(error) or error from None
     except ValueError as error:
-        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Correct that text.") from None
+        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Save it as UTF-8.") from None
 
 
 def toml_table(text: str, file: str) -> dict[str, Any]:

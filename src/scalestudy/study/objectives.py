@@ -80,14 +80,14 @@ def refuse_unfit(
     for term in terms:
         if term.name in OF_MASKS and kind not in ("masks", None):
             raise UserError(
-                f"masks, a class for every pixel, for the metric {term.name}",
-                f"data of one class for every sample{where}",
+                f"masks (a class for each pixel) for the metric {term.name}",
+                f"data with one class for each sample{where}",
                 f"Choose among {', '.join(name for name in METRICS if name not in OF_MASKS)}.",
             )
         k = term.parameters.get("k", METRICS["top_k"]["k"].default) if term.name == "top_k" else 0
         if classes and isinstance(k, int) and k >= classes:
             raise UserError(
-                f"k below the {classes} classes for top_k, which else is always 1",
+                f"k below the {classes} classes for top_k, which would always be 1",
                 f"{k}{where}",
                 f"Write top_k(k={classes - 1}) or less, or another metric.",
             )

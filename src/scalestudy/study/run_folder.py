@@ -181,7 +181,8 @@ class RunFolder:
             raise RunError(
                 f"the folder of this job's own run (submission {self._submission})",
                 f"{self.path}, {owner}",
-                "Nothing: this job has ended. A study's folder is removed after `scalestudy cancel`.",
+                "Nothing to do: this job has ended. Run `scalestudy cancel` before removing a study's"
+                " folder.",
             )
 
     def exit_code(self) -> int | None:
@@ -322,9 +323,9 @@ class RunFolder:
         if [record.epoch for record in kept] != list(range(1, last + 1)):
             wrong = [line.why for line in self.found_epochs() if line.damaged]
             raise RunError(
-                f"records of all {last} epochs that the checkpoint goes on from, in {self.path}/epochs.jsonl",
+                f"records of all {last} epochs before the checkpoint, in {self.path}/epochs.jsonl",
                 "; ".join(wrong) or f"those of {len(kept)}",
-                "Run it again: it starts anew.",
+                "Run it again: it starts from the beginning.",
             )
         if kept or (self.path / EPOCHS).exists():
             self.refuse_other_job()

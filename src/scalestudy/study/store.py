@@ -102,7 +102,7 @@ class StudyFolder:
         if path.is_dir() and any(path.iterdir()):
             raise UserError(
                 "an empty folder, or the results folder of a study",
-                f"{path}, which holds other things and no study.json",
+                f"{path}, which holds other files and no study.json",
                 _OTHER_FOLDER,
             )
         return None
@@ -126,10 +126,10 @@ class StudyFolder:
                 "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
             )
         raise UserError(
-            f"a study.json that is whole, and that this version understands (schema {STUDY_SCHEMA})",
+            f"an intact study.json of this version (schema {STUDY_SCHEMA})",
             f"{path / 'study.json'}, which is corrupt: {stored.why}",
-            f"`scalestudy status --verify {shlex.quote(str(path))}` shows all that is wrong; restore the "
-            "file from a backup.",
+            f"`scalestudy status --verify {shlex.quote(str(path))}` lists all damage. Restore the file "
+            "from a backup.",
         )
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
@@ -230,7 +230,7 @@ class StudyFolder:
             raise UserError(
                 f"no other run of {self.path}",
                 f"one by process {holder or 'unknown'}",
-                f"Wait for it or stop it; `scalestudy status {self.path}` shows how far it is.",
+                f"Wait for it or stop it; `scalestudy status {self.path}` shows its progress.",
             ) from None
         except OSError as error:
             raise _not_writable(f"{error.filename or file}: {error.strerror}") from error
@@ -281,7 +281,7 @@ def _refuse_unmakeable(path: Path) -> None:
 
 def _not_writable(what: str) -> UserError:
     action = "Make room there, ask its owner for the right to write, or name another with --out."
-    return UserError("a folder for the results that can be made and written to", what, action)
+    return UserError("a writable folder for the results", what, action)
 
 
 def is_of_another_program(file: Path) -> bool:

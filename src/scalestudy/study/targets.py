@@ -27,7 +27,7 @@ def refuse_target(target: Path | None, inputs: Iterable[str | Path | None] = ())
     if read or (target.suffix == ".toml" and target.exists()):
         what = "which the command reads" if read else "a study file or a site profile"
         raise UserError(
-            "a target that holds nothing to lose", f"{target}, {what}", "Name another with --out."
+            "a target without data that would be lost", f"{target}, {what}", "Name another with --out."
         )
     refuse_inside_study(target)
 

@@ -44,7 +44,7 @@ def application_task(task: str) -> Any:
         raise UserError(
             "the name of a model of keras.applications after keras:",
             name,
-            f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(applications())}.",
+            f"Did you mean {' or '.join(close)}?" if close else f"Choose one of {', '.join(applications())}.",
         )
 
     def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
@@ -82,7 +82,7 @@ def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
         raise UserError(
             f"images of 1 or 3 channels for {name}",
             f"{channels} channels",
-            "Store the channels that matter, or write a task of your own.",
+            "Keep the channels that matter, or write your own task.",
         )
     x = layers.Concatenate(name="grey_three_times")([inputs] * 3) if channels == 1 else inputs
     if train.input_scaling != "pretrained":
@@ -122,7 +122,7 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
         raise UserError(
             f'"imagenet", "none" or a file of weights for {name} as train.weights',
             f"{source}, which is no file",
-            "Correct the path: it is taken relative to the study file.",
+            "Correct the path. It is relative to the study file.",
         )
     try:
         model = getattr(keras.applications, name)(weights=source, include_top=False, input_shape=shape)
@@ -146,12 +146,12 @@ def _explained(name: str, shape: tuple[int, ...], source: str | None, error: Exc
         )
     if source is not None and "input_shape" not in str(error) and "nput size" not in str(error):
         return UserError(
-            f"weights of {name} without its top",
+            f"weights of {name} without its top layers",
             f"{source}: {told(error)}",
-            "Give the file of that very model; those of Keras without the top end with _notop.h5.",
+            "Use the file of exactly this model. Keras's files without the top layers end with _notop.h5.",
         )
     return UserError(
-        f"images that {name} can take",
+        f"images that {name} accepts",
         f"{shape[0]} x {shape[1]} pixels: {told(error)}",
         "Choose a larger image_size under [data].",
     )

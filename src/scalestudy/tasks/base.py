@@ -168,7 +168,7 @@ def refuse_unknown(given: Iterable[str], names: Iterable[str], what: str, file: 
     if wrong is not None:
         near = difflib.get_close_matches(wrong, known, n=1)
         raise UserError(
-            f"names of {what} in {file}: {', '.join(known) or 'there are none, it stands by itself'}",
+            f"names of {what} in {file}: {', '.join(known) or 'none, since there is only one'}",
             repr(wrong),
             f"Did you mean {near[0]!r}?" if near else "Correct it, or the output's name in model(data).",
         )

@@ -136,7 +136,7 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
     if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in units:
         raise UserError(
             f"a model with one output of {' or '.join(map(str, units))} probabilities for each "
-            f"{'pixel' if data.kind == 'masks' else 'sample'}, which losses and metrics by name take",
+            f"{'pixel' if data.kind == 'masks' else 'sample'}, as losses and metrics by name require",
             f"outputs of shape {', '.join(map(str, shapes))}",
             "Remove loss and metrics from [train], and define them in the task file.",
         )
@@ -163,12 +163,12 @@ def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) ->
     if missing is not None:
         raise UserError(
             f"names of layers of the model in `pretrained` of {module.__file__}",
-            f"{missing!r}, which is none of {', '.join(layers[:20])}",
+            f"{missing!r}, which is not among {', '.join(layers[:20])}",
             "Give that layer this name, or correct the list.",
         )
     if train.frozen_epochs and not names:
         raise UserError(
-            "a task with pretrained layers for train.frozen_epochs",
+            "a task with pretrained layers, for train.frozen_epochs",
             f"{module.__file__}, which names none",
             'Name them in the task file (`pretrained = ["backbone"]`), or remove frozen_epochs.',
         )
@@ -185,9 +185,9 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
     asks = is_function and len(required(model)) == 2
     if train.weights is not None and not asks:
         raise UserError(
-            "a task whose model asks for weights, as model(data, train), for train.weights",
-            f"{module.__file__}, whose model asks for none",
-            "Remove train.weights, or have model(data, train) read train.weights.",
+            "a task whose model takes weights, as model(data, train), for train.weights",
+            f"{module.__file__}, whose model takes none",
+            "Remove train.weights, or use it in model(data, train).",
         )
     if is_function:
         function = hook(module, "model", "data, train" if asks else "data")
@@ -206,7 +206,7 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
             raise UserError(
                 f"an nn.Module or a built Keras model from model(data) in {module.__file__}",
                 f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__,
-                "Return an object of the class, as Network(data.input_shape[-1], data.classes).",
+                "Return an instance of the class, such as Network(data.input_shape[-1], data.classes).",
             )
         unbuilt = " without an input shape" if isinstance(model, keras.Model) else ""
         raise UserError(

@@ -129,9 +129,9 @@ def with_mixed_loss(task: Task, augment: str, *, masks: bool) -> Task:
         return task
     if task.training_losses is not None:
         raise UserError(
-            "a task without training_losses for samples that are mixed (mixup, cutmix)",
-            "one that computes its losses itself",
-            "Mix the samples there, or remove it from train.augment.",
+            "a task without training_losses for mixed samples (mixup, cutmix)",
+            "a task that computes its losses itself",
+            "Mix the samples in training_losses, or remove mixup and cutmix from train.augment.",
         )
 
     def of_both(targets: Any, outputs: Any) -> Any:

@@ -103,16 +103,16 @@ def metrics_of(
     metrics = {name: _resolved(metric) for name, metric in named.items()}
     if hasattr(metrics[quality], "matrix"):
         raise UserError(
-            "a metric that is one number first, since it is the quality",
+            "a first metric that is a single number, since it is the quality",
             f"{quality} in {file}",
-            "Put another before it.",
+            "Put another metric first.",
         )
     senses = {name: sense_of(metric) for name, metric in metrics.items()}
     senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
     if senses[quality].better is None:
         raise UserError(
-            f"to know whether higher or lower is better for the quality, {quality!r} in {file}",
-            "a metric that is not Keras's own, with nothing that says so",
+            f"a quality of known direction: {quality!r} in {file}",
+            "a custom metric without `better`",
             f'Add to the task file: {example}, or "lower".',
         )
     wrapper = keras.metrics.MeanMetricWrapper

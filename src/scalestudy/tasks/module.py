@@ -110,8 +110,8 @@ class ModuleModel:
                 outputs = self.probabilities(self(self._zeros, training=False))
         except Exception as error:  # of the user's own classes
             raise UserError(
-                f"model(inputs) of {file} to take samples of the data", told(error),
-                remedy(error, "Correct the module: it gets images as [B, channels, height, width]."),
+                f"model(inputs) of {file} to accept samples of the data", told(error),
+                remedy(error, "Correct the module. Its input is images of shape [B, channels, height, width]."),
             ) from error  # fmt: skip
         if kind != "custom":  # only now, since lazy modules have their shapes from this first batch
             self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -205,8 +205,8 @@ class ModuleModel:
         alike = (torch.equal(value.cpu(), again[key]) for key, value in state.items())
         if state.keys() != again.keys() or not all(alike):
             raise UserError(
-                "a state dict that comes back as it was saved", f"another of {self.name}",
-                "Keep what changes in parameters and buffers.",
+                "a state dict that is the same after saving and loading", f"a different one of {self.name}",
+                "Keep all state in parameters and buffers.",
             )  # fmt: skip
 
     def restore(self, path: str) -> None:
@@ -221,7 +221,7 @@ class ModuleModel:
             raise UserError(
                 f"the weights of the module {self.name} that its task builds now",
                 f"others in {path}: {str(error).splitlines()[-1].strip()}",
-                "Name data of the size and channels that it was trained on; leave its task file as it was.",
+                "Use data of the size and channels of its training, and do not change its task file.",
             ) from error
 
     def _read(self, path: str) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class ModuleModel:
         except Exception as error:  # of pickle or of PyTorch, which raise many kinds
             raise UserError(
                 f"a state dict of PyTorch: {path}", f"{type(error).__name__}: {str(error).splitlines()[0]}",
-                "See that the file is whole; of a class of its own it cannot be loaded safely.",
+                "Check that the file is intact. Objects of other classes cannot be loaded safely.",
             ) from error  # fmt: skip
         return state
 
@@ -305,7 +305,7 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
         ]
     if not model.logits and not chances:
         raise UserError(
-            f"probabilities from the module of {file}, as logits = False says",
+            f"probabilities from the module of {file}, as declared by logits = False",
             f"outputs from {low:.3g} to {high:.3g}",
             "Remove logits = False, or end the module with a softmax, or a sigmoid of one channel.",
         )

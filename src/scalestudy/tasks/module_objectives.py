@@ -94,9 +94,9 @@ class SummedMetric(keras.Metric):
         for state, value in metric.metric_state.items():
             if not torch.is_tensor(value) or bool(value.any()):
                 raise UserError(
-                    'a metric whose states are sums (dist_reduce_fx="sum") that begin with 0',
+                    'a metric whose states are sums (dist_reduce_fx="sum") that start at 0',
                     f"{state} of {type(metric).__name__}, which is not",
-                    "Keep numerators and denominators; workers' shares are added up.",
+                    "Keep numerators and denominators, which are summed over workers.",
                 )
             dtype = "float64" if value.is_floating_point() else "int64"
             self.states[state] = self.add_variable(tuple(value.shape), "zeros", dtype=dtype, name=state)

@@ -145,9 +145,9 @@ def _of_arrays(given: tuple[Any, ...], split: str | None) -> Iterator[Samples]:
     count = next(iter(lengths.values()))
     if set(lengths.values()) != {count}:
         raise UserError(
-            "as many samples in all inputs and targets of read(data)",
+            "equally many samples in all inputs and targets of read(data)",
             ", ".join(f"{length} {name}" for name, length in lengths.items()),
-            "Give one entry a sample along the first axis of each.",
+            "Return one entry per sample along the first axis of each.",
         )
     columns = [map_columns(_array, side) for side in given[:2]]
     groups = [str(group) for group in given[2]] if len(given) == 3 else None

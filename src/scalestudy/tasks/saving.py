@@ -41,8 +41,8 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
     if len(before) != len(after) or not all(map(np.array_equal, before, after)):
         raise UserError(
             EXPECTED,
-            f"{_own_classes(model)}: it comes back with other weights than it was saved with",
-            "Make weights by self.add_weight() in build(), and leave saving and loading them to Keras.",
+            f"{_own_classes(model)}: its weights differ after saving and loading",
+            "Create weights with self.add_weight() in build(), and let Keras save and load them.",
         )
 
 

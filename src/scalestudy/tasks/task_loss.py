@@ -208,8 +208,8 @@ def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
     untrained = [variable.path for variable in variables.values() if not variable.trainable]
     if untrained:  # every worker would keep one of its own
         raise UserError(
-            f"a loss in {file} whose variables are all trained",
-            f"{untrained[0]}, which is not: each worker would have another",
+            f"a loss in {file} whose variables are all trainable",
+            f"{untrained[0]}, which is not: it would differ between workers",
             "Make it trainable, or a constant.",
         )
     return list(variables.values())

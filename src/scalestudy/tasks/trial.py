@@ -63,9 +63,9 @@ def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: st
         )
     if not _close(losses, np.concatenate([first, last])):  # workers see only their slice
         raise UserError(
-            f"a loss of each sample in {file} that does not depend on the others of its batch",
+            f"a loss of each sample in {file} that does not depend on other samples",
             f"{losses.ravel()} together, {np.concatenate([first, last]).ravel()} each by itself",
-            "Take means over all axes but the first; a loss over pairs cannot be shared out to workers.",
+            "Take means over all axes but the first. A loss over pairs cannot be split between workers.",
         )
     for name, metric in task.metrics.items():
         with _explained(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
@@ -106,8 +106,8 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         if units == 1 and not logits and np.all(values == 1):
             raise UserError(
                 "outputs that depend on the inputs",
-                "one unit that is always 1, as a softmax over one unit is",
-                'Give the last layer one unit a class, or activation="sigmoid".',
+                "one unit that is always 1, such as a softmax over one unit",
+                'Give the last layer one unit per class, or activation="sigmoid".',
             )
         _refuse_labels(kind, units, column, prepared)
         given_logits = low < -1e-3 or high > 1.001
@@ -188,13 +188,13 @@ def _refuse_labels(kind: str, units: int, column: Column | None, prepared: Prepa
         raise UserError(
             f"an output unit for each of the {classes} classes (labels 0 to {classes - 1})",
             f"{units} units",
-            "Give the last layer one unit a class: data.classes.",
+            "Give the last layer one unit per class: data.classes.",
         )
     if kind.lower().startswith("binary") and (highest > 1 or lowest < 0):
         raise UserError(
             f"targets from 0 to 1 for {kind}",
             f"targets from {lowest:g} to {highest:g}",
-            "Take sparse_categorical_crossentropy with a unit for each class, or a loss for numbers.",
+            "Use sparse_categorical_crossentropy with a unit for each class, or a loss for numbers.",
         )
 
 
@@ -205,8 +205,8 @@ def _refuse_accuracy_of_one(task: Task, outputs: Any) -> None:
         if type(metric) is keras.metrics.SparseCategoricalAccuracy and single:
             raise UserError(
                 f"outputs of several classes for the metric {name!r}",
-                "one unit, of which the likeliest is always class 0",
-                "Take keras.metrics.BinaryAccuracy().",
+                "one unit, whose most likely class is always 0",
+                "Use keras.metrics.BinaryAccuracy().",
             )
 
 
@@ -265,7 +265,7 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
         raise UserError(
             f"a gradient for every weight that {file} trains",
             f"none for {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}, on which no loss depends",
-            "Use the layer's output, compute with keras.ops throughout, or set trainable = False there."
+            "Use the layer's output, compute with keras.ops only, or set trainable = False there."
             if isinstance(task.model, keras.Model)
             else "Use them in forward, without detach() or no_grad() behind, or set requires_grad_(False).",
         )
@@ -273,7 +273,7 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
         raise UserError(
             f"finite losses from {file} before any training",
             f"{', '.join(f'{loss:g}' for loss in trial.losses.ravel())} for the first and the last sample",
-            "Look for log(0), a division by 0, or inputs of a scale that the model does not expect.",
+            "Look for log(0), a division by 0, or inputs on a scale that the model does not expect.",
         )
 
 
@@ -291,9 +291,9 @@ def _refuse_shape(losses: Any, file: str) -> None:
     shape = tuple(losses.shape)
     if shape != (2,):
         raise UserError(
-            f"losses of shape [B], one a sample, from {file}",
+            f"losses of shape [B], one per sample, from {file}",
             f"{list(shape)} for 2 samples" + (": a mean or a sum over samples" if not shape else ""),
-            "Take means over all axes but the first: workers weigh samples themselves.",
+            "Take means over all axes but the first; workers weight the samples.",
         )
 
 
@@ -309,8 +309,9 @@ def _refuse_other_sums(name: str, metric: keras.Metric, batch: tuple[Any, Any], 
     if not all(_close(total, one + other) for total, one, other in zip(both, first, last, strict=True)):
         raise UserError(
             f"a metric whose variables are sums over samples for {name!r} in {file}",
-            "one that two samples together change otherwise than one after the other",
-            "Add up numerators and denominators, divide in result(); of a function, one value a sample.",
+            "a metric for which two samples at once differ from one after the other",
+            "Sum numerators and denominators and divide in result(); a function returns one value per"
+            " sample.",
         )
 
 

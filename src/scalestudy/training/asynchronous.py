@@ -117,7 +117,7 @@ def _refuse_lost(folder: RunFolder, *, starting: bool = False) -> None:
     gone = _ended(folder) or [sentence(cause) for cause in lost_workers(folder) if starting]
     if gone:
         raise RunError(
-            "its workers and servers to serve the coordinator",
+            "the workers and servers to stay available",
             "; ".join(gone),
-            "Run it again: it goes on from its checkpoint if it has one.",
+            "Run it again: it continues from its checkpoint if there is one.",
         )

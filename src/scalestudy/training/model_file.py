@@ -51,7 +51,7 @@ def try_saving(folder: RunFolder, trainer: Trainer) -> None:
             trainer.prove_savable(str(half))
     except OSError as error:
         raise RunError(
-            "a folder that can take the model of its run",
+            "a folder with space for the model of the run",
             f"{error} at {folder.path}",
             "Free some space or quota there, or name another folder with --out.",
         ) from error
@@ -110,8 +110,8 @@ def metric_to_keep(wanted: str, trainer: Trainer) -> tuple[str, Better] | None:
     better = trainer.senses[base].better if base in trainer.senses else known(base).better
     if better is None:
         raise UserError(
-            f"to know whether higher or lower is better for {name!r}, by which the best epoch is kept",
-            "a metric of which nothing says so",
+            f"a known direction of {name!r}, which decides the best epoch",
+            "a metric without one",
             f'Add better = {{"{base}": "higher"}}, or "lower", to the task file; or choose another for '
             "keep_best.",
         )

@@ -39,7 +39,7 @@ def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array
         raise UserError(
             f"a model that gives the probabilities of {record.classes} classes for {place}",
             f"outputs of shape {list(outputs.shape)}",
-            "Use the exported model in a program of your own, which knows what its outputs mean.",
+            "Use the exported model in your own program, which knows what its outputs mean.",
         )
     if channels == 1:
         second = 1 / (1 + np.exp(-values)) if logits else values

@@ -71,8 +71,8 @@ def readers(point: Point, prepared: Prepared, training: Indices) -> tuple[Reader
         if prepared.scale is None:
             raise UserError(
                 "images from a source of images, for train.augment",
-                "what the task's own read(data) gives",
-                "Remove train.augment, and change samples in the model or in training_losses.",
+                "samples of the task's own read(data)",
+                "Remove train.augment, and augment in the model or in training_losses.",
             )
         changed = Augmented(
             reader, operations, seed=point.seed, scale=prepared.scale, candidates=training,

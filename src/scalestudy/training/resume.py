@@ -177,7 +177,7 @@ class Keeper:
                 raise RunError(
                     f"{what} within {within:.0f} s",
                     f"{'none' if position is None else 'another one'} at {self._folder.checkpoint}",
-                    "Look into rank 0's log, and whether all nodes see the same folder.",
+                    "See rank 0's log, and check that all nodes see the same folder.",
                 )
             time.sleep(0.05)
         return position

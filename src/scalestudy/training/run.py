@@ -206,7 +206,8 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
         raise RunError(
             "equal weights on all workers at the end of the run",
             f"{len(set(digests))} different sets of weights on {len(digests)} workers",
-            "A layer keeps state of its own on every worker; its results would depend on who saves it.",
+            "A layer keeps its own state on every worker, so the model would depend on the worker that"
+            " saves it.",
         )
 
 
@@ -263,6 +264,6 @@ def _await_result(folder: RunFolder) -> None:
             raise RunError(
                 f"rank 0 to write its result within {RESULT_WITHIN:.0f} s of the others' end",
                 "no result.json",
-                "Look into rank 0's log, and whether all nodes see the same folder.",
+                "See rank 0's log, and check that all nodes see the same folder.",
             )
         time.sleep(0.05)

@@ -42,7 +42,7 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
             raise RunError(
                 f"a lock file at {path}",
                 f"a symbolic link to {os.readlink(path)}",
-                "Remove it, and ask whose it is (`ls -l`): a lock of ours is never a link.",
+                "Remove it, and find out who made it (`ls -l`): Scalestudy's locks are never links.",
             ) from error
         if error.errno not in NONE_HERE:
             raise

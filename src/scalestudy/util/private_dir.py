@@ -28,7 +28,7 @@ def private_folder() -> Path:
             return path
         wrong.append(f"{path}: {reason}")
     raise RunError(
-        "a folder on this machine that is yours alone, for locks",
+        "a private folder on this machine for locks",
         "; ".join(wrong),
         "Set XDG_RUNTIME_DIR to a folder of your own with mode 0700.",
     )

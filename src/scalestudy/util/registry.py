@@ -87,9 +87,9 @@ class Registry(Generic[Item]):
             brought: Item = entry.load()
         except Exception as error:
             raise UserError(
-                f"{name!r} of {_package(entry)}, as its entry point {entry.value} says",
+                f"{name!r} of {_package(entry)}, by its entry point {entry.value}",
                 f"{type(error).__name__}: {error}",
-                "Mend or uninstall that package.",
+                "Repair or uninstall that package.",
             ) from error
         return brought
 

@@ -35,7 +35,7 @@ def bytes_of(text: str) -> int:
     """
     match = re.fullmatch(r"([1-9]\d*) (\w+)", text)
     if match is None or match[2] not in dict(SIZES):
-        raise ValueError('a size as "32 MiB", in KiB, MiB, GiB')
+        raise ValueError('a size such as "32 MiB" (KiB, MiB, GiB)')
     return int(match[1]) * dict(SIZES)[match[2]]
 
 

@@ -159,7 +159,7 @@ def test_pages_of_another_type_or_larger_than_the_first_are_not_left_silently(tm
     with tifffile.TiffWriter(tmp_path / "a.tif") as file:
         file.write(GREY)
         file.write(second)
-    with pytest.raises(UserError, match=r'a\.tif, with 1 pages of another.*stack = "first"'):
+    with pytest.raises(UserError, match=r'a\.tif, with 1 different pages.*stack = "first"'):
         read_header(tmp_path / "a.tif")
     assert read_header(tmp_path / "a.tif", "first").left == 1
     assert (read_pixels(tmp_path / "a.tif", "first").values[0, :, :, 0] == GREY).all()

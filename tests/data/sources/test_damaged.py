@@ -179,7 +179,7 @@ def test_damage_that_only_decoding_shows_is_listed_with_wrong_masks(tmp_path, re
 def test_what_skip_bad_does_not_forgive_is_refused(mask_folder, ready, save):
     root = mask_folder(4)
     save(root / "masks" / "s2.png", np.zeros((5, 8), np.uint8))
-    with pytest.raises(UserError, match="a mask of the size of its image"):
+    with pytest.raises(UserError, match="a mask as large as its image"):
         ready(root, skip_bad=True)
 
 

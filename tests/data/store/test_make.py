@@ -121,7 +121,7 @@ def remove(root):
 def test_a_source_that_changes_meanwhile_is_refused(mask_folder, ready, tmp_path, change):
     root = mask_folder()
     error = refusal(ready, root, on_progress=after(2, lambda: change(root)))
-    assert f"{root}, in which files were added, removed or changed meanwhile" in error.received
+    assert f"{root}, in which files were added, removed or changed" in error.received
     assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []
     assert ready(root).count == {add: 5, touch: 4, remove: 3}[change]
 

@@ -157,5 +157,5 @@ def test_synchronising_over_another_axis_is_refused_by_name():
     from scalestudy.engines.tensorflow.layers import make_ours
 
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
-    with pytest.raises(UserError, match="another in the layer rows"):
+    with pytest.raises(UserError, match="in the layer rows"):
         adapt(model, make_ours, seed=0, sync_batch_norm=True)

@@ -44,9 +44,9 @@ def test_a_comparison_is_written_in_the_form_of_its_ending(call, studies, tmp_pa
     ("arguments", "expected"),
     [
         (["compare", "{before}"], "studies/*/study.json here"),
-        (["compare", "a={before}", "a={after}"], "studies of different names"),
-        (["compare", "{before}", "{after}", "--format", "pdf"], "a format out of"),
-        (["compare", "{before}", "{after}", "--fail-if-slower", "5"], "a share as 5%"),
+        (["compare", "a={before}", "a={after}"], "studies with different names"),
+        (["compare", "{before}", "{after}", "--format", "pdf"], "one of the formats"),
+        (["compare", "{before}", "{after}", "--fail-if-slower", "5"], "a share such as 5%"),
         (["compare", "{before}", "/nowhere"], "/nowhere"),
     ],
 )

@@ -17,4 +17,4 @@ def test_a_study_file_that_was_not_run_is_told_to_run_first(call, begun_study, t
     begun_study(run=False)
     code, _, err = call("diagnose", tmp_path / "study.toml", "--point", "mirrored-w2-s0")
     assert code == 2
-    assert "Run it first" in err
+    assert "first: scalestudy run" in err

@@ -93,7 +93,7 @@ def test_how_long_it_takes_follows_from_what_the_studys_runs_took_to_start():
 
 
 def test_a_folder_without_a_run_is_told_to_run_first(begun_study):
-    with pytest.raises(UserError, match="a run that reads what mirrored-w2-s0 reads"):
+    with pytest.raises(UserError, match="a run on the data of mirrored-w2-s0"):
         plan(begun_study(run=False), None)
 
 

@@ -80,7 +80,7 @@ def test_rows_that_cannot_be_read_are_left_out_and_named(read):
         ({"t.csv": "gpus,seconds\n"}, "Name another file."),
         ({"t.csv": "gpus,seconds\nx,1\n"}, "Correct its rows."),
         ({"t.json": "[{"}, "Correct the file."),
-        ({"t.json": "[1]"}, "Write it so, or as CSV."),
+        ({"t.json": "[1]"}, "or as CSV."),
         ({"t.parquet": "PAR1"}, "Write it again, or as CSV."),
         ({"log.csv": "epoch,loss\n0,1\n"}, "--workers N"),
     ],

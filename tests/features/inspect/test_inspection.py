@@ -138,7 +138,7 @@ def test_what_a_task_reads_itself_is_refused_prepared_or_not(tmp_path):
     file = tmp_path / "t.py"
     file.write_text("def read(data):\n    return [[1.0], [2.0], [3.0]], [0, 1, 0]\n")
     data = data_of(file, read=file, cache=tmp_path / "cache")
-    for received in ("not prepared yet", "of a task's own reading"):
+    for received in ("not prepared yet", "read by the task itself"):
         with pytest.raises(UserError, match="a set of images to show") as refused:
             inspect_data(data)
         assert received in refused.value.received

@@ -54,7 +54,7 @@ def test_the_models_own_file_is_not_replaced_even_by_force(tmp_path):
 
 def test_what_was_exported_is_not_exported_again(tmp_path):
     stored = RECORD.model_copy(update={"inputs": "stored"})
-    with pytest.raises(UserError, match="which was exported before"):
+    with pytest.raises(UserError, match="an exported one"):
         export_model(FoundModel(tmp_path / "m.keras", stored, "m"), tmp_path / "n.keras", "keras", Listener())
 
 

@@ -109,7 +109,7 @@ def test_an_exported_model_has_its_record_inside_or_beside_it(tmp_path):
     ("name", "message"),
     [
         ("nothing", "does not exist"), ("empty", "none of these"), ("m.onnx", "none of these"),
-        ("alone.keras", "scalestudy.json inside and alone.keras.json beside"),
+        ("alone.keras", "scalestudy.json inside or alone.keras.json"),
         ("torn.keras", "without scalestudy.json inside"),
     ],
 )  # fmt: skip
@@ -142,7 +142,7 @@ def test_a_study_without_a_finished_run_is_refused(study):
 def test_a_study_file_that_was_not_run_says_so(tmp_path):
     file = tmp_path / "study.toml"
     file.write_text('task = "cnn"\n[sweep]\nworkers = [1]\n')
-    with pytest.raises(UserError, match=r"a study that was run.*scalestudy run"):
+    with pytest.raises(UserError, match=r"a study that has been run.*scalestudy run"):
         find_model(file)
 
 

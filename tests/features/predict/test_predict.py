@@ -51,7 +51,7 @@ def test_a_plan_names_all_images_and_writes_nothing(tmp_path, images):
 
 def test_patterns_that_the_shell_has_left_are_filled_in(tmp_path, images):
     assert len(planned(tmp_path, images / "[01].png").items) == 2
-    with pytest.raises(UserError, match="which fits none"):
+    with pytest.raises(UserError, match="which matches none"):
         planned(tmp_path, images / "*.tif")
 
 
@@ -66,7 +66,7 @@ def test_files_of_which_none_is_an_image_are_refused(tmp_path, images):
 
 @pytest.mark.parametrize("out", ["images", "images/predictions"])
 def test_nothing_is_written_among_the_images(tmp_path, images, out):
-    with pytest.raises(UserError, match="outside the images"):
+    with pytest.raises(UserError, match="separate folders"):
         planned(tmp_path, images, out=tmp_path / out)
 
 
@@ -74,7 +74,7 @@ def test_no_image_is_replaced_even_by_force(tmp_path):
     file = tmp_path / "out" / "masks" / "a.png"
     file.parent.mkdir(parents=True)
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(file)
-    with pytest.raises(UserError, match="images outside of it"):
+    with pytest.raises(UserError, match="separate folders"):
         planned(tmp_path, file, force=True)
 
 
@@ -82,7 +82,7 @@ def test_a_folder_of_other_things_is_refused_unless_forced(tmp_path, images):
     out = tmp_path / "out"
     out.mkdir()
     (out / "thesis.tex").touch()
-    with pytest.raises(UserError, match="which holds other things"):
+    with pytest.raises(UserError, match="which holds other files"):
         planned(tmp_path, images)
     assert planned(tmp_path, images, force=True)
     (out / MARK).write_text(json.dumps({}))

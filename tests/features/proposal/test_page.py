@@ -133,7 +133,7 @@ def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel)
     parts = [part for _, parts in find_panel(panel).sections() for part in parts]
     assert len(page.gaps) == len(parts)
     titles = [block.title for block in page.document.blocks if isinstance(block, Section | Folded)]
-    assert titles == [MISSING, "What this page goes by"]
+    assert titles == [MISSING, "Sources and assumptions"]
     assert "workers = [1, 2, 4]" in markdown(page.document)
 
 
@@ -145,7 +145,7 @@ def test_a_sentence_is_whole_or_not_there():
     gap = next(gap for gap in page.gaps if gap.asks.startswith("Energy in Wh"))
     assert {missing.why for missing in gap.missing} == {
         "nothing is known for Energy", "nothing is known for Power", "no energy was recorded",
-        "on how many nodes it ran is not recorded",
+        "the number of nodes is not recorded",
     }  # fmt: skip
 
 
@@ -204,7 +204,7 @@ def test_a_row_that_is_left_out_is_named_with_why():
     found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions(), panels.WORK)
     assert (
         "The row native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run"
-        " it where each worker has cores or a GPU of its own: its times say nothing."
+        " it where each worker has its own cores or GPU. Its times do not count."
     ) in list(said(found.document))
 
 

@@ -50,7 +50,7 @@ def test_each_process_is_given_its_place_and_the_strategy(file, tmp_path):
     ("words", "told"),
     [
         ({"strategy": "single"}, "one worker"),
-        ({"strategy": "mirrored"}, "one device in each process"),
+        ({"strategy": "mirrored"}, "one device per process"),
         ({"strategy": "horovd"}, "'horovd'"),
         ({"launch": {"device": "tpu"}}, '"tpu"'),
     ],

@@ -43,7 +43,7 @@ class Colours:
         for name, colour in self.of_class:
             if of_colour.setdefault(colour, name) != name:
                 raise UserError(
-                    "a colour for each class",
+                    "a different colour for each class",
                     f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in {self.origin}",
                     "Give each class a colour of its own.",
                 )
@@ -51,7 +51,7 @@ class Colours:
             raise UserError(
                 f"colours of 2 to {_NONE - 1} classes",
                 f"{len(self.names)} in {self.origin}",
-                "Name each class with its colour, the background too.",
+                "List each class with its colour, including the background.",
             )
 
     @property
@@ -71,7 +71,7 @@ class Colours:
             strange, counts = np.unique(packed[index == _NONE], return_counts=True)
             most = int(strange[np.argmax(counts)])
             raise UserError(
-                f"masks of the colours that {self.origin} says",
+                f"masks in the colours of {self.origin}",
                 f"{name} with {len(strange)} others, most often #{most:06x} ({counts.max()} pixels)",
                 f'Name it in `colours` under [data] ("{IGNORED}" if it counts in nothing), or save PNG.',
             )

@@ -79,7 +79,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
         known = mode in (*GREY_MODES, *COLOUR_MODES, "P")
         if not known or (deep and not _is_deep_png(picture)):
             raise UserError(
-                "images of grey, RGB or CMYK colour, a palette or channels, with 1 to 32 bits each",
+                "grey, RGB, CMYK, palette or multi-channel images with 1 to 32 bits per channel",
                 f"{path}, of {depth} bits in Pillow's mode {mode}",
                 "Convert it to 16-bit TIFF or PNG, or store the set as an .npz file of arrays.",
             )
@@ -89,7 +89,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
             raise UserError(
                 "one image in a file",
                 f"{path}, an animation of {frames} images",
-                "Save each of them to a file of its own.",
+                "Save each image to its own file.",
             )
         size, doubtful = _turned(*_stored(picture))
         dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
@@ -194,7 +194,7 @@ def _no_mask(path: Path, received: str) -> UserError:
 def _checked(pages: tiff.Pages, path: Path) -> tiff.Pages:
     """The pages, if their channels are what is seen, in real numbers."""
     if pages.dtype.kind not in "uif":
-        raise UserError("images of real numbers", f"{path} of {pages.dtype}", "Save their magnitude.")
+        raise UserError("images of real numbers", f"{path} of {pages.dtype}", "Save the magnitude.")
     if pages.photometric in tiff.NO_CHANNELS:
         raise UserError(
             "deep images and stacks of grey, RGB or other channels",

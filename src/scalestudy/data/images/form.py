@@ -39,7 +39,7 @@ def stored_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
         raise UserError(
             f"numbers that {dtype} can hold (up to {np.finfo(dtype).max:.3g})",
             f"{name}, with values up to {np.abs(array).max():.3g}",
-            "Scale the data, for example to 0..1, before they are saved.",
+            "Scale the data, for example to 0..1, before saving.",
         )
     if dtype.kind != "f" and not (cast == array).all():
         raise UserError(
@@ -128,16 +128,16 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
     if len(channels) > 1 and set(channels) != {1, 3}:
         one, other = list(channels.values())[:2]
         raise UserError(
-            "images of the same channels, or grey and coloured ones",
+            "images with the same channels, or grey and coloured images",
             f"{one.path} with {one.channels} and {other.path} with {other.channels}",
-            "Leave out the images of one kind, or write the channels that all have in common.",
+            "Leave out one kind, or save only the channels that all images have.",
         )
     if len(types) > 1 and not set(types) <= set(FULL):
         one, other = list(types.values())[:2]
         raise UserError(
-            "images of one type of numbers, or of 8 and 16 bits",
+            "images of one data type, or of 8 and 16 bits",
             f"{one.path} of {one.dtype} and {other.path} of {other.dtype}",
-            "Convert all images to one of them.",
+            "Convert all images to one type.",
         )
     whole_range = value_range is None or (value_range[0] == 0 and len(types) == 1)
     dtype = max(types, key=lambda dtype: dtype.itemsize)

@@ -65,15 +65,15 @@ def refusing(path: Path) -> Iterator[None]:
         raise
     except (PermissionError, FileNotFoundError) as error:
         raise UserError(
-            "images that you may read, and that stay where they are meanwhile",
+            "readable images that do not change meanwhile",
             f"{path}: {error.strerror}",
-            "Change its permissions, or let nothing change the data set, and run again.",
+            "Correct its permissions, or wait until nothing changes the data set, and run again.",
         ) from error
     except Image.DecompressionBombError as error:
         raise UserError(
             f"images of at most {2 * (Image.MAX_IMAGE_PIXELS or 0):,} pixels",
             f"{path}, a larger one (or a damaged file that says so)",
-            "Save it as TIFF, of which larger ones are read; cut it into tiles, or scale it down.",
+            "Save it as TIFF, which may be larger, or cut it into tiles, or scale it down.",
         ) from error
     except Exception as error:  # Pillow's decoders raise many kinds: OSError, SyntaxError, struct.error, ...
         raise DamagedFile(path, *_fault(path, error)) from error

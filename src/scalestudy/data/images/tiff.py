@@ -135,8 +135,8 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
         if others and stack != "first":
             raise UserError(
                 "pages of one size and type in a file",
-                f"{path}, with {others} pages of another",
-                'Write stack = "first" under [data] to take the first, or save each to a file of its own.',
+                f"{path}, with {others} different pages",
+                'Write stack = "first" under [data] to use the first page, or save each to its own file.',
             )
         yield series, others
 
@@ -153,7 +153,7 @@ def _pages(
     count = int(np.prod([lengths[axis] for axis in outer], dtype=int))
     if count > 1 and stack is None:
         raise UserError(
-            "one image in a file, or `stack` under [data], which says what the pages are",
+            "one image in a file, or `stack` under [data], which says how to read the pages",
             f"{path}, a stack of {count} images",
             'Write stack = "samples" (each page a sample, all of one file on one side of the split), '
             '"channels" (one image), or "first".',

@@ -173,7 +173,7 @@ def refuse_unused(data: DataSettings, keys: Iterable[str], what: str) -> None:
     given = [key for key in keys if getattr(data, key) is not None]
     if given:
         raise UserError(
-            f"keys under [data] that are of use for {what}",
+            f"keys under [data] that apply to {what}",
             " and ".join(f"`{key}`" for key in given),
-            "Remove the key, or name a source or a `layout` that it is meant for.",
+            "Remove the key, or name a source or a `layout` that uses it.",
         )

@@ -39,7 +39,7 @@ def code_of_reading(path: Path) -> str:
     names = {getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)}
     if "read" not in names:
         raise UserError(
-            f"a function `read(data)` in {path}", "none", "Define `read`, or leave the key `read` out."
+            f"a function `read(data)` in {path}", "none", "Define `read`, or remove the key `read`."
         )
     others = [statement for statement in module.body if not _bound(statement) & NOT_READ]
     needed = {node.id for item in others for node in ast.walk(item) if isinstance(node, ast.Name)}
@@ -93,9 +93,9 @@ class CustomSource:
         if code:
             how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
             raise RunError(
-                f"read(data) of {self._file} to come to its end",
+                f"read(data) of {self._file} to finish",
                 f"its process {how}{last and ': '}{last}",
-                "Read in parts, as a generator that yields samples, if memory ran out.",
+                "If memory ran out, make it a generator that yields samples.",
             )
 
 

@@ -23,7 +23,7 @@ def cut_source(source: Source, data: DataSettings) -> Source:
     tile = data.tile
     if source.kind == "custom" and (tile is not None or data.stack is not None):
         raise UserError(
-            "samples as read(data) gives them, which nothing cuts",
+            "samples of read(data), which are not cut",
             "`tile`" if tile is not None else "`stack`",
             "Remove the key under [data], and cut in read(data).",
         )

@@ -25,7 +25,7 @@ class Digits:
     def __init__(self, argument: str | None, data: DataSettings) -> None:
         if argument is not None:
             raise UserError(
-                '"digits" alone, which are always the same', f'"digits:{argument}"', 'Write "digits".'
+                '"digits" without a count, since the set is fixed', f'"digits:{argument}"', 'Write "digits".'
             )
         refuse_unused(data, OF_FILES, "digits, which are arrays")
         self._fit = Fit.of(data)

@@ -127,9 +127,9 @@ def sift(listing: Listing, read: Callable[[Path], Any]) -> tuple[Listing, list[D
         emptied += [f"class {name}" for name in listing.classes or [] if name not in classes]
     if emptied or not left:
         raise UserError(
-            "a whole file at least in every class and split, to go on without damaged ones",
+            "at least one intact file in every class and split, to skip damaged ones",
             f"{len(samples) - len(left)} of {len(samples)} samples damaged, among them all"
             + (f" of {several(emptied)}" if emptied else ""),
-            "Replace damaged files by intact copies; without skip_bad they are listed.",
+            "Replace damaged files by intact copies. Without skip_bad they are listed.",
         )
     return listing.only(rows, given), damaged

@@ -245,7 +245,7 @@ class ImageIndex:
         if len(files) > 1:
             raise UserError(
                 f"one file for {written!r} of {table}", " and ".join(map(str, files[:2])),
-                "Write paths seen from the table, with extensions.",
+                "Write paths relative to the table, with extensions.",
             )  # fmt: skip
         return files[0] if files else None
 

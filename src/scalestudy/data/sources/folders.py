@@ -147,7 +147,7 @@ class ImageFolder:
         mask = self._mask(sample.target, image)
         if mask.shape != image.shape[:-1]:
             raise UserError(
-                "a mask of the size of its image",
+                "a mask as large as its image",
                 f"{sample.target} of {_shown(mask.shape)} for {sample.image} of {_shown(image.shape[:-1])} "
                 "pixels (height x width)",
                 "Save the mask at the size of its image"
@@ -155,10 +155,10 @@ class ImageFolder:
             )
         if sample.image in self._doubtful:
             raise UserError(
-                "images that are stored upright, as their masks are",
+                "images stored upright, like their masks",
                 f"{sample.image}, which is turned by its EXIF orientation; of {_shown(image.shape[:-1])} "
                 f"pixels both ways, {sample.target} may lie either way on it",
-                "Save the image upright without that tag, and see that the mask lies on it.",
+                "Save the image upright without that tag, and check that the mask fits.",
             )
         return sample, self._fit.image(image), mask
 
@@ -210,7 +210,7 @@ def _one_size(headers: Sequence[Header], *, masks: bool) -> Size:
     if other is not None:
         height, width = Counter(header.size for header in headers).most_common(1)[0][0]
         raise UserError(
-            "images of one size, or an image_size to fit them to",
+            "images of one size, or an image_size to resize them to",
             f"{first.path} of {_shown(first.size)} and {other.path} of {_shown(other.size)} pixels "
             "(height x width)",
             f"Add `image_size = [{height}, {width}]` (or a size of your choice) under [data]"

@@ -70,7 +70,7 @@ class Indents:
             raise UserError(
                 f"indents for {units.size(memory_limit())} of memory and {units.size(free)} of disk",
                 f"{self._count:,} of {self._size[0]:,} x {self._size[1]:,} pixels",
-                "Ask for fewer, or for a smaller `image_size` under [data].",
+                "Use fewer images, or a smaller `image_size` under [data].",
             )
 
     def contents(self) -> Contents:

@@ -39,7 +39,7 @@ def find_whole(data: DataSettings, *, base: Path) -> Source:
 def _whole_source(data: DataSettings, base: Path) -> Source:
     source = str(data.source)
     if not source.strip():
-        raise UserError("a source of data", "an empty text", "Name a folder, a file or a set under [data].")
+        raise UserError("a source of data", "an empty string", "Name a folder, a file or a set under [data].")
     if data.read is not None:
         from scalestudy.data.sources.custom import CustomSource
 
@@ -67,9 +67,9 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         return open_path(path, data)
     except OSError as error:
         raise UserError(
-            "a source that can be looked at",
+            "a readable source",
             f"{error.filename or path}: {error.strerror}",
-            "See that it is there, changes no more and may be read, or name another source.",
+            "Check that it exists, is readable and no longer changes, or name another source.",
         ) from error
 
 
@@ -78,9 +78,9 @@ def _refuse_windows(path: Path) -> None:
     if found := re.search(r"(?:^|/)(([A-Za-z]):[\\/].*)", str(path)):
         here = f"/mnt/{found[2].lower()}{found[1][2:]}".replace("\\", "/")
         raise UserError(
-            "a path of this machine as source",
-            f"{found[1]}, a path of Windows",
-            f"Write it as it is named here: {here} within WSL.",
+            "a path on this machine as source",
+            f"{found[1]}, a Windows path",
+            f"Write the path as it is here: {here} within WSL.",
         )
 
 
@@ -142,5 +142,5 @@ def open_path(path: Path, data: DataSettings) -> Source:
     raise UserError(
         "a folder of images, an .npz file, or a table of images (.csv, .tsv, .jsonl)",
         f"the file {path}" if path.is_file() else f"{path}, which is no regular file",
-        "Name the folder that the images lie in, or save the arrays with numpy.savez_compressed.",
+        "Name the folder of the images, or save the arrays with numpy.savez_compressed.",
     )

@@ -48,7 +48,7 @@ class NpzArray:
             raise UserError(
                 "arrays of numbers",
                 f"{name} in {path}, an array of Python objects",
-                "Save it as one array of numbers; objects are never unpickled, since that runs their code.",
+                "Save it as one array of numbers. Objects are never unpickled, since that could run code.",
             )
 
     def values(self) -> npt.NDArray[Any]:
@@ -62,7 +62,7 @@ class NpzArray:
             raise UserError(
                 f"arrays that fit into {units.size(limit)} of memory",
                 f"{self.name} in {self.path}, which takes {units.size(size)}",
-                "Store the images as files in folders, which are read one by one.",
+                "Store the images as files in folders, which are read one at a time.",
             )
         with _refusing(self.path, self.name), np.load(self.path, allow_pickle=False) as archive:
             array: npt.NDArray[Any] = archive[f"{self.name}.npy"]
@@ -223,7 +223,7 @@ class Npz:
                 raise UserError(
                     f"the classes of y_train ({len(known)} of them) in every array",
                     f"{several(list(map(str, unknown)), 8)} in {self._pairs[split][1].name} of {self._path}",
-                    "Add samples of these classes to x_train, or take them out.",
+                    "Add samples of these classes to x_train, or remove these.",
                 )
         names = [str(label) for label in labels]
         require_classes(names, str(self._path))

@@ -119,7 +119,9 @@ def _file(path: Path, data: DataSettings) -> ParquetFile | None:
     ):
         if missing:
             received = f"{', '.join(schema)} in {path}"
-            raise UserError(f"a column {what} beside the images", received, f"Name it: `{key}` under [data].")
+            raise UserError(
+                f"a column {what} besides the images", received, f"Name it: `{key}` under [data]."
+            )
     image = next((name for name in images if name != target), images[0])
     classes = tuple(features.get(target, {}).get("names") or ())
     split = split_in(path.name) or ""
@@ -141,7 +143,7 @@ def _unpack(file: ParquetFile, root: Path) -> Iterator[ListedSample]:
             raise UserError(
                 f"a class in every row of {file.path}",
                 f"{target!r} in row {row}",
-                "Leave out rows without a class.",
+                "Remove rows without a class.",
             )
         else:
             target = file.classes[int(target)] if file.classes else str(target)
@@ -154,7 +156,7 @@ def _write(image: dict[str, Any] | None, place: Path, file: ParquetFile, row: in
         raise UserError(
             "images inside the Parquet file",
             f"none in row {row} of {file.path} (path {path!r})",
-            "Store the bytes of the images in it, or use the folder that they lie in.",
+            "Store the bytes of the images in it, or use the folder of the images.",
         )
     known = next((suffix for start, suffix in _SUFFIXES.items() if content.startswith(start)), "")
     place.parent.mkdir(exist_ok=True)

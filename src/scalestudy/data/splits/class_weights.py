@@ -44,7 +44,7 @@ def weights_of(
             raise UserError(
                 'every class among the training samples, for class_weights = "balanced"',
                 f"none of {missing}",
-                "Give the weights themselves, as class_weights = [1.0, 2.0], or another seed under [data].",
+                "Set the weights, such as class_weights = [1.0, 2.0], or another seed under [data].",
             )
         return tuple((counts.sum() / (len(counts) * counts)).tolist())
     if len(weights) != prepared.classes or not any(weights):

@@ -179,8 +179,8 @@ def _count(available: int, share: float | None) -> int:
         count = min(max(count, 1), available - 1)
     if not 0 < count < available:
         raise UserError(
-            f"a share that leaves at least one of {available} samples on each side",
-            f"`validation = {taken}`, that is {count} samples to validate on",
+            f"a share that leaves a sample on each side, of {available}",
+            f"`validation = {taken}`, which is {count} validation samples",
             "Choose a share nearer to 0.5, or add samples.",
         )
     return count
@@ -190,5 +190,5 @@ def _too_few(prepared: Prepared, samples: int, needed: int, why: str) -> UserErr
     return UserError(
         f"at least {needed} groups of samples, {why}",
         f"{samples} in {prepared.path}",
-        "Group the samples more finely, or add samples.",
+        "Use smaller groups, or add samples.",
     )

@@ -59,7 +59,7 @@ class Split:
             return cls(rows[0], rows[1], rows[2], str(stored["quality_split"]), file)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(
-                "a stored split", f"{file}: {error}", "Delete that file and run again: it is made anew."
+                "a stored split", f"{file}: {error}", "Delete that file and run again to make a new one."
             ) from error
 
 
@@ -73,7 +73,7 @@ def validation_of(data: DataSettings) -> HeldOut:
         return data.validation
     if data.fold >= data.folds or data.validation is not None:
         raise UserError(
-            f"a fold from 0 to {data.folds - 1}, and no `validation` beside `folds`",
+            f"a fold from 0 to {data.folds - 1}, and no `validation` together with `folds`",
             f"fold = {data.fold}, validation = {data.validation}",
             "Correct the keys under [data].",
         )
@@ -102,7 +102,7 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
             return _whole(prepared, Split(given["train"], test, none, "test"))
         if validation == "given":
             raise UserError(
-                "a source that brings a validation or test set",
+                "a source with a validation or test set",
                 f'`validation = "given"` for {prepared.path}, which has neither',
                 "Give a share such as `validation = 0.2`, or add a folder val/.",
             )
@@ -206,7 +206,7 @@ def _whole(prepared: Prepared, split: Split) -> Split:
             group = prepared.groups[row]
             if side_of.setdefault(group, side) != side:
                 raise UserError(
-                    "each group of samples on one side of the split that the source brings",
+                    "each group of samples on one side of the source's split",
                     f"{group!r} in {side_of[group]} and in {side} ({prepared.names[row]}) of {prepared.path}",
                     "Move its samples to one side, or group them in another way.",
                 )

@@ -143,9 +143,9 @@ class Encoded:
                 decode(self._shards.row(row), into[place])
             except (OSError, ValueError) as error:
                 raise UserError(
-                    "a prepared data set as it was written",
+                    "an unchanged prepared data set",
                     f"row {row} of {self._where}: {error}",
-                    "Delete that folder and run again: it is made anew from its source.",
+                    "Delete that folder and run again to prepare it anew.",
                 ) from error
 
 

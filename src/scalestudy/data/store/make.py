@@ -72,4 +72,4 @@ def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Ite
 
 def _unwritable(expected: str, folder: Path, error: OSError) -> UserError:
     received = f"{folder.parent}: {error.strerror or error}"
-    return UserError(expected, received, "Make space there, or name another one as `cache` under [data].")
+    return UserError(expected, received, "Free some space there, or set another `cache` under [data].")

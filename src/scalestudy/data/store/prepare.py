@@ -85,9 +85,9 @@ def prepare(
                 source.write(temporary, on_progress)
             if find_source(data, base=base).fingerprint != source.fingerprint:
                 raise UserError(
-                    "a data set that stays as it is while it is prepared",
-                    f"{source.identity}, in which files were added, removed or changed meanwhile",
-                    "Run again once nothing changes it any more.",
+                    "a data set that does not change while it is prepared",
+                    f"{source.identity}, in which files were added, removed or changed",
+                    "Run again when nothing changes it any more.",
                 )
         return Prepared.open(folder)
 
@@ -115,7 +115,7 @@ def _require_space(folder: Path, needed: int) -> None:
         raise UserError(
             f"{units.size(needed)} of free disk space for the prepared data set",
             f"{units.size(free)} in {folder}",
-            "Make space, name another folder as `cache`, or choose a smaller `image_size` under [data].",
+            "Free some space, set another `cache`, or choose a smaller `image_size` under [data].",
         )
 
 
@@ -187,7 +187,7 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
         raise UserError(
             "a cache folder outside the source",
             f"the cache {cache} in {root}",
-            "Name another one as `cache` under [data].",
+            "Set another `cache` under [data].",
         )
     # Keys at their default are left out, so that a new key leaves the sets that are prepared where they are.
     keys = data.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)

@@ -93,9 +93,9 @@ def write_set(
     names = source.class_names()
     if done != contents.count or highest >= len(names):  # ours agree, one of another package may not
         raise UserError(
-            f"{contents.count} samples of {len(names)} classes, as the source announced",
+            f"{contents.count} samples of {len(names)} classes, as announced by the source",
             f"{done} samples with classes up to {highest} from {source.identity}",
-            "Mend the source.",
+            "Correct the source.",
         )
     findings = findings_of(source)
     damaged = sorted(f"{file.reason}\t{file.received}\n" for file in findings.damaged)
@@ -144,6 +144,6 @@ def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: st
         raise UserError(
             f"samples of the shape {list(shape)} that the source announced",
             f"{name} of shape {list(array.shape)}",
-            "Run again if the file has just changed; otherwise mend the source.",
+            "Run again if the file has just changed; otherwise correct the source.",
         )
     return np.ascontiguousarray(stored_as(array, dtype, name))

@@ -79,7 +79,7 @@ def write_custom(
             map_columns(lambda writer, values: writer.write(values, done), writers[side], columns)  # noqa: B023
         if done and (groups is None) != (part.groups is None):
             raise UserError(
-                "a group for every sample, or for none", f"another answer from sample {done} on",
+                "a group for every sample, or for none", f"a different answer from sample {done} on",
                 "Give groups for all samples.",
             )  # fmt: skip
         if part.groups is not None:
@@ -91,7 +91,7 @@ def write_custom(
     if done < 2:
         raise UserError(
             "at least 2 samples, one to train on and one to validate on", f"{done} from {identity}",
-            "Have read(data) give more.",
+            "Return more samples from read(data).",
         )  # fmt: skip
     inputs, targets = (map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
     _refuse_unused({"inputs": inputs, "targets": targets}, storing)
@@ -157,7 +157,7 @@ class ColumnWriter:
                 raise UserError(
                     f"sequences for {self._label}, which `sequences` names",
                     f"a single value in sample {number}",
-                    "Give a list or an array, or take its name out of `sequences`.",
+                    "Return a list or an array, or remove its name from `sequences`.",
                 )
             self._lengths.append(len(array))
             self._append(array, f"sample {number}")
@@ -171,7 +171,7 @@ class ColumnWriter:
         """
         if self._form is None or self._count == 0:
             raise UserError(
-                f"{self._label} with something in it", "nothing", "Give samples that are not empty."
+                f"{self._label} that is not empty", "an empty one", "Return samples that are not empty."
             )
         rest, dtype = self._form
         self._file.seek(0)
@@ -206,13 +206,13 @@ class ColumnWriter:
         if array.dtype.name not in STORED | WIDENED.keys():
             what = "arrays of different shapes" if array.dtype == object else f"values of type {array.dtype}"
             raise UserError(
-                f"numbers or texts, in one shape, for {self._label}",
+                f"numbers or strings of one shape for {self._label}",
                 f"{what} in {where}",
                 ALIKE,
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise UserError(
-                f"finite numbers for {self._label}", f"NaN or infinity in {where}", "Fill or leave them out."
+                f"finite numbers for {self._label}", f"NaN or infinity in {where}", "Replace or remove them."
             )
         return array.astype(WIDENED.get(array.dtype.name, array.dtype), copy=False)
 
@@ -223,9 +223,9 @@ class ColumnWriter:
             if text not in self._codes:
                 if self._given is not None:
                     raise UserError(
-                        f"texts of the vocabulary of {self._label}",
+                        f"strings of the vocabulary of {self._label}",
                         f"{text!r} in {where}",
-                        "Add it to `vocabularies` in the task file, or give another text.",
+                        "Add it to `vocabularies` in the task file, or return another string.",
                     )
                 self._codes[text] = len(self._codes)
         return np.array([self._codes[text] for text in texts], np.int32).reshape(array.shape)
@@ -270,7 +270,7 @@ def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
     def writer(name: str | None) -> ColumnWriter:
         if name is not None and (not isinstance(name, str) or not NAME.fullmatch(name)):
             raise UserError(
-                f"names of {side} of letters, digits and _, as Keras's inputs have them",
+                f"names of {side} of letters, digits and _, as Keras requires",
                 repr(name),
                 "Rename it in read(data).",
             )
@@ -290,7 +290,9 @@ def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> Non
     if names[0] != names[1]:
         first, now = (", ".join(name) or "one without a name" for name in names)
         raise UserError(
-            f"{side} {first}, as in sample 0", f"{now} in sample {done}", "Give all samples alike."
+            f"{side} {first}, as in sample 0",
+            f"{now} in sample {done}",
+            "Return the same names for all samples.",
         )
 
 

@@ -107,7 +107,7 @@ def adapt(model: keras.Model, make_ours: MakeOurs, *, seed: int, sync_batch_norm
         elif sync_batch_norm and isinstance(layer, layers.BatchNormalization):
             raise UserError(
                 "batch normalisation over the last axis, without renormalisation, for sync_batch_norm",
-                f"another in the layer {layer.name}",
+                f"a different one in the layer {layer.name}",
                 "Put channels last, or set sync_batch_norm = false.",
             )
         else:

@@ -22,7 +22,7 @@ def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> Non
     """
     if any(isinstance(callback, keras.callbacks.SwapEMAWeights) for callback in callbacks):
         raise UserError(
-            "callbacks that ask no moving averages of the optimizer, which the study names and makes",
+            "callbacks that need no moving averages of the optimizer, since the study makes it",
             "SwapEMAWeights among the task's callbacks",
             "Average the weights in a callback of your own, and set them in its on_train_end.",
         )

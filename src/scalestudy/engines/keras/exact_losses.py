@@ -26,7 +26,7 @@ def refuse_unreduced(compiled: CompiledParts) -> None:
             raise UserError(
                 'losses whose reduction is "sum_over_batch_size", "sum" or "mean_with_sample_weight"',
                 f"{part.loss.name} with reduction {part.loss.reduction!r}",
-                "Leave its reduction as Keras sets it.",
+                "Keep the default reduction.",
             )
 
 
@@ -62,9 +62,9 @@ def part_of(loss: keras.Loss, worker: Working) -> Callable[..., Any]:
             return ops.mean(values) * ops.cast(share, values.dtype)
         if worker.sync_sum is None:
             raise UserError(
-                "losses that each worker can divide by itself, for virtual workers",
+                "losses that each virtual worker can divide by itself",
                 f"{loss.name}, divided by {'weights' if by_weight else 'what a mask leaves'} of all workers",
-                "Take another strategy.",
+                "Use another strategy.",
             )
         divisor = ops.sum(used) if by_weight else ops.sum(ops.cast(mask, values.dtype))
         divisor = ops.where(rows.count > 0, divisor, ops.zeros_like(divisor))

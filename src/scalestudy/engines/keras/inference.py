@@ -64,7 +64,7 @@ class KerasInference:
         if len(outputs) != 1:
             raise UserError(
                 "a model of one input and one output", f"one of {len(outputs)} outputs",
-                "Use the exported model in a program of your own, which knows what each output means.",
+                "Use the exported model in your own program, which knows what each output means.",
             )  # fmt: skip
         return outputs[0]
 

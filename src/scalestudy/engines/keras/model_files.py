@@ -58,7 +58,7 @@ def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:
     return UserError(
         f"the weights of the model that {task} builds for inputs of {height} x {width} x {channels}",
         f"others in {path}",
-        "Name data of the size and channels that it was trained on, and leave its task file as it was.",
+        "Use data of the size and channels of its training, and do not change its task file.",
     )
 
 
@@ -115,7 +115,7 @@ def written_whole(out: str, form: str) -> Iterator[Path]:
         raise UserError(
             f"a model that can be written as {form}",
             f"{type(error).__name__}: {first[:300]}",
-            "Choose another --format; a layer of its own may have no counterpart there.",
+            "Choose another --format; a custom layer may have no counterpart there.",
         ) from error
     finally:
         _remove(half)

@@ -82,7 +82,7 @@ def forbid_downloads() -> None:
 
     def refuse(url: str, *_: Any, **__: Any) -> NoReturn:
         raise UserError(
-            "weights and other files of the task to be there before the run",
+            "the weights and other files of the task to be present before the run",
             f"a download of {url} in a worker",
             "Run `scalestudy data prepare STUDY` where there is a network, with the same KERAS_HOME.",
         )

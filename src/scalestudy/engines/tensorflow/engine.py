@@ -124,8 +124,8 @@ class TensorFlow:
                 raise
             raise UserError(
                 "`scalestudy.workers()` before TensorFlow computes anything",
-                f"a process that has computed: {words.splitlines()[0].rstrip('.')}",
-                "Call it right after the imports, before data and models are made.",
+                f"a process that has already computed: {words.splitlines()[0].rstrip('.')}",
+                "Call it right after the imports, before making data and models.",
             ) from error
 
 

@@ -37,9 +37,9 @@ class TensorFlowTrainer(KerasTrainer):
         train = point.train
         if train.xla and prepared.has_sequences:
             raise UserError(
-                "xla = false for sequences of different length, which XLA would compile for each length",
+                "xla = false for sequences of different length, since XLA would compile each length",
                 "xla = true",
-                "Leave it out, or have read(data) give sequences of one length.",
+                "Remove it, or return sequences of one length from read(data).",
             )
         fused = gpu(0) is not None and self._replicas.copies_weights
         self.loss_scale: LossScale | None = None

@@ -218,8 +218,8 @@ class TensorFlowTraits(EngineTraits):
         if LIBTPU in libraries and importlib.util.find_spec(LIBTPU) is None:
             return UserError(
                 "a TPU, which the tpu strategy needs",
-                "a machine without libtpu, the driver of TPUs",
-                "Run it on a TPU host with its TensorFlow, or take another strategy: "
+                "a machine without libtpu, the TPU driver",
+                "Run it on a TPU host with its TensorFlow, or use another strategy: "
                 "`scalestudy check --strategies` lists them.",
             )
         return None

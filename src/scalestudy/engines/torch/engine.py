@@ -83,7 +83,7 @@ class Torch:
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
         if path.endswith(".pt") == (form == "keras"):
             raise UserError(
-                "--format pt2, torchscript or onnx for a module of PyTorch's, keras for a Keras model",
+                "--format pt2, torchscript or onnx for a PyTorch module, keras for a Keras model",
                 repr(form),
                 "Choose another --format.",
             )
@@ -119,7 +119,7 @@ class Torch:
         raise UserError(
             "a script that trains with Keras's fit on TensorFlow",
             "one on PyTorch",
-            "Write its loop over epochs and batches; docs/guides/script.md shows one that is measured.",
+            "Write a loop over epochs and batches, as in docs/guides/script.md.",
         )
 
 

@@ -79,9 +79,9 @@ class StoreGroup(Group):
             return bytes(self._store.get(key))
         except RuntimeError as error:
             raise RunError(
-                f"all workers of the script at the same place within {start_within():.0f} s",
+                f"all workers of the script at the same point within {start_within():.0f} s",
                 str(error).splitlines()[0],
-                "Call epochs, broadcast and barrier on every worker; look into the others' logs.",
+                "Call epochs, broadcast and barrier on every worker. See the logs of the others.",
             ) from error
 
 
@@ -236,9 +236,9 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
                 return
             if quality not in trainer.callback_metrics:
                 raise UserError(
-                    f"a metric {quality!r} that validation logs",
+                    f"a metric {quality!r} logged by validation",
                     ", ".join(trainer.callback_metrics) or "none",
-                    "Log it by self.log(...), or name another in lightning_callback.",
+                    "Log it with self.log(...), or name another metric in lightning_callback.",
                 )
             workers.quality(quality, trainer.callback_metrics[quality], better=better)
             workers.go_on()

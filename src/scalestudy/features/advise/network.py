@@ -173,7 +173,7 @@ def _of_site(name: str, base: Path) -> dict[str, Any]:
         raise UserError(
             "a site profile with network_bandwidth and network_latency",
             f"{site.name} without them",
-            'Add them, or state the network here: --network "100Gbit,2us".',
+            'Add them, or describe the network here: --network "100Gbit,2us".',
         )
     return stated
 
@@ -223,7 +223,7 @@ def _timings(path: Path) -> list[TimedAllReduce]:
         raise UserError(FORMS, f"{file}: {reason}", "Correct --network.") from error
     if not timings:
         raise UserError(
-            "a check in which all-reduces were timed", f"{file}, without any",
+            "a check with timed all-reduces", f"{file}, without any",
             "Check again with two ranks or more, and without --skip bandwidth.",
         )  # fmt: skip
     return timings

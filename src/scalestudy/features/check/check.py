@@ -283,18 +283,18 @@ def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
     queues = ", ".join(f'"{name}"' for name in names() if launcher(name).checked)
     if options.submit and about.site is None:
         raise UserError(
-            f"a site, or a study with launch.on = {queues}, to submit a check to",
+            f"a site profile, or a study with launch.on = {queues}, for --submit",
             "neither" if about.study is None else f'a study with launch.on = "{about.study.launch.on}"',
             "Name a site: `scalestudy check SITE --submit`.",
         )
     if options.submit and not about.launcher.checked:
         raise UserError(
-            f"a queue that a check can be submitted to: {queues}",
+            f"a queue for --submit: {queues}",
             about.launcher.title,
-            "Without --submit, this machine and the study are checked.",
+            "Leave out --submit to check this machine and the study.",
         )
     if options.nodes is not None and not options.submit:
-        raise UserError("--submit beside --nodes", "--nodes alone", "On this machine, give --workers.")
+        raise UserError("--submit together with --nodes", "--nodes alone", "On this machine, use --workers.")
 
 
 def _refuse_full(target: Path) -> None:

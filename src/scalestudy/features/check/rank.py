@@ -86,9 +86,9 @@ def run(path: Path, placement: Placement) -> int:
     plan, exchange = read_plan(path), Exchange(path)
     if exchange.facts_path(placement.rank).exists():
         raise RunError(
-            "a check that starts once",
+            "a check that is started once",
             f"a second start in {path}",
-            "A node may have died, and the job was queued again: start the check anew.",
+            "A node may have failed, and the job was queued again. Start the check again.",
         )
     rank = _Rank(exchange, plan, placement)
     exchange.write_facts(rank.facts())
@@ -152,7 +152,7 @@ class _Rank:
         raise RunError(
             f"an assignment from rank 0 within {PATIENCE:.0f} s",
             f"none after assignment {number - 1}",
-            "Look into rank 0's log; see that all nodes share the check's folder.",
+            "See rank 0's log, and check that all nodes share the check's folder.",
         )
 
     def _try(self, assignment: Assignment, group: tuple[int, ...]) -> RankAnswer:

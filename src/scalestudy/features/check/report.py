@@ -184,7 +184,7 @@ def read_report(folder: Path) -> Report:
         raise RunError(
             f"a report of schema version {REPORT_SCHEMA} in {file}",
             str(error).splitlines()[0],
-            "Another version of Scalestudy wrote it: check again.",
+            "Another version of Scalestudy wrote it. Run the check again.",
         ) from error
 
 

@@ -265,11 +265,9 @@ def compare(sides: Sequence[Side]) -> Comparison:
     """
     names = [side.name for side in sides]
     if len(sides) < 2:
-        raise UserError("two studies or more", str(len(sides)), "Name another study.")
+        raise UserError("at least two studies", str(len(sides)), "Name another study.")
     if len(set(names)) < len(names):
-        raise UserError(
-            "studies of different names", ", ".join(names), "Name them yourself: before=DIR after=DIR."
-        )
+        raise UserError("studies with different names", ", ".join(names), "Set names: before=DIR after=DIR.")
     tasks = [PurePath(str(side.asked["task"])).name for side in sides if "task" in side.asked]
     if len(set(tasks)) > 1:
         raise UserError(
@@ -281,7 +279,9 @@ def compare(sides: Sequence[Side]) -> Comparison:
     others = [row for row in rows if row.why_not.startswith("parameters of the model")]
     if rows and len(others) == len(rows):
         raise UserError(
-            "studies of one model", f"other {others[0].why_not}", "Compare studies that train the same model."
+            "studies of one model",
+            f"different {others[0].why_not}",
+            "Compare studies that train the same model.",
         )
     groups = [list(side.findings.measures.groups) for side in sides]
     return Comparison(
@@ -310,7 +310,7 @@ def slower(comparison: Comparison, share: float) -> list[Compared]:
         raise UserError(
             "a row whose speed can be compared",
             "; ".join(why) or "studies that share no row",
-            "Run both studies where nothing else computes, with the same strategies and workers.",
+            "Run both studies on idle machines, with the same strategies and workers.",
         )
     rated = {(row.key, row.other) for row in timed if row.quantity == "rate"}
 

@@ -64,7 +64,7 @@ def run(part: OwnPart) -> None:
     folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
     ablation = read_record(folder.path / ABLATION, Ablation).record
     if ablation is None:
-        raise UserError("what to measure", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
+        raise UserError("a readable plan", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
     engine, joined = joined_workers(part)
     threads, devices = len(cores.granted()), engine.devices(part.device)
     traits = engine_traits(point.engine)

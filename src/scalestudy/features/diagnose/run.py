@@ -92,9 +92,9 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
     findings, points = read_study(folder), folder.points()
     if any(run.result.by_script for run in findings.runs):
         raise UserError(
-            "a study of a task, whose steps can be taken apart",
-            f"{folder.path}, whose runs trained by a script of their own",
-            "Write what the script trains as a task: docs/reference/task-file.md.",
+            "a study of a task, whose steps can be analysed",
+            f"{folder.path}, whose runs were trained by a script",
+            "Write the script's model as a task: docs/reference/task-file.md.",
         )
     point, why = choose_point(points, findings) if name is None else (named_point(points, name), "")
     if point.launch.on != DEFAULT:
@@ -151,9 +151,9 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
     several = [point for point in points if _loses_efficiency(point) and not point.oversubscribed]
     if not several:
         raise UserError(
-            "a study with a point of several workers that has as many cores or GPUs",
+            "a study with a point of several workers that is not oversubscribed",
             "none",
-            "Add larger counts to sweep.workers.",
+            "Add larger numbers to sweep.workers.",
         )
     by_size = sorted(several, key=lambda point: (point.workers, -point.seed))
     choice = findings.advice.choice
@@ -189,9 +189,9 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
                     Prepared.open(files.prepared)
                     return point.with_files(files.prepared, files.split, files.class_weights)
     raise UserError(
-        "a study of which a run has begun",
-        f"{folder.path}, without a run that reads what {point.name} reads",
-        "Run it first: scalestudy run with its study file.",
+        "a study with a run that has started",
+        f"{folder.path}, without a run on the data of {point.name}",
+        "Run its study file first: scalestudy run.",
     )
 
 
@@ -351,7 +351,7 @@ def _attempt(
         raise RunError(
             "the ablations of a point to run as its runs do",
             f"rank {ranks[process]} of {runs[process].path.name}: {reason}",
-            f"Look into {runs[process].log(ranks[process])}.",
+            f"See {runs[process].log(ranks[process])}.",
         )
 
 

@@ -71,7 +71,9 @@ def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, I
         fitting = [given[role]] if role in given else [n for n in free if _split_unit(n, role)[0] in names]
         if len(fitting) > 1:
             both = ", ".join(repr(shown(name)) for name in fitting)
-            raise UserError(f"one column for {role}", both, f"Say which: --column {role}={shown(fitting[0])}")
+            raise UserError(
+                f"one column for {role}", both, f"Choose one: --column {role}={shown(fitting[0])}"
+            )
         for name in fitting:
             unit = _split_unit(name, role)[1]
             if unit not in UNITS:
@@ -101,7 +103,7 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
     fitting = [name for name in metrics if _is_validation(name)] or metrics
     if len(fitting) > 1:
         raise UserError(
-            "one column for the quality", listed(fitting), f"Say which: --metric {shown(fitting[0])}"
+            "one column for the quality", listed(fitting), f"Choose one: --metric {shown(fitting[0])}"
         )
     return fitting[0] if fitting else None
 
@@ -160,7 +162,9 @@ def options_of(
         role, _, name = text.partition("=")
         if not name or role not in NAMES:
             raise UserError(
-                f"--column ROLE=NAME, with a role out of {', '.join(NAMES)}", repr(text), "Correct --column."
+                f"--column ROLE=NAME, with one of the roles {', '.join(NAMES)}",
+                repr(text),
+                "Correct --column.",
             )
         pairs[role] = name
     if better not in (None, "higher", "lower"):

@@ -93,7 +93,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
         raise UserError(
             f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
             f"none among {len(paths)} files: {_named(left)}",
-            "docs/guides/imported.md says what is read.",
+            "See docs/guides/imported.md.",
         )
     runs, remarks = _told_apart([run for _, reading in read for run in reading.runs])
     left_out = [f"Files left out: {_named(left)}."] if left else []
@@ -106,7 +106,7 @@ def _read(path: Path, label: str, options: ImportOptions) -> Reading:
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(
             f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
-            f"{label}, which is none",
+            f"{label}, which is none of these",
             "Write a CSV file with the columns strategy, workers, training_seconds.",
         )
     return read_table(path, label, options)
@@ -147,9 +147,9 @@ def _files_in(folder: Path) -> list[Path]:
     """Files of a folder and those below it, without hidden ones; `log_8` comes before `log_10`."""
     if (folder / "study.json").exists():
         raise UserError(
-            "numbers that were measured elsewhere after --from",
+            "numbers measured elsewhere after --from",
             f"{printable(str(folder))}, the folder of a study",
-            "Name it before the options: scalestudy report DIR --from FILE",
+            "Put it before the options: scalestudy report DIR --from FILE",
         )
     paths = [path.relative_to(folder) for path in folder.rglob("*")]
     visible = [path for path in paths if not any(part.startswith(".") for part in path.parts)]

@@ -36,9 +36,9 @@ def run_of_log(path: Path, options: ImportOptions) -> LogName:
     workers = options.workers or name.workers
     if workers is None:
         raise UserError(
-            "a log whose name states its number of workers, as log_8.csv or run-w8/",
+            "a log whose name states its number of workers, such as log_8.csv or run-w8/",
             shown(path.name),
-            "Rename it, or say it for all: --workers N.",
+            "Rename it, or give one number for all: --workers N.",
         )
     return LogName(workers, options.strategy or name.strategy, name.seed)
 

@@ -71,7 +71,7 @@ def rows_of(path: Path) -> tuple[list[ImportedRow], list[str]]:
     skipped: list[str] = []
     rows = list(_FORMS[path.suffix.lower()](path, skipped))
     if not rows:
-        raise UserError("a table with a row in it", f"none in {shown(path.name)}", "Name another file.")
+        raise UserError("a table with rows", f"none in {shown(path.name)}", "Name another file.")
     return rows, skipped
 
 
@@ -92,7 +92,7 @@ def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
                 else:
                     skipped.append(f"line {number}: {len(cells)} cells where the header has {len(header)}")
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError("a CSV file in UTF-8", f"{name}: {shown(str(error))}", "Save it as one.") from error
+        raise UserError("a CSV file in UTF-8", f"{name}: {shown(str(error))}", "Save it as UTF-8.") from error
 
 
 def _refuse_repeated(names: Sequence[str], path: Path) -> None:
@@ -100,7 +100,7 @@ def _refuse_repeated(names: Sequence[str], path: Path) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         seen = f"{', '.join(map(shown, repeated[:5]))} twice in {shown(path.name)}"
-        raise UserError("columns of different names", seen, "Rename a column.")
+        raise UserError("columns with different names", seen, "Rename a column.")
 
 
 def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
@@ -118,7 +118,7 @@ def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
     rows = document.get("rows") if isinstance(document, dict) else document
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         wanted = "a JSON list of objects, one for each row"
-        raise UserError(wanted, shown(path.name), "Write it so, or as CSV.")
+        raise UserError(wanted, shown(path.name), "Write it in this form, or as CSV.")
     for row in rows:
         yield ImportedRow(None, row)
 
@@ -166,7 +166,9 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
         metric = options.metric or metric_name(columns["quality"].name)
         if options.metric and not (known(metric).better or options.better or "better" in columns):
             expected = f"a column {shown(metric)!r}, or a metric that is known by name, for `quality`"
-            raise UserError(expected, listed(header), "Correct --metric, or say which way: --better higher.")
+            raise UserError(
+                expected, listed(header), "Correct --metric, or add --better higher or --better lower."
+            )
     else:
         quality = quality_column(header, options.metric)
         columns |= {"quality": ImportedColumn(quality)} if quality else {}
@@ -188,7 +190,7 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
         raise UserError(f"a column of {file} for workers", listed(header), action)
     if not columns.keys() & {*TIMES, "throughput", "quality", "loss"}:
         wanted = f"a column of {file} for training_seconds, throughput or quality"
-        raise UserError(wanted, listed(header), "Name it: --column training_seconds=NAME.")
+        raise UserError(wanted, listed(header), "Name the column: --column training_seconds=NAME.")
     swept = _swept(header, {column.name for column in columns.values()})
     parsed, skipped = _parse(rows, columns, swept, defaults)
     if not parsed:
@@ -224,7 +226,7 @@ def _parse(
                 if cell is not None and str(cell).strip():
                     values[role] = _value(role, cell, column.factor)
             if "workers" not in values:
-                raise ValueError("it states no workers")
+                raise ValueError("it has no number of workers")
         except ValueError as error:
             place = f"row {number}" if row.line is None else f"line {row.line}"
             skipped.append(f"{place}: {error}")
@@ -243,10 +245,10 @@ def _value(role: str, cell: Any, factor: float) -> Any:
         return text
     number = _number(cell)
     if number is None:
-        raise ValueError(f"{role} is {text}, no number")
+        raise ValueError(f"{role} is {text}, which is not a number")
     if role in COUNTS or role in ("seed", "epoch"):
         if not abs(number) < 2**53 or number != int(number) or (role in COUNTS and not 0 < number < 1e12):
-            raise ValueError(f"{role} is {text}, no count")
+            raise ValueError(f"{role} is {text}, which is not a count")
         return int(number)
     number *= factor
     if role in (*TIMES, "throughput") and not LEAST < number < MOST:
@@ -288,7 +290,9 @@ def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
         epochs = [row.values["epoch"] for row in group if "epoch" in row.values]
         if len(set(epochs)) < len(epochs):
             action = "Tell runs apart by a column `seed`, or write a file for each."
-            raise UserError(f"each epoch of a run once in {shown(path.name)}", "one that comes twice", action)
+            raise UserError(
+                f"each epoch of a run once in {shown(path.name)}", "an epoch that occurs twice", action
+            )
     return list(groups.values())
 
 

@@ -27,7 +27,7 @@ def require_tensorboard() -> None:
         raise UserError(
             "the package tensorboard, which reads event files",
             "an environment without it",
-            "Install it (pip install tensorboard), or name tables and CSV logs alone.",
+            "Install it (pip install tensorboard), or use tables and CSV logs only.",
         )
 
 
@@ -50,7 +50,7 @@ def read_events(folder: Path, label: str, options: ImportOptions) -> Reading:
         raise UserError(
             "event files with a scalar `loss` or `epoch_loss`",
             f"{shown(folder.name)}, whose tags are {', '.join(map(shown, series)) or 'none'}",
-            "Name the folder of a run that has written its loss by epoch.",
+            "Name the folder of a run that logged its loss by epoch.",
         )
     rows: list[dict[str, Any]] = [
         {"epoch": step, **{name: values[step][1] for name, values in series.items() if step in values}}

@@ -156,8 +156,8 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
     if ready.kind == "custom" or ready.scale is None:
         raise UserError(
             "a set of images to show",
-            f"{ready.path}, of a task's own reading: {', '.join(ready.arrays)}",
-            "Look at its arrays with numpy.load; `scalestudy data prepare` prints how many there are.",
+            f"{ready.path}, read by the task itself: {', '.join(ready.arrays)}",
+            "Read its arrays with numpy.load; `scalestudy data prepare` lists them.",
         )
     stored = find_split(ready, validation_of(data), data.seed)
     split = stored or make_split(ready, validation_of(data), data.seed)
@@ -193,7 +193,7 @@ def _of_source(data: "DataSettings", base: Path) -> _Set:
         raise UserError(
             "a set of images to show",
             f"{source.identity}, not prepared yet",
-            "Prepare it with `scalestudy data prepare`, which says what it holds.",
+            "Prepare it with `scalestudy data prepare`, which describes it.",
         )
     contents = source.contents()
     count = contents.count

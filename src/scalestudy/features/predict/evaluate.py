@@ -53,7 +53,7 @@ def evaluate(
         raise UserError(
             f"a run, or a {' or '.join(suffixes)} file of its folder",
             f"{model.path}, which was exported for other programs",
-            "Name the run that trained it: its task has the loss and the metrics.",
+            "Name the run that trained it, whose task has the loss and the metrics.",
         )
     prepared, rows, name, data = _data(model, source, split, listener)
     classes = matched(model.record, prepared, data)
@@ -74,16 +74,16 @@ def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]
     """
     if prepared.kind != record.kind:
         raise UserError(
-            f"data of the kind {record.kind}, which the model was trained on",
+            f"data of the kind {record.kind}, as in training",
             f"{name} of the kind {prepared.kind}",
             "Name another source.",
         )
     ours, theirs = list(record.class_names), list(prepared.class_names)
     if set(ours) != set(theirs):
         raise UserError(
-            f"the classes that the model was trained on ({', '.join(ours[:10])})",
+            f"the classes of the training ({', '.join(ours[:10])})",
             f"{name} with {', '.join(theirs[:10])}",
-            "Rename its classes, or leave out what the model does not know.",
+            "Rename its classes, or leave out classes that the model does not know.",
         )
     if (record.scale == 1) != (prepared.scale == 1):
         raise UserError(
@@ -105,7 +105,7 @@ def own_data(model: FoundModel) -> "tuple[Prepared, Split, RunFolder]":
 
     if model.run is None:
         raise UserError(
-            "--data, or a run, whose own data are known",
+            "--data, or a run with its own data",
             f"{model.path} alone",
             "Name a data set with --data, or the run's folder.",
         )
@@ -157,10 +157,10 @@ def write_gallery(
     from scalestudy.study.metrics import known
 
     if not 1 <= samples <= 20:
-        raise UserError("1 to 20 samples of each sort", f"{samples}", "Correct --samples.")
+        raise UserError("1 to 20 samples of each kind", f"{samples}", "Correct --number.")
     check_page_name(out)
     if out.is_dir() or not out.parent.is_dir():
-        raise UserError("a file for the page in a folder that is there", f"{out}", "Name another with --out.")
+        raise UserError("a file in an existing folder for the page", f"{out}", "Name another with --out.")
     prepared, split, run = own_data(model)
     rows, result = split.validation.tolist(), run.result()
     metric = model.record.metric or (result.metric if result else "")
@@ -199,9 +199,9 @@ def _data(
             listener.note(f"{source} is what the model was trained on: its training samples are among these.")
         if name != "all" and name not in prepared.given:
             raise UserError(
-                f"data that bring a {name} set",
-                f"{source}, which brings {', '.join(prepared.given) or 'none'}",
-                "Leave --split out to evaluate all of it.",
+                f"data with a {name} set",
+                f"{source}, which has {', '.join(prepared.given) or 'none'}",
+                "Leave out --split to evaluate on all samples.",
             )
     rows = range(prepared.count) if name == "all" else getattr(parts, name)
     if name == "test" and not len(rows) and parts.quality_split == "test":
@@ -210,7 +210,7 @@ def _data(
         raise UserError(
             f"samples in the {name} set of {data}",
             "none",
-            f"Choose another --split out of {', '.join(SPLITS)}.",
+            f"Choose another --split: {', '.join(SPLITS)}.",
         )
     return prepared, rows, name, data
 

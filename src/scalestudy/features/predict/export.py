@@ -52,11 +52,11 @@ def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
         raise UserError(f"--format {', '.join(suffixes)}", repr(form), "Choose one of these.")
     if model.path.suffix not in engine.model_suffixes or model.record.inputs == "stored":
         raise UserError(
-            "a run's model", f"{model.path}, which was exported before", "Name the run that trained it."
+            "a run's model", f"{model.path}, which is an exported one", "Name the run that trained it."
         )
     kept = model.path if model.run is None else model.run.path
     if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(kept)):
-        raise UserError("a target outside the run", f"{out}, in {kept}", "Name another with --out.")
+        raise UserError("a target outside the run's folder", f"{out}, in {kept}", "Name another with --out.")
     suffix = suffixes[form]
     if out.suffix != suffix and (suffix or out.suffix in suffixes.values()):
         raise UserError(
@@ -70,7 +70,7 @@ def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
     ours = out.is_file() or not out.exists() or (out / "saved_model.pb").exists() or not any(out.iterdir())
     if present and (not force or not ours):
         raise UserError(
-            "a name that is free",
+            "a new file",
             f"{' and '.join(map(str, present))}, which exist{'s' * (len(present) == 1)}",
             "Name another with --out" + (", or replace them with --force." if ours else "."),
         )

@@ -48,7 +48,7 @@ def find_model(path: Path, *, point: str | None = None, weights: str = "last") -
         raise UserError("--weights last or best", repr(weights), "Choose one of these.")
     if not path.exists():
         raise UserError(
-            "a run's folder, a study's, or a model that was exported",
+            "a run folder, a study, or an exported model",
             f"{path}, which does not exist",
             "Correct the path; `scalestudy status STUDY` lists the runs.",
         )
@@ -59,10 +59,10 @@ def find_model(path: Path, *, point: str | None = None, weights: str = "last") -
         file, path = path, default_folder(path, load_study(path).name)
         if not (path / "study.json").exists():
             raise UserError(
-                "a study that was run", f"{file}, without {path}", f"Run it first: scalestudy run {file}"
+                "a study that has been run", f"{file}, without {path}", f"Run it first: scalestudy run {file}"
             )
     if point is not None and not (path / "study.json").exists():
-        raise UserError("a study's folder with --point", f"{path}", "Leave --point out, or name the study.")
+        raise UserError("a study's folder with --point", f"{path}", "Leave out --point, or name the study.")
     runs = [RunFolder(folder) for folder in path.glob("run-*") if NAME.fullmatch(folder.name)]
     if (path / "study.json").exists():
         found = _of_run(*_of_study(path, point), weights)
@@ -97,22 +97,22 @@ def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundMode
     record = run.model_record()
     if record is None:
         raise UserError(
-            "a run with a record of its model (model.json)", f"{run.path}, without", "Run the study again."
+            "a run with a record of its model (model.json)", f"{run.path}, without it", "Run the study again."
         )
     if record.kind == "custom":
         raise UserError(
-            "a model of images, with masks or a class each",
-            f"{run.path}, of a task that reads its data itself",
-            f"Load {run.model} by its library, with the task's file; give it what read() gives.",
+            "a model of images with masks or classes",
+            f"{run.path}, whose task reads its own data",
+            f"Load {run.model} with its library and the task file, and feed it the samples of read().",
         )
     best = run.best_record()
     name = f"{run.path.parent.name}/{run.path.name}"
     if weights == "best":
         if best is None or not run.best.exists():
             raise UserError(
-                "a run that has kept its best epoch",
+                "a run that kept its best epoch",
                 f"{run.path}, without {run.best.name}",
-                'Take --weights last; keep_best = "none" under [train] keeps none.',
+                'Use --weights last; keep_best = "none" under [train] keeps none.',
             )
         return FoundModel(
             run.best, record.model_copy(update={"weights": "best"}),
@@ -122,7 +122,7 @@ def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundMode
     if not run.model.exists():
         why = "which is not done yet" if result is None else f"without a model: {result.model_missing}"
         if result is not None and result.by_script:
-            why = "of a script, which keeps its model itself"
+            why = "whose script keeps its own model"
         hint = " Its best epoch so far: --weights best." if best and run.best.exists() else ""
         raise UserError("a run with a trained model", f"{run.path}, {why}", f"Run the study again.{hint}")
     label = name
@@ -148,8 +148,8 @@ def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, .
         if any(result.by_script for run in runs if (result := run.result()) is not None):
             raise UserError(
                 "a study whose runs keep their models",
-                f"{folder}, of a script, which keeps its model itself",
-                "Load what the script saves, by the library that saved it.",
+                f"{folder}, whose script keeps its own model",
+                "Load the script's model with the library that saved it.",
             )
         runs = [run for run in runs if run.model.exists()]
         finished = [(_gain(result), run) for run in runs if (result := run.result()) is not None]
@@ -174,7 +174,7 @@ def _gain(result: "Result") -> float:
 def _newest(runs: "Sequence[RunFolder]", where: Path) -> "RunFolder":
     """The newest run that is done, or the newest of all."""
     if not runs:
-        raise UserError("a point that was run", f"{where}, without runs", "Run the study first.")
+        raise UserError("a point with a run", f"{where}, without runs", "Run the study first.")
     return next((run for run in reversed(runs) if run.result() is not None), runs[-1])
 
 
@@ -201,8 +201,8 @@ def _of_file(path: Path) -> FoundModel:
         record = record or read_record(path.with_name(name), ModelRecord).record
     if record is None:
         raise UserError(
-            "a model with the record of its classes and preprocessing, inside it or beside it",
-            f"{path}, without {EMBEDDED} inside and {path.name}.json beside it",
-            "Write it by `scalestudy model export`, or name the run that trained it.",
+            "a model with a record of its classes and preprocessing, inside it or next to it",
+            f"{path}, without {EMBEDDED} inside or {path.name}.json next to it",
+            "Write it with `scalestudy model export`, or name the run that trained it.",
         )
     return FoundModel(path, record, path.name)

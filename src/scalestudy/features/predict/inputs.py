@@ -56,7 +56,7 @@ def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
             raise UserError(
                 "images or folders of images",
                 f"{path}, which does not exist",
-                "Correct its name; a pattern such as 'images/*.png' is taken too.",
+                "Correct its name, or use a pattern such as 'images/*.png'.",
             )
         inside = [(path, Path(path.name), path.parent.name)]
         if path.is_dir():
@@ -65,12 +65,12 @@ def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
             inside = [(file, file.relative_to(path), path.name) for file in images]
         if not inside:
             raise UserError(
-                "a folder with PNG, JPEG or TIFF images", f"{path}, without any", "Name another one."
+                "a folder with PNG, JPEG or TIFF images", f"{path}, without any", "Name another folder."
             )
         files |= {os.path.realpath(entry[0]): entry for entry in inside}
     if not any(_is_image(file) for file, _, _ in files.values()):
         names = several([str(file) for file, _, _ in files.values()])
-        raise UserError("PNG, JPEG or TIFF images", f"{names}, of another format", "Name others.")
+        raise UserError("PNG, JPEG or TIFF images", f"{names}, of another format", "Convert them.")
     return _named(list(files.values())), left_out
 
 
@@ -80,7 +80,9 @@ def _globbed(argument: str) -> list[Path]:
         return [Path(argument)]
     paths = sorted(glob.glob(argument, recursive=True))
     if not paths:
-        raise UserError("a pattern that fits some images", f"{argument}, which fits none", "Correct it.")
+        raise UserError(
+            "a pattern that matches some images", f"{argument}, which matches none", "Correct it."
+        )
     return [Path(path) for path in paths]
 
 
@@ -123,9 +125,9 @@ def _named(files: Sequence[tuple[Path, Path, str]]) -> list[ImageItem]:
         if count > 1:
             same = [str(file) for (file, _, _), other in zip(files, names, strict=True) if other == name]
             raise UserError(
-                "images of which each has a name of its own",
+                "images with different names",
                 f"{' and '.join(same[:3])}, which would all be written as {name}",
-                "Predict them one folder after another, each with its own --out.",
+                "Predict one folder at a time, each with its own --out.",
             )
     return [
         ImageItem(shown=str(file), name=name.as_posix(), file=str(file.absolute()))
@@ -153,9 +155,7 @@ def read_for(path: Path, record: ModelRecord) -> Read:
     channels, value_range = record.input_shape[2], record.data.get("value_range")
     pages = read_pixels(path, record.data.get("stack")).values
     if len(pages) > 1:
-        raise UserError(
-            "one image in a file", f"{path} with {len(pages)}", "Save each of its pages to a file of its own."
-        )
+        raise UserError("one image in a file", f"{path} with {len(pages)}", "Save each page to its own file.")
     present = pages[0].shape[2]
     if present != channels and {present, channels} != {1, 3}:
         raise UserError(

@@ -76,7 +76,9 @@ def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
     gpus = len(visible_gpus(os.environ)) if asked != "cpu" else 0
     if asked == "gpu" and not gpus:
         raise UserError(
-            "a GPU", "none that this process may use", "Take --device cpu, or `scalestudy check` to see why."
+            "a GPU",
+            "no GPU that this process may use",
+            "Use --device cpu, or run `scalestudy check` to see why.",
         )
     if gpus and workers > gpus:
         raise UserError(
@@ -100,9 +102,10 @@ def computed(
     engine = engine_traits(job.record.engine)
     if environment_of(job.model) is None and engine.missing_software():
         raise UserError(
-            f"{engine.label}, which computes what a model says",
+            f"{engine.label}, which computes the predictions",
             f"none in this Python ({sys.executable})",
-            f"Run this where training runs: in a job, a container, or the environment with {engine.label}.",
+            "Run this where training runs: in a job, in a container, or in the environment of"
+            f" {engine.label}.",
         )
     with (
         listener.progress(title, total) as on_progress,
@@ -152,7 +155,7 @@ def _error(folder: Path, rank: int, code: int) -> ScalestudyError:
     log = (folder / f"log-{rank}").read_text(errors="replace").strip().splitlines()
     words = answer.get("received") or " / ".join(log[-TAIL:]) or "nothing said"
     return RunError(
-        "a process that computes what the model says to end well",
+        "the process that computes the predictions to succeed",
         f"exit code {code}: {words}",
-        "If memory ran out, take fewer workers or smaller images.",
+        "If memory ran out, use fewer workers or smaller images.",
     )

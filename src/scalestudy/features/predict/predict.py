@@ -104,13 +104,13 @@ def _refuse_options(record: "ModelRecord", wanted: Wanted) -> None:
         raise UserError(
             "a model of images with masks or classes",
             f"one of {record.kind}",
-            "Export it, and use it in a program of your own.",
+            "Export it, and use it in your own program.",
         )
     if record.kind == "classes" and (wanted.overlay or wanted.probabilities):
         option = "--overlay" if wanted.overlay else "--probabilities"
         raise UserError(
-            f"{option} for a model that gives masks",
-            "one that gives a class for each image",
+            f"{option} for a model that predicts masks",
+            "a model that predicts a class for each image",
             f"Leave {option} out: the table holds the probability of each class.",
         )
 
@@ -125,15 +125,15 @@ def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
         image = Path(os.path.realpath(name))
         if image.is_relative_to(real) or (image.is_dir() and real.is_relative_to(image)):
             raise UserError(
-                "a folder for the predictions outside the images, and images outside of it",
+                "separate folders for the predictions and the images",
                 f"{out} and {name}",
-                "Name another with --out: what is written there would be taken for images, or replace them.",
+                "Name another with --out: predictions would be read as images, or replace them.",
             )
     if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file() and not wanted.force:
         raise UserError(
             "an empty folder, or one of earlier predictions",
-            f"{out}, which holds other things",
-            "Name another with --out, or add --force: what is there stays, but for files of the same name.",
+            f"{out}, which holds other files",
+            "Name another with --out, or add --force, which replaces files of the same name only.",
         )
 
 

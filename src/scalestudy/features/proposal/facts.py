@@ -34,13 +34,13 @@ class Missing(NamedTuple):
 Fact = str | Missing
 
 AGAIN = "Run the study again with this version."
-GPUS = "Run the study on GPUs whose driver tells it (NVML)."
+GPUS = "Run the study on GPUs whose driver reports it (NVML)."
 LONGER = "Train for more than one epoch: `epochs` under [train]."
 REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
 BASELINE = "Add 1 to `workers` under [sweep]."
-CURVE = "Run three counts or more, as `workers = [1, 2, 4]` under [sweep]."
-MORE = "Ask for more: `--workers N`."
-NODES = Missing("on how many nodes it ran is not recorded", AGAIN)
+CURVE = "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
+MORE = "Request more workers: `--workers N`."
+NODES = Missing("the number of nodes is not recorded", AGAIN)
 
 
 class PanelColumn(NamedTuple):
@@ -169,7 +169,7 @@ def _quantity(name: str, *, compared: bool = False) -> Callable[[ProposalSubject
 
     def fact(subject: ProposalSubject) -> Fact:
         if is_ratio and (subject.row.is_baseline or subject.row is subject.smallest):
-            return Missing("what is asked for is what speed-up is held against", f"{BASELINE} {MORE}")
+            return Missing("the requested row is itself the baseline of the speed-up", f"{BASELINE} {MORE}")
         return words(column.estimate(subject, subject.row)) or Missing(
             f"nothing is known for {column.title}", column.remedy
         )
@@ -201,7 +201,7 @@ def _software(subject: ProposalSubject) -> Fact:
 def _repeated(subject: ProposalSubject) -> Fact:
     least, most = min(row.runs for row in subject.rows), max(row.runs for row in subject.rows)
     if least < 2:
-        return Missing("a point was run once, so nothing is known of its spread", REPEATED)
+        return Missing("a point was run only once, so its spread is unknown", REPEATED)
     splits = any(run.result.swept.keys() & REPEATS for run in subject.findings.runs)
     repeats = "repeats (seeds and splits)" if splits else "seeds"
     return f"{most} {repeats}" if least == most else f"{least} to {most} {repeats}"
@@ -242,16 +242,16 @@ def _batch_rule(subject: ProposalSubject) -> Fact:
     sizes = {row.global_batch for row in subject.rows}
     shares = {subject.runs(row)[0].per_worker_batch for row in subject.rows}
     if len(sizes) == 1 and None not in sizes:
-        return "the same batch over all workers together, so that every update is the same"
+        return "the same global batch, so that every update is the same"
     if len(shares) == 1 and None not in shares:
-        return "the same batch on each worker, so that an update grows with them"
-    return Missing("the runs keep neither the global batch nor that of a worker", CURVE)
+        return "the same batch on each worker, so that the global batch grows with the workers"
+    return Missing("neither the global batch nor the per-worker batch is constant", CURVE)
 
 
 def _lost_share(subject: ProposalSubject) -> Fact:
     if subject.work.unknown:
         runs = counted(subject.work.unknown, "run")
-        return Missing(f"{runs} ended without a result, and without a sign of when", AGAIN)
+        return Missing(f"{runs} ended without a result, and their end was not recorded", AGAIN)
     return f"{100 * (subject.work.share or 0.0):.1f} %"
 
 
@@ -272,7 +272,7 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "same_work": _same_work,
     "epochs": lambda s: counted(s.epochs(s.row), "epoch"),
     "parameters": lambda s: f"{s.runs(s.row)[0].parameters:,}",
-    "precision": lambda s: s.runs(s.row)[0].precision or Missing("the arithmetic is not recorded", AGAIN),
+    "precision": lambda s: s.runs(s.row)[0].precision or Missing("the precision is not recorded", AGAIN),
     "quality": _quality,
     "verdict": _verdict,
     "training_time": lambda s: units.duration(s.row.training_seconds.value or 0.0),

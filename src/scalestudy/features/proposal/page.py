@@ -47,10 +47,10 @@ from scalestudy.util.errors import UserError
 
 MISSING = "Missing for this panel"
 NO_RUN = Missing("no run has finished", f"{CURVE} {REPEATED}")
-OWN_CORES = "Run it where each worker has cores or a GPU of its own: its times say nothing."
+OWN_CORES = "Run it where each worker has its own cores or GPU. Its times do not count."
 DOUBLED = Missing(
-    "no number of workers and its double were both measured",
-    "Double from count to count, as `workers = [1, 2, 4]` under [sweep].",
+    "no number of workers was measured together with its double",
+    "Double the number of workers each time, as in `workers = [1, 2, 4]` under [sweep].",
 )
 FIGURES: dict[str, Callable[[Findings], list[Figure]]] = {
     "speedup": speedup, "speedup-training": speedup, "efficiency": efficiency, "phases": phases,
@@ -60,7 +60,7 @@ FIGURES: dict[str, Callable[[Findings], list[Figure]]] = {
 
 @dataclass(frozen=True)
 class Gap:
-    """Something that the panel asks for and the study does not know."""
+    """Something that the panel asks for and the study lacks."""
 
     asks: str
     missing: tuple[Missing, ...]
@@ -114,7 +114,7 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Wor
     blocks += [_missing(gaps)] if gaps else []
     sources = [f"{source.says} {source.address} (read {source.read.isoformat()})" for source in panel.sources]
     assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
-    blocks.append(Folded("What this page goes by", (Items((*map(str.strip, sources), *assumed)),)))
+    blocks.append(Folded("Sources and assumptions", (Items((*map(str.strip, sources), *assumed)),)))
     document = Document(panel.title, tuple(blocks), f"{findings.name}, for {panel.panel}")
     return ProposalPage(document, tuple(gaps))
 
@@ -133,7 +133,7 @@ def _rendered(template: str, names: dict[str, Any]) -> PartContent:
             blocks.extend(value.blocks)
             missing.extend(value.missing)
         elif isinstance(value, Missing) or value is None:
-            missing.append(value or Missing("the study does not know it", CURVE))
+            missing.append(value or Missing("it is unknown in this study", CURVE))
         else:
             return value
         return ""
@@ -142,7 +142,7 @@ def _rendered(template: str, names: dict[str, Any]) -> PartContent:
     try:
         text = environment.from_string(template).render(names).strip()
     except TemplateError as error:
-        raise UserError("a panel whose names are known", str(error), "Correct the panel file.") from None
+        raise UserError("known names in the panel file", str(error), "Correct the panel file.") from None
     if text and not missing:
         blocks.insert(0, Paragraph(text))
     return PartContent(blocks, missing)
@@ -193,7 +193,7 @@ def _figure(subject: ProposalSubject, name: str) -> PartContent:
 def _check(names: Sequence[str], known: dict[str, Any], what: str) -> None:
     for name in names:
         if name not in known:
-            raise UserError(f"a {what} out of {', '.join(known)}", repr(name), "Correct the panel file.")
+            raise UserError(f"a known {what}: {', '.join(known)}", repr(name), "Correct the panel file.")
 
 
 def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
@@ -223,16 +223,16 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     enough = [2 * n for n, _ in takewhile(lambda doubling: (doubling[1].value or 0.0) >= least, measured)]
     first, factor = measured[0]
     text = f"Already {2 * first} workers train {times_faster(Estimate(factor.value))} than {first}: less than"
-    text += f" the {least:g} asked for."
+    text += f" the required {least:g}."
     if enough:
         rest = measured[len(enough) :]
         text = f"Each doubling of the workers makes the training at least {least:g} times faster up to"
         text += f" {counted(enough[-1], 'worker')}"
         text += f"; the next, to {2 * rest[0][0]}, does not." if rest else "."
         if any("not certain" in row[2] for row in rows[: len(enough)]):
-            text += " This is not certain: not all intervals lie above."
+            text += " This is not certain: not all intervals lie above it."
     return PartContent(
-        (Paragraph(text), Table(headings, rows, "Each doubling on the same input.", name="doublings"))
+        (Paragraph(text), Table(headings, rows, "Each doubling with the same work.", name="doublings"))
     )
 
 
@@ -288,8 +288,8 @@ def _left_out(subject: ProposalSubject) -> list[Gap]:
 def _missing(gaps: Sequence[Gap]) -> Section:
     """What is missing and what to run; to be taken off before the page is handed in."""
     text = (
-        "The panel asks for more than this study supports. This part is for you: take it off the page before"
-        " you hand it in. A study that is run again runs only what is new in its file."
+        "The panel asks for more than this study supports. This part is for you: remove it before"
+        " you submit the page. Running the study again runs only its new points."
     )
     sentences = []
     for gap in gaps:

@@ -93,10 +93,10 @@ def find_panel(name: str) -> Panel:
     if name not in shipped:
         close = suggestion(name, shipped)
         raise UserError(
-            f"a panel out of {', '.join(shipped)}",
+            f"one of the panels {', '.join(shipped)}",
             f"{name!r}",
             (f"Did you mean `{close}`? " if close else "")
-            + f"Choose one with --panel, or name a file of your own: --panel ./mine{ENDING}.",
+            + f"Choose one with --panel, or name your own file: --panel ./mine{ENDING}.",
         )
     return parse_panel(shipped[name], f"{name}{ENDING}")
 

@@ -77,7 +77,7 @@ class ProposalSubject:
         if verdict.seems_worse or verdict.failed:
             return f"its quality is or seems worse: {verdict.sentence}"
         if price is None or efficiency is None or is_undecided(price, decision.target):
-            return "its time could not be compared, or is too uncertain"
+            return "its time cannot be compared, or is too uncertain"
         if efficiency < decision.target:
             return f"its cost efficiency is {significant(efficiency, 2)}, below {decision.target:g}"
         return f"{decision.choice.label} is faster" if decision.choice else "it advises nothing"
@@ -146,9 +146,9 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
         measured = ", ".join(row.key.label for row in rows)
         received = " on ".join(filter(None, (strategy, f"{workers} workers" if workers else None)))
         raise UserError(
-            f"--strategy and --workers of a row that was measured: {measured}",
+            f"--strategy and --workers of a measured row: {measured}",
             received,
-            "Name one of these, or run the study with what is missing.",
+            "Choose one of these, or run the study with the missing row.",
         )
     named = _in_whole_series(findings, rows, named) if strategy is None else named
     choice = next((row for row in rows if row.key == findings.advice.decision.choice), None)

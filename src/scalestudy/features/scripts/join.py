@@ -51,24 +51,26 @@ def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
     if name == DEFAULT:
         return traits((engine or engine_traits(traits(name).engine)).across)
     if name not in REGISTRY:
-        raise UserError(f"a strategy among {', '.join(working_names())}", repr(name), "Name one of them.")
+        raise UserError(
+            f"one of the strategies {', '.join(working_names())}", repr(name), "Choose one of these."
+        )
     strategy = traits(name)
     across = engine_traits(strategy.engine).across
     if has_own_loop(strategy) and name != across:
         raise UserError(
-            f"{across}, for a script with a training loop of its own", name, f"Take --strategy {across}."
+            f"{across}, for a script with its own training loop", name, f"Use --strategy {across}."
         )
     if not strategy.synchronous:
         raise UserError(
-            "a strategy whose workers take steps together, for a script",
-            f"{name}, which has processes beside the workers",
-            f"Take {across}.",
+            "a synchronous strategy for a script",
+            f"{name}, which has processes besides the workers",
+            f"Use {across}.",
         )
     if strategy.one_process and not strategy.one_device:
         raise UserError(
-            "a strategy of one device in each process, for a script",
+            "a strategy with one device per process for a script",
             f"{name}, which copies the model to several devices",
-            f"Take {across}: the same workers, in a process each.",
+            f"Use {across}: the same workers, each in its own process.",
         )
     return strategy
 

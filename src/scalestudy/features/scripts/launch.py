@@ -87,7 +87,9 @@ def script_of(
     kind = strategy_of(strategy, engine_of_script(file))
     if kind.most_workers == 1 and workers > 1:
         raise UserError(
-            f"one worker for strategy {strategy}", str(workers), "Take multiworker or horovod for several."
+            f"one worker for strategy {strategy}",
+            str(workers),
+            "Use multiworker or horovod for several workers.",
         )
     sweep = {"strategy": kind.name, "workers": workers, "seed": seed}
     (point,) = points_here(one_point_study(*PLAIN, sweep, {"launch": launch}))
@@ -105,7 +107,7 @@ def refuse_no_script(file: Path) -> None:
     """Refuse what is no file."""
     if not file.is_file():
         raise UserError(
-            "a Python script", f"{file}, which is no file", "Name it first, its arguments after it."
+            "a Python script", f"{file}, which is not a file", "Put the script first, then its arguments."
         )
 
 
@@ -126,7 +128,7 @@ def sweep_of(
         raise UserError(
             "one number of workers and one seed, for a script that trains with Keras's fit",
             f"{len(scripts)} runs",
-            "Sweep over a task (docs/guides/model.md), or launch it once for each.",
+            "Sweep over a task (docs/guides/model.md), or launch it once for each run.",
         )
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
     named = {script.point.name: script for script in scripts}
@@ -264,9 +266,9 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
         shutil.rmtree(folder)
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
     raise RunError(
-        "every worker to do its work",
+        "every worker to succeed",
         failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
-        f"The log of each rank but 0 is in {logs_at}." if last else "Its output stands above.",
+        f"The logs of all ranks but 0 are in {logs_at}." if last else "See its output above.",
     )
 
 

@@ -121,7 +121,7 @@ class LoopWorkers:
             better: "higher" or "lower", where the name does not say.
         """
         if better not in (None, "higher", "lower"):
-            raise UserError('better="higher" or better="lower"', repr(better), "Write one of them.")
+            raise UserError('better="higher" or better="lower"', repr(better), "Use one of these.")
         pair = float(value), 1.0 if total is None else float(total)
         if self._recording:
             self._recording.sense(name, better)
@@ -157,9 +157,9 @@ class LoopWorkers:
         """Training begins, of so many epochs: `epochs` calls it, with the four that follow."""
         if self._helper:
             raise UserError(
-                "epochs in a process that torchrun or `scalestudy launch` has started",
-                "one that the script has started by itself",
-                "Write the script for torchrun: leave out multiprocessing.spawn, and take RANK.",
+                "epochs() in a process started by torchrun or `scalestudy launch`",
+                "a process started by the script itself",
+                "Write the script for torchrun: remove multiprocessing.spawn, and use RANK.",
             )
         group = self._session.group
         self._model = model
@@ -234,7 +234,7 @@ class LoopWorkers:
         if self._tally is None:
             raise UserError(
                 f"workers.{name} within an epoch",
-                "none under way",
+                "no epoch in progress",
                 "Write `for epoch in workers.epochs(10):` around the steps.",
             )
         return self._tally

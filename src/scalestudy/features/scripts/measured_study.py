@@ -69,7 +69,7 @@ def script_here() -> ScriptText:
     """
     file = main_file()
     if file is None or not file.is_file():
-        raise UserError("a script in a file, to be measured", "none", "Save it, and run that.")
+        raise UserError("a script in a file", "none", "Save the code to a file, and run that.")
     return script_text(file, sys.argv[1:])
 
 
@@ -117,8 +117,8 @@ def folder_path(script: ScriptText, out: str | None) -> Path:
         path = Path(out)
         if path.exists() and not _belongs(path, script):
             raise UserError(
-                f"a folder for runs of {script.file.name} as it is now",
-                f"{path}, which holds something else, or runs of another version of it",
+                f"a folder for runs of this version of {script.file.name}",
+                f"{path}, which holds something else, or runs of another version",
                 "Name another with --out.",
             )
         return path

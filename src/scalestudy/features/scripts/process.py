@@ -73,8 +73,8 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
     finish()
     if not (joined_already() or _has_own_loop()):
         raise UserError(
-            "a script that calls scalestudy.workers(), by which its processes are one training",
-            f"{script}, which has ended without: each process was alone",
+            "a script that calls scalestudy.workers(), which joins its processes into one training",
+            f"{script}, which ended without it: each process trained alone",
             "Add `workers = scalestudy.workers()` after its imports; see `scalestudy launch --help`.",
         )
     (folder / f"done-{rank}").touch()

@@ -133,15 +133,15 @@ class Recording:
         records = self._records
         if not records:
             raise RunError(
-                "an epoch with a step in it", "none", "Call workers.count(samples) after each step."
+                "an epoch with at least one step", "none", "Call workers.count(samples) after each step."
             )
         digests = {one.digest for one in left}
         if len(digests) != 1:
             raise RunError(
                 "equal parameters on all workers at the end of the script",
                 f"{len(digests)} different sets on {len(left)} workers",
-                "Wrap the model for data-parallel training, as in DistributedDataParallel(model); each "
-                "worker trained a model of its own.",
+                "Wrap the model for data-parallel training, as in DistributedDataParallel(model). Each "
+                "worker trained its own model.",
             )
         steady = records[1:]
         seconds = sum(record.train_seconds for record in steady)

@@ -25,9 +25,9 @@ def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.e
         return {}
     if placement.port is None:
         raise UserError(
-            "a port at which the processes of the run meet",
+            "a port for the rendezvous of the processes",
             f"none (from {placement.source})",
-            "Set MASTER_PORT to a free one, the same for all processes.",
+            "Set MASTER_PORT to a free port, the same for all processes.",
         )
     address = known_address(placement)
     nodes = len(set(placement.hosts)) if all(placement.hosts) else placement.size // placement.local_size

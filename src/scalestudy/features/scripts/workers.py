@@ -101,7 +101,7 @@ class Workers:
         from scalestudy.training.rates import peak_rate
 
         if rule not in RULES:
-            raise UserError(f"a rule among {', '.join(RULES)}", repr(rule), "Write one of them.")
+            raise UserError(f"one of the rules {', '.join(RULES)}", repr(rule), "Write one of them.")
         return peak_rate(rate, self.size, rule)
 
     def broadcast(self, value: Any) -> Any:

@@ -72,7 +72,7 @@ class LocalLauncher:
             raise UserError(
                 f'launch.on = "{DEFAULT}" for `scalestudy run`',
                 f'"{elsewhere[0]}"{study.place.of("launch.on")}',
-                f'Set on = "{DEFAULT}" to run it on this machine.',
+                f'Set on = "{DEFAULT}" to run on this machine.',
             )
         return points
 

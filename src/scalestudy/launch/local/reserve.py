@@ -48,7 +48,7 @@ def ports(count: int) -> Iterator[int]:
     raise RunError(
         f"{count} free ports between {PORTS.start} and {PORTS.stop}",
         "none",
-        "End what listens there, or wait for other studies to finish.",
+        "Stop the programs that listen there, or wait for other studies to finish.",
     )
 
 

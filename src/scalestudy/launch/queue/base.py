@@ -299,10 +299,10 @@ class Queue(ABC):
             names = self.option_names(option)
             if option not in computed and (not names or names & taken):
                 raise UserError(
-                    "directives that are one option each and leave a job's layout alone",
+                    "directives with one option each that do not change a job's layout",
                     f"{option!r} in the site profile {job.site.name}",
-                    "Remove it where a key of the profile, or the point, says it; else write it alone and "
-                    "by its full name.",
+                    "Remove it if the point or a key of the profile sets it; else write one option, with its"
+                    " full name.",
                 )
         return list(dict.fromkeys([*computed, *job.site.directives]))
 

@@ -53,7 +53,9 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
         queue = queue_of(name)
         if queue is None:
             raise UserError(
-                f"a launcher {name!r} here, which has the jobs", "none", "Install the package that brings it."
+                f"the launcher {name!r}, which submitted the jobs",
+                "none",
+                "Install the package that provides it.",
             )
         queue.cancel([job for launcher, job in jobs if launcher == name])
     for status in chosen:

@@ -125,9 +125,9 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
     contained = srun_words(site.container, _binds(job))
     if contained and not (queue.contains and site.launcher == "srun"):
         raise UserError(
-            'launcher = "srun" under Slurm for a container that pyxis runs',
+            'launcher = "srun" under Slurm for a container run by pyxis',
             f"{site.launcher!r} under {queue.title} in the site profile {site.name}",
-            'Correct the launcher, or write runtime = "apptainer" with an image of its own.',
+            'Correct the launcher, or write runtime = "apptainer" with its own image.',
         )
     if job.point.traits.one_process and not contained:
         return [WORKER]

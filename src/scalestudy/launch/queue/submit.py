@@ -150,9 +150,9 @@ def submit(
             (run.path / "failure.json").unlink(missing_ok=True)
         except OSError as error:
             raise RunError(
-                "a results folder that can be written to",
+                "a writable results folder",
                 f"{error.filename or folder.path}: {error.strerror}",
-                "Make space (see your quota), and submit again.",
+                "Free some space (see your quota), and submit again.",
             ) from error
         except KeyboardInterrupt:
             undo.pop_all()

@@ -108,7 +108,7 @@ def test_the_annotations_of_a_validation_set_alone_are_refused(coco, refused):
     root = coco(content(square(1, 3, 0)), "annotations/instances_val2017.json", "val2017")
     error = refused(root)
     assert error.received == f"validation in {root}"
-    assert "without a split" in error.action
+    assert "assign no splits" in error.action
 
 
 def test_numbers_and_texts_may_both_be_ids(coco, ready):

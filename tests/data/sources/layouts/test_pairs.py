@@ -217,7 +217,7 @@ def test_patterns_find_files_in_any_layout(tree, paired, listed):
     [
         ({"images": "a/*.png"}, "no `masks`"),
         ({"images": "a/*.png", "masks": "c/*.png"}, "none in"),
-        ({"images": "a/*.png", "masks": "*/1.png"}, "which both"),
+        ({"images": "a/*.png", "masks": "*/1.png"}, "which matches both"),
         ({"images": "/a/*.png", "masks": "b/*"}, "Non-relative patterns"),
     ],
 )

@@ -72,5 +72,5 @@ def test_a_name_is_found_where_tfds_keeps_it(written, tmp_path, monkeypatch):
 
 
 def test_a_name_that_tfds_does_not_know_is_told(tmp_path):
-    with pytest.raises(UserError, match="a set that TensorFlow Datasets knows"):
+    with pytest.raises(UserError, match="a data set of TensorFlow Datasets"):
         prepare(data_of("tfds:no_such_set", cache=tmp_path / "cache"))

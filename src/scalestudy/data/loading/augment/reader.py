@@ -168,5 +168,5 @@ def _no_images(received: str) -> UserError:
     return UserError(
         "images, each with a mask or a class, for train.augment",
         received,
-        "Remove train.augment, and change samples in the task's own reading or model.",
+        "Remove train.augment, and augment in the task's own read() or model.",
     )

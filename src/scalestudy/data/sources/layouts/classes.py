@@ -75,7 +75,7 @@ def _list_labels(scan: Scan) -> Listing:
         raise UserError(
             f"a class in the name of every image, as label_pattern = {pattern.pattern!r} finds it",
             f"{several(nameless) or 'no images'} in {scan.root.path}",
-            "Correct the pattern (what its first brackets match is the class), or move these files away.",
+            "Correct the pattern (its first group is the class), or move these files away.",
         )
     return Listing(samples, f"classes in the files' names, as label_pattern = {pattern.pattern!r} finds them")
 

@@ -100,9 +100,9 @@ class DrawnMask:
     def read(self, size: Size) -> Array:
         if self.size not in (None, size):
             raise UserError(
-                "annotations for the size of their image",
+                "annotations with the size of their image",
                 f"{self} for {' x '.join(map(str, self.size or ()))} of {' x '.join(map(str, size))} pixels",
-                "Correct its height and width, or name the image that was annotated.",
+                "Correct its height and width, or use the image that was annotated.",
             )
         mask = np.zeros(size, np.uint8)
         for index, segmentation in sorted(self.shapes, key=lambda item: item[0] != IGNORE):
@@ -110,7 +110,7 @@ class DrawnMask:
                 mask[shape(segmentation, size)] = index
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 raise UserError(
-                    "annotations of polygons or run lengths", f"{self}: {error}", "Correct that annotation."
+                    "annotations as polygons or run lengths", f"{self}: {error}", "Correct that annotation."
                 ) from error
         return mask
 
@@ -154,7 +154,7 @@ def _list(scan: Scan) -> Listing:
     root = scan.root.path
     files = _files(scan.root)
     if not files:
-        raise UserError("a file of COCO annotations", f"none in {root}", "Put it beside the images.")
+        raise UserError("a file of COCO annotations", f"none in {root}", "Put it next to the images.")
     contents = [(file, split, _read(file)) for file, split in files]
     names, index_of = _categories({file: content for file, _, content in contents})
     index = ImageIndex(root)
@@ -220,20 +220,18 @@ def _categories(contents: dict[Path, CocoFile]) -> tuple[list[str], dict[int | s
                 raise UserError(
                     "the same categories in all annotations",
                     f"{known[category.id]!r} and {category.name!r} as category {category.id} of {file}",
-                    "Number them alike.",
+                    "Use the same numbers in all files.",
                 )
         used |= {annotation.category_id for annotation in content.annotations}
         if unknown := used - set(known):
             received = f"category {min(unknown, key=str)} in {file}"
-            raise UserError(
-                "annotations of the categories that are listed", received, "List it under categories."
-            )
+            raise UserError("annotations of listed categories", received, "List it under categories.")
     ids = sorted(used, key=lambda number: in_order(str(number)))
     ids = [number for number in ids if known[number].lower() != "background"]
     if not 0 < len(ids) < MOST_CLASSES:
         raise UserError(
             f"1 to {MOST_CLASSES - 1} categories with annotations", f"{len(ids)} in {next(iter(contents))}",
-            "Annotate some objects, or join categories.",
+            "Annotate some objects, or merge categories.",
         )  # fmt: skip
     index_of = dict.fromkeys(used, 0) | {number: index for index, number in enumerate(ids, 1)}
     return ["background", *(known[number] for number in ids)], index_of
@@ -260,7 +258,7 @@ def _samples(
     if missing:
         raise UserError(
             f"all images that {file} lists", f"{several(missing)} not in {index.root}",
-            "Put them there, or take them out of the annotations.",
+            "Add them, or remove them from the annotations.",
         )  # fmt: skip
     return samples
 

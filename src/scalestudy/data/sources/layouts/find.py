@@ -89,7 +89,7 @@ def _layout(scan: Scan) -> Layout:
     if len(fitting) > 1:
         names = " or ".join(f'"{layout.name}"' for layout in fitting)
         raise UserError(
-            "a folder that can be understood in one way",
+            "a folder with one possible layout",
             f"{scan.root.path}, which may be {' or '.join(layout.words for layout in fitting)}",
             f"Say which under [data]: layout = {names}.",
         )
@@ -156,9 +156,9 @@ def _given(samples: list[ListedSample], root: Path) -> Ranges:
     names = dict.fromkeys(splits)
     if any(names) and ("train" not in names or "" in names):
         raise UserError(
-            "training samples beside those of the other splits, or samples without splits",
+            "training samples besides the other splits, or samples without splits",
             f"{' and '.join(split or 'some of no split' for split in names)} in {root}",
-            "Say train, val or test of all, train of some; or name files and folders without a split.",
+            "Assign train, val or test to all samples, and train to some of them, or assign no splits.",
         )
     return {
         split: (splits.index(split), splits.index(split) + splits.count(split)) for split in names if split

@@ -64,7 +64,7 @@ def matched(
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",
-            f"{several([str(file) for file in alone])} without the other of the pair",
+            f"{several([str(file) for file in alone])} without a partner",
             "Add what is missing, or rename the files so that they pair (the extension may differ).",
         )
     pairs = [(file, mask_of[name]) for name, file in image_of.items()]
@@ -209,7 +209,7 @@ def _list_pairs(scan: Scan) -> Listing:
     root = scan.root.path
     couples, tests = find_couples(scan.root)
     if not couples:
-        raise UserError("a folder of images beside one of masks", str(root), "Name them images/ and masks/.")
+        raise UserError("a folder of images and one of masks", str(root), "Name them images/ and masks/.")
     taken = {folder.path for couple in couples.values() for folder in couple}
     above = {parent for path in taken for parent in path.parents if parent.is_relative_to(root)}
     tops = {root / folder.path.relative_to(root).parts[0] for folder in tests} - above
@@ -317,8 +317,8 @@ def _list_patterns(scan: Scan) -> Listing:
     images, masks = (_files(scan, key) for key in ("images", "masks"))
     if both := sorted(set(images) & set(masks)):
         raise UserError(
-            "patterns that tell images and masks apart", f"{both[0]}, which both of them match",
-            "Make the patterns narrower.",
+            "patterns that tell images and masks apart", f"{both[0]}, which matches both",
+            "Make the patterns more specific.",
         )  # fmt: skip
     unique = all(len({file.stem for file in files}) == len(files) for files in (images, masks))
 
@@ -348,7 +348,7 @@ def _files(scan: Scan, key: str) -> list[Path]:
     if problem:
         raise UserError(
             f"images that {key} = {pattern!r} matches", problem,
-            "Correct the pattern: it is seen from the source; * stands for any name, ** for any folders.",
+            "Correct the pattern: it is relative to the source; * stands for any name, ** for any folders.",
         )  # fmt: skip
     return files
 

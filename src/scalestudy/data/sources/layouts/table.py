@@ -71,7 +71,7 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
         given = getattr(data, f"{what}_column", None)
         if given is not None and given not in names:
             raise UserError(
-                f"a column {given!r}, as {what}_column under [data] says",
+                f"a column {given!r}, as set by {what}_column under [data]",
                 f"{', '.join(map(repr, names))} in {table}",
                 "Correct the key.",
             )
@@ -82,7 +82,7 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
     repeated = next((name for name in columns.values() if name is not None and names.count(name) > 1), None)
     if repeated is not None:
         received = f"{repeated!r} {names.count(repeated)} times in {table}"
-        raise UserError("columns with a name each", received, "Rename one.")
+        raise UserError("a name for each column", received, "Rename one.")
     file = columns.pop("file")
     if file is None or (columns["label"] is None and columns["mask"] is None):
         return None
@@ -191,7 +191,7 @@ def list_sheets(sheets: list[Sheet], scan: Scan) -> Listing:
                 raise UserError(
                     "one class or mask for each file",
                     f"{before.target} and {sample.target} for {sample.image} in {sheet.path}",
-                    "Keep one row for each file: samples have one class.",
+                    "Keep one row for each file.",
                 )
     paths = [sheet.path for sheet in sheets]
     index.leave_rest(
@@ -216,7 +216,7 @@ def _samples(sheet: Sheet, index: ImageIndex) -> list[ListedSample]:
         split = sheet.split if columns.split is None else split_in(row[columns.split] or "")
         if split is None:
             raise UserError(
-                "train, val or test in every row of the column of splits",
+                "train, val or test in every row of the split column",
                 f"{row[columns.split or '']!r} in {sheet.path}",
                 "Correct the table, or name another column as `split_column` under [data].",
             )

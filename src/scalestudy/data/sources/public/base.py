@@ -98,9 +98,9 @@ class Public:
         if self._inner is None:
             if not _is_whole(self._place):
                 raise UserError(
-                    "a data set whose files are here",
+                    "a downloaded data set",
                     f"{self.identity}, not downloaded to {self._place}",
-                    "Run `scalestudy data prepare` of it or of the study where there is a network.",
+                    "Run `scalestudy data prepare` on it or on the study, where there is a network.",
                 )
             inside = self._place / SET
             self._inner = open_path(inside if inside.is_dir() else inside.with_suffix(".npz"), self._data)

@@ -71,6 +71,6 @@ def fetch(file: RemoteFile, folder: Path, downloading: Downloading = silently) -
         raise UserError(
             f"{file.url} with the published checksum {file.hash}",
             str(error),
-            "Run it again where there is a network. Behind a proxy set https_proxy; or put the file by hand "
-            f"at {folder / name}.",
+            "Run it again where there is a network. Behind a proxy set https_proxy; or copy the file to "
+            f"{folder / name}.",
         ) from error

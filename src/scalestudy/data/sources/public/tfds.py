@@ -91,9 +91,9 @@ def chosen(kinds: Mapping[str, str], wanted: str | None, text: str) -> tuple[str
     target = wanted if wanted in (*labels, *pictures) else target if wanted is None else None
     if image is None or target is None or target == image:
         raise UserError(
-            "a set of images with one class label or one segmentation mask each",
+            "a data set of images, each with one class label or one segmentation mask",
             f"{text} with {', '.join(f'{name} ({kind})' for name, kind in kinds.items())}",
-            "Name the target: tfds:NAME@FEATURE; or write the set out as a folder or an .npz file.",
+            "Name the target: tfds:NAME@FEATURE; or save the set as a folder or an .npz file.",
         )
     return image, target, "classes" if target in labels else "masks"
 
@@ -142,7 +142,7 @@ def ask(
     if code or not answer:
         raise UserError(
             f"TensorFlow Datasets to read {text}",
-            f"a process that ended with {code}: {last or 'it said nothing'}",
+            f"a process that ended with {code}: {last or 'no output'}",
             "Try it with TFDS alone: python -c \"import tensorflow_datasets as tfds; tfds.load('NAME')\".",
         )
     return answer

@@ -60,16 +60,17 @@ def _builder(name: TfdsName) -> Any:
         import tensorflow_datasets as tfds
     except ImportError as error:
         raise UserError(
-            "TensorFlow Datasets (and TensorFlow), which read this source once",
+            "TensorFlow Datasets (and TensorFlow), which read this source",
             f"no {error.name} in this environment" if error.name else str(error),
-            "Run: pip install 'scalestudy[tfds]'; or prepare it where that is, with the same `cache`.",
+            "Run: pip install 'scalestudy[tfds]'; or prepare the data where it is installed, with the same"
+            " `cache`.",
         ) from error
     tfds.disable_progress_bar()
     try:
         return tfds.builder_from_directory(name.name) if name.folder else tfds.builder(name.name)
     except (tfds.core.DatasetNotFoundError, ValueError, AssertionError, OSError) as error:
         raise UserError(
-            "a set that TensorFlow Datasets knows, as NAME or NAME/CONFIG:VERSION",
+            "a data set of TensorFlow Datasets, as NAME or NAME/CONFIG:VERSION",
             f"{name.text}: {' '.join(str(error).split())[:300]}",
             "Correct the name, the configuration or the version (`tfds.list_builders()` lists names).",
         ) from error
@@ -85,7 +86,7 @@ def _prepare(builder: Any, name: TfdsName) -> None:
             f"{name.name} prepared by TensorFlow Datasets in {builder.data_path}",
             f"{type(error).__name__}: {lines[0][:300] if lines else ''}",
             "Where there is no network, copy its folder here and name it: tfds:/FOLDER/NAME/VERSION (or set "
-            "TFDS_DATA_DIR). Sets that must be fetched by hand say so on TFDS's page.",
+            "TFDS_DATA_DIR). Data sets that must be downloaded by hand are marked on the site of TFDS.",
         ) from error
 
 
@@ -138,9 +139,9 @@ def _splits(
     taken = {split: name for name, split in split_of.items() if split}
     if "train" not in taken:
         raise UserError(
-            "a set with a split train",
+            "a data set with a split train",
             f"{builder.info.full_name} with {', '.join(split_of) or 'none'}",
-            "Write the set out as a folder or an .npz file.",
+            "Save the set as a folder or an .npz file.",
         )
     left_out = [(name, NOT_TAKEN) for name, split in split_of.items() if not split]
     for split in [] if masks else [split for split in taken if split != "train"]:
@@ -152,7 +153,7 @@ def _splits(
 
 def _class(label: Any, split: str) -> int:
     if int(label) < 0:
-        raise UserError("a label for every sample", f"-1 in the split {split}", "Name another set.")
+        raise UserError("a label for every sample", f"-1 in the split {split}", "Use another data set.")
     return int(label)
 
 

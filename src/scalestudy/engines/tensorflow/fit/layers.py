@@ -34,7 +34,7 @@ def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
                 raise UserError(
                     "batch normalisation either synchronized or with renorm, on several workers",
                     f"both in {layer.name}",
-                    "Take one of them.",
+                    "Use one of them.",
                 )
             calls[layer] = {"_moments": _moments(layer)}
         elif (noise := noise_of(layer)) is not None:

@@ -55,7 +55,7 @@ def form_of(structure: Any) -> BatchForm:
                 "Convert them (`.to_tensor()`, `tf.sparse.to_dense`), or train on one worker.",
             )
         if not spec.shape.rank:
-            raise UserError("batches, whose first axis counts samples", f"{spec}", "Batch the data.")
+            raise UserError("batches whose first axis is that of the samples", f"{spec}", "Batch the data.")
         return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
 
     structure = keras.tree.map_structure(any_rows, structure)
@@ -217,7 +217,7 @@ def _refuse_unequal(group: Group, mine: list[int]) -> None:
             else "other samples"
         )
         raise RunError(
-            "every worker to read the same batches, of which each takes its rows",
+            "every worker to read the same batches, from which it takes its rows",
             f"{sizes} on rank {rank} than on rank 0",
             "Seed what shuffles (`shuffle(..., seed=0)`), take no shard of the data in the script, and let "
             "`map` and `interleave` keep their order.",

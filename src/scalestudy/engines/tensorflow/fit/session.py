@@ -161,19 +161,19 @@ def _synchronises(model: keras.Model) -> bool:
 def _refuse_other_loops(model: keras.Model) -> None:
     """Refuse a model that trains itself in another way than Keras does."""
     if not getattr(model, "compiled", False):
-        raise UserError("a compiled model", "one that is not", "Call model.compile(...) before.")
+        raise UserError("a compiled model", "a model that is not compiled", "Call model.compile(...) first.")
     custom = [name for name in STEPS if getattr(type(model), name) is not getattr(keras.Model, name)]
     if custom:
         raise UserError(
             "a model trained by Keras's own step, whose gradients are summed over the workers",
             f"{type(model).__name__} with its own {custom[0]}",
-            "Give its loss and metrics to compile(), or write it as a task with a step of its own.",
+            "Give its loss and metrics to compile(), or write it as a task with its own step.",
         )
     if model.run_eagerly:
         raise UserError(
             "compile(run_eagerly=False) on several workers",
             "run_eagerly=True",
-            "Look for the error on one worker: python SCRIPT.",
+            "Debug on one worker: python SCRIPT.",
         )
 
 

@@ -97,7 +97,7 @@ def _meet(placement: Placement) -> None:
     assert port is not None
     if not secret:
         raise UserError(
-            f"a secret in {SECRET}, by which the run's processes know each other",
+            f"a secret in {SECRET}, by which the processes of the run recognise each other",
             "none",
             "Start the workers with scalestudy: their launcher or the run's folder holds it.",
         )
@@ -115,7 +115,8 @@ def _meet(placement: Placement) -> None:
         raise RunError(
             f"port {port} of {socket.gethostname()} ({address}) to be free for Horovod's rendezvous",
             str(error),
-            "End what listens there (`ss -ltnp`), or start again: another job gets another port.",
+            "Stop the program that listens there (`ss -ltnp`), or start again: another job gets another"
+            " port.",
         ) from error
     threading.Thread(target=server.serve_forever, name="rendezvous", daemon=True).start()
 

@@ -86,7 +86,7 @@ def devices_of(workers: int, device: str) -> list[str]:
         raise UserError(
             f"{workers} {device.upper()} devices for {workers} workers of one process",
             f"{len(devices)}",
-            "Use fewer workers, or strategy multiworker or horovod over several nodes.",
+            "Use fewer workers, or the strategy multiworker or horovod on several nodes.",
         )
     return [device.name for device in devices[:workers]]
 
