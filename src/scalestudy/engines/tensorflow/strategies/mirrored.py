@@ -62,14 +62,14 @@ def join_tpu(placement: Placement, *, workers: int, device: str, communication: 
         raise UserError(
             "a TPU on this host, which the tpu strategy needs",
             str(error).strip().partition("\n")[0] or type(error).__name__,
-            "Run it on a TPU host, or take another strategy: `scalestudy check --strategies` lists them.",
+            "Run it on a TPU host, or use another strategy: `scalestudy check --strategies` lists them.",
         ) from error
     cores = strategy.num_replicas_in_sync
     if cores != workers:
         raise UserError(
-            "as many workers as the TPU of this host has cores",
+            "as many workers as this host's TPU has cores",
             f"{workers} workers on {cores} cores",
-            f"Write {cores} under workers.",
+            f"Set workers to {cores}.",
         )
     group = TensorGroup()
     return Joined(group, MirroredReplicas(strategy, group, workers))
