@@ -36,11 +36,11 @@ def test_it_ends_with_the_page_and_with_how_to_write_it_where_it_is_not_there_or
     call, finished: Path
 ) -> None:
     page = finished / "report" / "report.html"
-    assert call("report", finished)[1].splitlines()[-1].endswith(f"{finished} --format html writes it")
+    assert call("report", finished)[1].splitlines()[-1].endswith(f"{finished} --format html")
     call("report", finished, "--format", "html")
     assert call("report", finished)[1].splitlines()[-1] == f"Page: {page}"
     os.utime(page, (0, 0))
-    assert call("report", finished)[1].splitlines()[-1].endswith("--format html writes it")
+    assert call("report", finished)[1].splitlines()[-1].endswith("--format html")
 
 
 def test_the_target_quality_is_the_users(call, finished: Path) -> None:

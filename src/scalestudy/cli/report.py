@@ -169,7 +169,7 @@ def _page(opened: "StudyFolder", findings: "Findings") -> str:
         written = datetime.fromtimestamp(page.stat().st_mtime, UTC)
         if written.isoformat(timespec="seconds") >= latest.replace("Z", "+00:00"):
             return str(page)
-    return f"scalestudy report {shlex.quote(str(opened.path))} --format html"
+    return f"write it with scalestudy report {shlex.quote(str(opened.path))} --format html"
 
 
 def _findings(
