@@ -111,7 +111,7 @@ class ModuleModel:
         except Exception as error:  # of the user's own classes
             raise UserError(
                 f"model(inputs) of {file} to accept samples of the data", told(error),
-                remedy(error, "Correct the module. Its input is images of shape [B, channels, height, width]."),
+                remedy(error, "Correct the module. Its input has shape [B, channels, height, width]."),
             ) from error  # fmt: skip
         if kind != "custom":  # only now, since lazy modules have their shapes from this first batch
             self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
