@@ -9,6 +9,8 @@ import pytest
 
 from scalestudy.engines.base import Variable
 from scalestudy.study.point import Point
+from scalestudy.study.records import Failure
+from scalestudy.study.run_folder import RunFolder
 from scalestudy.training import checkpoint
 from scalestudy.training.checkpoint import Position, UnusableError
 
@@ -121,6 +123,15 @@ def test_removing_leaves_nothing_even_of_a_half_written_one(tmp_path: Path) -> N
     checkpoint.remove(path)
     checkpoint.remove(path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_nothing_half_written_behind(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    checkpoint.write(run.checkpoint, PLACE, values(), "me")
+    checkpoint._temporary(run.checkpoint).write_bytes(b"half")
+    (tmp_path / ".half.model.keras").write_bytes(b"half")
+    run.write_failure(Failure(rank=0, exit_code=1, reason="killed"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.npz", "failure.json"]
 
 
 def test_where_it_runs_makes_no_other_run() -> None:

@@ -116,7 +116,7 @@ class RunFolder:
     steps = _rank_reader("steps", StepRecord)
     signs = _rank_reader("signs", Sign)
     write_result = _writer("result.json", Result)
-    write_failure = _writer("failure.json", Failure)
+    _write_failure = _writer("failure.json", Failure)
     write_hang = _writer("signs/hang.json", Hang)
     write_job = _writer("job.json", JobRecord)
     write_model_record = _writer("model.json", ModelRecord)
@@ -336,6 +336,13 @@ class RunFolder:
     def write_progress(self, progress: Progress) -> None:
         """Replace the progress. A power cut may take it: a second later there is another."""
         self.write("progress.json", progress, durable=False)
+
+    def write_failure(self, failure: Failure) -> None:
+        """Write why the run failed, and remove what its processes, which have ended, had half written."""
+        for half in (*self.path.glob(".*.half"), *self.path.glob(".half.*")):
+            with contextlib.suppress(OSError):
+                half.unlink()
+        self._write_failure(failure)
 
     def forget_cause(self, rank: int) -> None:
         """Take back what was said of a rank: it is at work (again)."""
