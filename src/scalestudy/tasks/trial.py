@@ -267,7 +267,7 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
             f"none for {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}, on which no loss depends",
             "Use the layer's output, compute with keras.ops only, or set trainable = False there."
             if isinstance(task.model, keras.Model)
-            else "Use them in forward, without detach() or no_grad() behind, or set requires_grad_(False).",
+            else "Use them in forward, without detach() or no_grad(), or set requires_grad_(False).",
         )
     if not np.isfinite(trial.losses).all():
         raise UserError(
