@@ -1,4 +1,4 @@
-"""Scalestudy: train one Keras model on many workers, and know what each worker bought you."""
+"""Scalestudy: train one Keras or PyTorch model on many workers, and know what each worker bought you."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from scalestudy.notebook import run as run
 
 UNKNOWN_VERSION = "0.0"
-"""What source without its history is called; pyproject.toml (fallback_version) says the same."""
+"""Version of source without its history, as in pyproject.toml (fallback_version)."""
 
 
 def __getattr__(name: str) -> Any:
-    """Functions for notebooks and scripts, and `__version__`, found at their first use: --help needs none."""
+    """Import functions for notebooks and scripts, and `__version__`, when they are first used."""
     if name in ("run", "open"):
         from scalestudy import notebook
 

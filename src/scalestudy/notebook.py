@@ -15,21 +15,21 @@ def run(
     study: str | os.PathLike[str], out: str | os.PathLike[str] | None = None, *,
     listener: Listener | None = None, progress: bool = False, report: bool = True,
 ) -> StudyResult:  # fmt: skip
-    """Run what is missing of a study, as the command `scalestudy run` does; finished runs are not repeated.
+    """Run the missing points of a study, like the command `scalestudy run`. Finished runs are not repeated.
 
-    A failed point raises nothing: it is in `failures` of what is given back.
+    A failed point raises no error; it is listed in `failures` of the result.
 
     Args:
-        study: The study file.
-        out: The results folder; studies/NAME beside the study file when None.
-        listener: Is told what happens; without one, notes (what a data set leaves out) are warnings.
-        progress: Show how far it is, as the command does, where no listener is given.
+        study: Path of the study file.
+        out: Results folder. If None, studies/NAME beside the study file.
+        listener: Receives events. Without one, notes (such as files left out of a data set) are warnings.
+        progress: Whether to show progress like the command, if there is no listener.
         report: Whether to write the report at the end.
 
     Raises:
-        UserError: If the study is not right; nothing has been started or written then.
-        RunError: If a queue cannot be reached.
-        KeyboardInterrupt: If it was interrupted; finished runs are kept.
+        UserError: The study is invalid. Nothing was started or written.
+        RunError: A queue cannot be reached.
+        KeyboardInterrupt: The study was interrupted. Finished runs are kept.
     """
     if listener is None and progress:
         from scalestudy.cli.terminal import Terminal
@@ -39,21 +39,21 @@ def run(
 
 
 def open(folder: str | os.PathLike[str]) -> StudyResult:
-    """A study that was run before, whatever state it is in.
+    """Open the results of a study, finished or not.
 
     Args:
-        folder: The results folder.
+        folder: Results folder.
 
     Raises:
-        UserError: If it is none, naming studies nearby.
+        UserError: The folder is not a results folder; the message names studies nearby.
     """
     store = StudyFolder.open(os.fspath(folder))
     return StudyResult(store, study_status(store))
 
 
 class Warner(Listener):
-    """Shows nothing but notes."""
+    """A listener that turns notes into warnings, and ignores everything else."""
 
     def note(self, text: str) -> None:
-        """As a warning."""
+        """Issue a warning."""
         warnings.warn(text, stacklevel=2)

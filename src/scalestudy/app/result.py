@@ -1,4 +1,4 @@
-"""A study as a notebook has it: tables as data frames, figures as objects, failures, advice."""
+"""Results of a study for notebooks: tables as data frames, figures as objects, failures, advice."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyFigure:
-    """A figure of the report, which notebooks show."""
+    """A figure of the report. Notebooks draw it."""
 
     figure: "Figure"
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its Vega-Lite specification, in the report's colours."""
+        """Vega-Lite specification, in the colours of the report."""
         from scalestudy.report.style import config
 
         return self.figure.spec | {"config": config()}
 
     @property
     def chart(self) -> "alt.TopLevelMixin":
-        """The same as an Altair chart in Altair's own colours, to change or to save."""
+        """Altair chart in Altair's default colours, to change or to save."""
         import altair as alt
 
         chart: alt.TopLevelMixin = alt.Chart.from_dict(self.figure.spec)
         return chart
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """What a notebook asks for: interactive where it can draw Vega-Lite, a picture elsewhere."""
+        """An interactive chart for notebooks that draw Vega-Lite, and a picture for others."""
         import altair as alt
 
         from scalestudy.report.images import draw
@@ -55,7 +55,7 @@ class StudyFigure:
 
 
 class StudyResult:
-    """A study's results, as its folder held them when it was opened, and its points as they stood."""
+    """Results of a study and the states of its points, at the time when its folder was opened."""
 
     def __init__(self, store: StudyFolder, overview: Overview) -> None:
         self.store = store
@@ -72,48 +72,48 @@ class StudyResult:
 
     @cached_property
     def findings(self) -> "Findings":
-        """All that a report says, computed once."""
+        """Everything that the report contains, computed once."""
         from scalestudy.analysis.read import read_study
 
         return read_study(self.store, overview=self.overview)
 
     @cached_property
     def table(self) -> "pl.DataFrame":
-        """A row for each point without its seed, under the column names of the CSV report."""
+        """One row for the points that differ only in their seed, with the columns of the CSV report."""
         from scalestudy.analysis.table import as_frame
 
         return as_frame(self.findings.rows)
 
     @cached_property
     def runs(self) -> "pl.DataFrame":
-        """A row for each finished run: what was asked for, and what was measured."""
+        """One row for each finished run, with its settings and measurements."""
         from scalestudy.analysis.table import runs_table
 
         return runs_table(self.findings.runs)
 
     @cached_property
     def figures(self) -> dict[str, StudyFigure]:
-        """The figures that the finished runs can fill, by name: "speedup", "efficiency", …."""
+        """Figures of the finished runs by name: "speedup", "efficiency", …."""
         from scalestudy.report.figures import figures
 
         return {figure.name: StudyFigure(figure) for figure in figures(self.findings)}
 
     @property
     def advice(self) -> "Advice":
-        """What to run with, and why."""
+        """The advised strategy and number of workers, with the reasons."""
         return self.findings.advice
 
     @property
     def failures(self) -> list[PointStatus]:
-        """Points that failed, or whose records cannot be gone by, each with its reason and its run."""
+        """Points that failed or have corrupt records, each with its reason and its run."""
         return [*self.overview.failed, *self.overview.damaged]
 
     def report(self) -> Path:
-        """Write the report into the folder, and give its page."""
+        """Write the report into the results folder, and return the path of its page."""
         return self.write().page
 
     def write(self) -> "ReportPaths":
-        """Write the report into the folder, and give its files; raises OSError."""
+        """Write the report into the results folder, and return the paths of its files; may raise OSError."""
         from scalestudy.report.write import write_report
 
         return write_report(self.store, findings=self.findings)

@@ -1,4 +1,4 @@
-"""What a task is: a model, a loss for each sample, and additive metrics."""
+"""A task: a model, a loss for each sample, and additive metrics."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
@@ -16,18 +16,18 @@ from scalestudy.util.errors import UserError
 
 @dataclass(frozen=True)
 class DataInfo:
-    """What a task may know of its data.
+    """Description of the data set, for a task.
 
     Attributes:
-        kind: "masks" (a class for every pixel), "classes" (a class for every sample), or "custom" (read by
-            the task).
-        input_shape: Height, width and channels; of a custom input its shape, () where there are several.
-        classes: Number of classes; 2 for a binary mask; 0 where custom targets are of no classes.
-        ignore: Label of pixels that count in no loss or metric, or None.
-        class_names: In the order of their indices; empty where they are not known.
-        class_weights: What multiplies the losses of each class's labels, one a class; None for 1.
-        inputs: Shape, type, range and vocabulary of the input, or of several by name.
-        targets: The same of the targets.
+        kind: "masks" (a class for each pixel), "classes" (a class for each sample), or "custom" (read by the
+            task).
+        input_shape: Height, width and channels; for a custom input its shape, () if there are several.
+        classes: Number of classes; 2 for binary masks, 0 for custom targets without classes.
+        ignore: Label of pixels that losses and metrics ignore, or None.
+        class_names: Names in the order of the class indices; empty if unknown.
+        class_weights: Factor of each class's losses, one for each class; None for 1.
+        inputs: Shape, type, range and vocabulary of the input, or of several inputs by name.
+        targets: The same for the targets.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class DataInfo:
 
     @classmethod
     def of(cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None) -> "DataInfo":
-        """What a task may know of a prepared set, and of the weights that a study gives its classes."""
+        """Description of a prepared data set, with the class weights of the study."""
         return cls(
             prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
             class_weights,
@@ -50,7 +50,7 @@ class DataInfo:
 
     @classmethod
     def of_record(cls, record: ModelRecord) -> "DataInfo":
-        """What a task knew of its images when a model of it was saved."""
+        """Description of the images of a saved model."""
         height, width, channels = record.input_shape
         shape = height, width, channels
         return cls(
@@ -59,7 +59,7 @@ class DataInfo:
         )  # fmt: skip
 
     def of_output(self, name: str) -> "DataInfo":
-        """The same for one output: its target, and the classes of that."""
+        """The same for one output: its target and number of classes."""
         if not isinstance(self.targets, Mapping) or name not in self.targets:
             return self
         return replace(self, targets=self.targets[name], classes=self.targets[name].classes)
@@ -73,26 +73,28 @@ def of_images(kind: str, input_shape: tuple[int, int, int], classes: int) -> tup
 
 @dataclass(frozen=True)
 class Task:
-    """What is trained.
+    """Model, loss and metrics of a study.
 
     Attributes:
-        model: The Keras model, built, or a module of PyTorch's that is asked like one (`tasks.module`);
-            inputs [B, H, W, C] scaled to [0, 1].
-        loss: (targets, outputs) -> losses of shape [B], one a sample.
+        model: Built Keras model, or a PyTorch module wrapped like one (`tasks.module`); inputs [B, H, W, C]
+            scaled to [0, 1].
+        loss: (targets, outputs) -> losses of shape [B], one per sample.
         metrics: Metrics by name, the first being the quality. Each must add up over samples (its
-            variables are sums), so that workers' shares can be combined exactly.
-        senses: What the metrics mean: which way is better (known of the quality), and whether in [0, 1].
+            variables are sums), so that the workers' parts can be combined exactly.
+        senses: For each metric, which direction is better (known for the quality) and whether it is in [0,
+            1].
         callbacks: Keras callbacks, called on rank 0.
-        definitions: Classes and functions of the task's file, by name: with them Keras loads the model.
-        pretrained: Names of the layers whose weights were trained before, which a study may freeze first.
-        class_names: Of the classes, for metrics that have a value for each.
-        outputs: Names of the model's outputs, where there are several.
-        looks_at: Output that a metric is of, by the metric's name; the others are of all.
+        definitions: Classes and functions of the task file by name, with which Keras loads the model.
+        pretrained: Names of the pretrained layers, which a study may freeze at first.
+        class_names: Names of the classes, for metrics with a value for each class.
+        outputs: Names of the model's outputs, if there are several.
+        looks_at: Output that a metric uses, by the name of the metric; other metrics use all.
         weights: Variables of the loss that are trained with the model.
-        training_losses: (model, loss, inputs, targets) -> losses of shape [B], in the place of one forward
-            pass and `loss` while training; None for these.
-        gradients: (gradients, variables) -> gradients, of the sum over all workers, before the update.
-        sees: What a metric, by its name, is given of outputs, where that is not the outputs themselves.
+        training_losses: (model, loss, inputs, targets) -> losses of shape [B]; replaces the forward pass and
+            `loss` while training. None for these.
+        gradients: (gradients, variables) -> gradients; applied to the sum over all workers, before the
+            update.
+        sees: Function from outputs to the input of a metric, by its name, if that is not the outputs.
     """
 
     model: keras.Model
@@ -112,7 +114,7 @@ class Task:
 
     @property
     def sense(self) -> Sense:
-        """What the quality means."""
+        """Direction and range of the quality."""
         return self.senses[next(iter(self.metrics))]
 
     @property

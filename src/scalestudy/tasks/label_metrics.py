@@ -165,14 +165,14 @@ class Averaged(Overlap):
 
 
 class Precision(Averaged):
-    """Share of the labels predicted to be of a class that are; 0 where none is predicted."""
+    """Share of the labels predicted as a class that are of it; 0 if none is predicted."""
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, predicted, true + predicted - both)
 
 
 class Recall(Averaged):
-    """Share of a class's labels that are predicted; 0 where it is predicted, and there is none."""
+    """Share of a class's labels that are predicted; 0 if a class is predicted but does not occur."""
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, true, true + predicted - both)
@@ -186,14 +186,14 @@ class F1(Averaged):
 
 
 class Dice(F1):
-    """2 |A∩B| / (|A| + |B|) of each class's pixels over the whole set (Dice 1945)."""
+    """2 |A∩B| / (|A| + |B|) of the pixels of each class over the whole set (Dice 1945)."""
 
     options = MappingProxyType({})
     average = "macro"
 
 
 class BalancedAccuracy(Overlap):
-    """Mean recall of all classes that occur in truth, of two of both (Brodersen et al. 2010)."""
+    """Mean recall of the classes that occur in the truth (Brodersen et al. 2010)."""
 
     of_background = True
 
@@ -202,7 +202,7 @@ class BalancedAccuracy(Overlap):
 
 
 class ConfusionMatrix(ClassMetric):
-    """Counts, shape [classes, classes]: a row for each true class, a column for each predicted one.
+    """Counts of shape [classes, classes]: one row for each true class, one column for each predicted class.
 
     Its scalar is the share of labels on the diagonal, the accuracy.
     """
@@ -268,7 +268,7 @@ class Accuracy(OverLabels):
 
 
 class TopK(OverLabels):
-    """Share of labels whose true class is among the `k` most probable: fewer than k are more probable."""
+    """Share of labels whose true class is among the `k` most probable classes."""
 
     options = MappingProxyType({"k": 5})
     k: int
@@ -281,7 +281,7 @@ class TopK(OverLabels):
 
 
 class Brier(OverLabels):
-    """½ Σ_c (p_c − y_c)², averaged over labels; of two classes (p − y)² (Brier 1950, halved)."""
+    """½ Σ_c (p_c − y_c)², averaged over labels; (p − y)² for two classes (Brier 1950, halved)."""
 
     better = "lower"
 

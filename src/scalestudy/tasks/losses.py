@@ -1,10 +1,10 @@
-"""Losses of one sample each, for outputs that are probabilities.
+"""Losses of each sample, for outputs that are probabilities.
 
-Each is a function of the data that gives a function (targets, outputs) -> losses of shape [B], float32 or
-wider. Pixels of the class that is ignored count in none. No sum runs over a batch: a batch-wise Dice would
-depend on how the batch is divided over workers, the mean of samples' losses does not.
+Each function takes the description of the data and returns a function (targets, outputs) -> losses of shape
+[B], float32 or wider. Ignored pixels do not count. No sum runs over a batch, since a Dice loss of a whole
+batch would depend on how the batch is divided between workers; the mean of the samples' losses does not.
 
-Cross-entropies are computed from the logits, where the last layer is a softmax or sigmoid of Keras's.
+Cross-entropies are computed from the logits if the last layer is a softmax or sigmoid of Keras.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,15 +25,15 @@ from scalestudy.util.errors import UserError
 Loss = Callable[[Any, Any], Any]
 """(targets, outputs) -> losses of shape [B]."""
 TINY = 1e-7
-"""What roots and powers are kept above, so that their slope is finite."""
+"""Lower bound of the arguments of roots and powers, to keep their derivatives finite."""
 
 
 def cross_entropy(data: DataInfo, *, label_smoothing: float = 0.0) -> Loss:
-    """−w_t log p_t, averaged over a sample's labels; of one output channel, binary cross-entropy.
+    """−w_t log p_t, averaged over the labels of a sample; binary cross-entropy for one output channel.
 
     Args:
-        data: Its class weights w, if any, multiply the losses of each class's labels.
-        label_smoothing: ε: the target is (1 − ε) of the true class and ε/C of each of C classes
+        data: Description of the data; its class weights w, if any, multiply the losses of each class.
+        label_smoothing: ε. The target is 1 − ε for the true class, plus ε/C for each of the C classes
             (Szegedy et al. 2016).
     """
 
@@ -48,7 +48,7 @@ bce = cross_entropy
 
 
 def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
-    """−w_t (1 − p_t)^γ log p_t, of a sample's labels on average (Lin et al. 2017); w is its α."""
+    """−w_t (1 − p_t)^γ log p_t, averaged over the labels of a sample (Lin et al. 2017, where w is α)."""
 
     def losses(targets: Any, outputs: Any) -> Any:
         ops = keras.ops
@@ -61,10 +61,10 @@ def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
 
 
 def tversky(data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, smooth: float = 1.0) -> Loss:
-    """1 − the mean over classes of (TP + s)/(TP + α FP + β FN + s), of a sample (Salehi et al. 2017).
+    """1 − the mean over classes of (TP + s)/(TP + α FP + β FN + s) for each sample (Salehi et al. 2017).
 
-    TP = Σ p y, FP = Σ p (1 − y), FN = Σ (1 − p) y over its pixels. Of one output channel there is one class,
-    the foreground; of more, each class counts alike, the background too.
+    TP = Σ p y, FP = Σ p (1 − y), FN = Σ (1 − p) y over the pixels of a sample. One output channel has one
+    class, the foreground; with more channels all classes count equally, including the background.
     """
 
     def losses(targets: Any, outputs: Any) -> Any:
@@ -74,20 +74,20 @@ def tversky(data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, smooth: fl
 
 
 def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
-    """1 − (2 Σ p y + s)/(Σ p + Σ y + s) of a sample, averaged over classes (Milletari et al. 2016)."""
+    """1 − (2 Σ p y + s)/(Σ p + Σ y + s) for each sample, averaged over classes (Milletari et al. 2016)."""
     # Tversky's index with α = β = 1/2 and half the smoothing.
     return tversky(data, alpha=0.5, beta=0.5, smooth=smooth / 2)
 
 
 def jaccard(data: DataInfo, *, smooth: float = 1.0) -> Loss:
-    """1 − (Σ p y + s)/(Σ p + Σ y − Σ p y + s) of a sample, averaged over classes (Rahman and Wang 2016)."""
+    """1 − (Σ p y + s)/(Σ p + Σ y − Σ p y + s) per sample, averaged over classes (Rahman and Wang 2016)."""
     return tversky(data, alpha=1.0, beta=1.0, smooth=smooth)
 
 
 def focal_tversky(
     data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, gamma: float = 4 / 3, smooth: float = 1.0
 ) -> Loss:
-    """The mean over classes of (1 − Tversky's index)^(1/γ) of a sample (Abraham and Khan 2019)."""
+    """Mean over classes of (1 − Tversky index)^(1/γ) for each sample (Abraham and Khan 2019)."""
 
     def losses(targets: Any, outputs: Any) -> Any:
         missing = 1.0 - _index(data, targets, outputs, alpha, beta, smooth)

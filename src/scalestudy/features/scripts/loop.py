@@ -1,6 +1,6 @@
-"""`scalestudy.workers()` in a script with a training loop of its own, which is measured in three lines.
+"""`scalestudy.workers()` in a script with its own training loop, which three lines measure.
 
-A script as PyTorch's tutorials have it:
+A script like those of PyTorch's tutorials:
 
     for epoch in workers.epochs(10, model):      # instead of `for epoch in range(10)`
         for x, y in loader:
@@ -8,7 +8,7 @@ A script as PyTorch's tutorials have it:
             workers.count(len(x), loss)          # after each step
         workers.quality("accuracy", right, of)   # after the evaluation
 
-Nothing of what it computes changes.
+Its results do not change.
 """
 
 import atexit
@@ -41,19 +41,19 @@ from scalestudy.util.errors import ScalestudyError, UserError
 
 
 class LoopWorkers:
-    """The workers of a script with a loop of its own, as this process sees them.
+    """The workers of a script with its own training loop; returned by `workers`.
 
-    Each epoch's training is timed from its begin to its last `count`, once the device has done what it was
-    given until then; what follows, the evaluation, is outside. The slowest worker's time counts.
+    The training time of an epoch lasts from its start to its last `count`, including the work that the device
+    still has to finish then, but not the evaluation that follows. The time of the slowest worker counts.
 
     Attributes:
-        rank: Of this process, from 0.
-        size: Workers.
-        local_rank: Of this process among those of its node.
+        rank: Rank of this process, from 0.
+        size: Number of workers.
+        local_rank: Rank of this process among those of its node.
         is_chief: Whether this is rank 0.
-        strategy: How the workers combine their gradients, which is the script's own part.
-        device: What this process computes on: "cpu", "cuda:1".
-        seed: Of this run, for the script to set; 0 where `scalestudy launch` has not said.
+        strategy: Name of the strategy; the script itself combines the gradients.
+        device: Device of this process: "cpu", "cuda:1".
+        seed: Seed of this run, for the script to use; 0 unless `scalestudy launch` sets it.
     """
 
     def __init__(self, start: Start) -> None:
@@ -82,12 +82,12 @@ class LoopWorkers:
         return f"<worker {self.rank} of {self.size} ({self.strategy})>"
 
     def epochs(self, count: int, model: Any = None, *, start: int = 0) -> Iterator[int]:
-        """The numbers of so many epochs, each of which is measured; breaking off is fine.
+        """Iterate over the indices of epochs, and measure each. The loop may end early.
 
         Args:
-            count: Epochs in all.
-            model: Whose parameters are counted, and compared over the workers at the end.
-            start: The first, of a script that goes on from a checkpoint.
+            count: Total number of epochs.
+            model: Model whose parameters are counted, and compared between workers at the end.
+            start: First epoch, for a script that continues from a checkpoint.
         """
         self.begin(count - start, model)
         for epoch in range(start, count):
@@ -96,9 +96,10 @@ class LoopWorkers:
             self.end_epoch()
 
     def count(self, samples: int, loss: Any = None) -> None:
-        """A step is done: this worker has processed so many samples, with this mean loss.
+        """Record a step: the number of samples of this worker, and their mean loss.
 
-        Call it after the optimizer's step; what the device still computes is waited for once an epoch.
+        Call it after the optimizer's step. It does not wait for the device, except once at the end of an
+        epoch.
         """
         tally = self._open_tally("count")
         tally.samples += int(samples)
@@ -111,14 +112,15 @@ class LoopWorkers:
             self._recording.step(tally.samples * self.size, tally.steps)
 
     def quality(self, name: str, value: Any, total: Any = None, *, better: Better | None = None) -> None:
-        """What the script has evaluated, on this worker; the first name is that of the quality.
+        """Record a metric of this worker's evaluation. The first metric is the quality.
 
         Args:
-            name: Of the metric: "accuracy".
-            value: With `total`, the numerator on this worker, as how many were right; without, the metric.
-            total: The denominator: both are summed over the workers that give them. Without it, the mean
-                over these workers is taken.
-            better: "higher" or "lower", where the name does not say.
+            name: Name of the metric, such as "accuracy".
+            value: Numerator on this worker, such as the number of correct samples; without `total`, the
+                metric itself.
+            total: Denominator on this worker. Both are summed over the workers that record them. If None,
+                the mean over these workers is taken.
+            better: "higher" or "lower", if the name does not imply it.
         """
         if better not in (None, "higher", "lower"):
             raise UserError('better="higher" or better="lower"', repr(better), "Use one of these.")
@@ -129,7 +131,7 @@ class LoopWorkers:
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Within, nothing is timed: for an evaluation in the middle of an epoch."""
+        """Pause the timing, for an evaluation in the middle of an epoch."""
         self.pause()
         try:
             yield
@@ -137,24 +139,24 @@ class LoopWorkers:
             self.go_on()
 
     def lightning_callback(self, quality: str, *, better: Better | None = None) -> Any:
-        """A callback for Lightning's Trainer, whose epochs are measured.
+        """Return a callback for Lightning's Trainer that measures its epochs.
 
         Args:
-            quality: A metric that its validation logs.
-            better: As in `quality`.
+            quality: Name of a metric that the validation logs.
+            better: "higher" or "lower", as in `quality`.
         """
         return self._session.lightning_callback(self, quality, better)
 
     def broadcast(self, value: Any) -> Any:
-        """What rank 0 has, on every process: anything that can be pickled. All must ask."""
+        """Return rank 0's value on every process. All processes must call this; the value is pickled."""
         return self._session.group.share_object(value)
 
     def barrier(self) -> None:
-        """Wait until all processes have come so far. All must ask."""
+        """Wait until all processes have called this."""
         self._session.group.host_sum(np.zeros(1))
 
     def begin(self, count: int, model: Any = None) -> None:
-        """Training begins, of so many epochs: `epochs` calls it, with the four that follow."""
+        """Begin a training of `count` epochs. `epochs` calls this and the next four methods."""
         if self._helper:
             raise UserError(
                 "epochs() in a process started by torchrun or `scalestudy launch`",
@@ -175,13 +177,13 @@ class LoopWorkers:
         self._folder.write_rank(record)
 
     def begin_epoch(self) -> None:
-        """An epoch begins, and with it its training; one that was under way is over."""
+        """Begin an epoch and its timing, and end the previous one."""
         self.end_epoch()
         self._tally, self._epoch_began = Tally(), time.perf_counter()
         self.go_on()
 
     def pause(self) -> None:
-        """Training stands still until `go_on`."""
+        """Pause the timing until `go_on`."""
         if self._timed and self._tally is not None:
             seconds, cpu_seconds = self._session.seconds()
             self._tally.seconds += seconds
@@ -189,12 +191,12 @@ class LoopWorkers:
             self._timed = False
 
     def go_on(self) -> None:
-        """Training goes on."""
+        """Resume the timing."""
         self._timed = True
         self._session.begin()
 
     def end_epoch(self) -> None:
-        """The epoch is over, its evaluation too; the next has not begun."""
+        """End the epoch, after its evaluation."""
         if self._tally is None:
             return
         self.pause()
@@ -208,10 +210,10 @@ class LoopWorkers:
             self._recording.epoch([Tally(**values) for values in tallies])
 
     def finish(self) -> None:
-        """The script is over: rank 0 writes the result.
+        """Write the result, on rank 0, at the end of the script.
 
         Raises:
-            RunError: If the workers' models differ.
+            RunError: The models of the workers differ.
         """
         if self._folder is None or self._finished:
             return

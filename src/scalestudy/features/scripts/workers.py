@@ -1,11 +1,11 @@
-"""`scalestudy.workers()`: a script of the user's own, trained by several workers.
+"""`scalestudy.workers()`: a user's own script on several workers.
 
     workers = scalestudy.workers()          # before anything computes
     workers.fit(model, x, y, ...)           # instead of model.fit(x, y, ...)
-    if workers.is_chief: ...                # around what is to happen once: saving, printing
+    if workers.is_chief: ...                # around work for one process only: saving, printing
 
-`scalestudy launch` starts such a script; so do srun and mpirun. Started by itself it is one worker, and all
-of this is Keras's own. A script with a training loop of its own gets `LoopWorkers`, which measure it.
+`scalestudy launch`, srun or mpirun start such a script. Started with python it is one worker, and `fit` is
+that of Keras. A script with its own training loop gets `LoopWorkers`, which measure it.
 """
 
 import os
@@ -24,14 +24,14 @@ RULES = ("none", "linear", "sqrt")
 
 
 class Workers:
-    """The workers of a script, as this process sees them: see `workers`.
+    """The workers of a script that trains with Keras; returned by `workers`.
 
     Attributes:
-        rank: Of this process, from 0.
-        size: Workers, each of which computes its rows of every batch.
-        local_rank: Of this process among those of its node.
+        rank: Rank of this process, from 0.
+        size: Number of workers. Each computes its rows of every batch.
+        local_rank: Rank of this process among those of its node.
         is_chief: Whether this is rank 0, which calls callbacks, prints and saves.
-        strategy: How the workers combine their gradients.
+        strategy: Name of the strategy.
     """
 
     def __init__(self, start: Start) -> None:
@@ -44,24 +44,23 @@ class Workers:
         return f"<worker {self.rank} of {self.size} ({self.strategy})>"
 
     def fit(self, model: Any, *data: Any, batch: Batch = "global", **arguments: Any) -> Any:
-        """Train as `model.fit(*data, **arguments)` does: its arguments, callbacks, history and numbers.
+        """Train like `model.fit(*data, **arguments)`, with the same callbacks, history and results.
 
-        Every worker gives the same arguments. Each takes its rows of every batch; one of which the workers
-        have unequal parts is exact. Callbacks are called on rank 0, and all do as they decide. Every process
-        returns the history, and has the trained weights in `model`.
+        Every worker passes the same arguments and computes its rows of every batch; uneven batches are exact.
+        Callbacks run on rank 0, and all workers follow their decisions. Every process returns the history and
+        has the trained weights in `model`.
 
         Args:
-            model: Compiled.
-            data: As of Keras: x, y.
-            batch: What a batch is. "global": that of all workers together, as under TensorFlow's strategies
-                and on one worker; so any number of workers computes what one does. "per-worker": each worker
-                has one such batch a step, so n workers take n times fewer, n times larger steps.
-            arguments: As of Keras.
+            model: Compiled Keras model.
+            data: x, y, as in Keras.
+            batch: Whether a batch is "global", that of all workers together, so that any number of workers
+                computes the same as one; or "per-worker", so that n workers take n times fewer and n times
+                larger steps.
+            arguments: Other arguments of `model.fit`.
 
         Raises:
-            UserError: If the model trains itself in a way that cannot be shared, or the workers' data are not
-                what they could share.
-            RunError: If the workers read different batches.
+            UserError: The model has its own training step, or the data cannot be divided between workers.
+            RunError: The workers read different batches.
         """
         per_worker = _is_per_worker(batch)
         if self._session is None:
@@ -69,13 +68,13 @@ class Workers:
         return self._session.fit(model, *data, per_worker=per_worker, **arguments)
 
     def evaluate(self, model: Any, *data: Any, batch: Batch = "global", **arguments: Any) -> Any:
-        """Evaluate as `model.evaluate(*data, **arguments)` does, each sample once; the same on every process.
+        """Evaluate like `model.evaluate(*data, **arguments)`, each sample once; all processes get the result.
 
         Args:
-            model: Compiled.
-            data: As of Keras.
+            model: Compiled Keras model.
+            data: x, y, as in Keras.
             batch: As in `fit`.
-            arguments: As of Keras.
+            arguments: Other arguments of `model.evaluate`.
         """
         per_worker = _is_per_worker(batch)
         if self._session is None:
@@ -83,33 +82,33 @@ class Workers:
         return self._session.evaluate(model, *data, per_worker=per_worker, **arguments)
 
     def predict(self, model: Any, x: Any, **arguments: Any) -> Any:
-        """The outputs of `model.predict(x, **arguments)`, for all samples, on every process."""
+        """Return the outputs of `model.predict(x, **arguments)` for all samples, on every process."""
         if self._session is None:
             return model.predict(x, **arguments)
         return self._session.predict(model, x, **arguments)
 
     def scaled(self, rate: float, rule: str = "linear") -> float:
-        """A learning rate that was chosen for one worker's batch, for a batch of all workers.
+        """Scale the learning rate of one worker's batch to the batch of all workers.
 
-        It goes with `batch="per-worker"`; with a global batch the rate stays as it is.
+        Use it with `batch="per-worker"`; with a global batch the learning rate stays the same.
 
         Args:
-            rate: For one worker.
-            rule: "linear": times the workers (Goyal et al. 2017, arXiv:1706.02677), with a warm-up. "sqrt":
-                times the square root of that (Krizhevsky 2014, arXiv:1404.5997). "none": as it is.
+            rate: Learning rate for one worker.
+            rule: "linear" multiplies by the number of workers (Goyal et al. 2017, arXiv:1706.02677; add a
+                warm-up), "sqrt" by its square root (Krizhevsky 2014, arXiv:1404.5997), "none" by 1.
         """
         from scalestudy.training.rates import peak_rate
 
         if rule not in RULES:
-            raise UserError(f"one of the rules {', '.join(RULES)}", repr(rule), "Write one of them.")
+            raise UserError(f"one of the rules {', '.join(RULES)}", repr(rule), "Use one of these.")
         return peak_rate(rate, self.size, rule)
 
     def broadcast(self, value: Any) -> Any:
-        """What rank 0 has, on every process: anything that can be pickled. All must ask."""
+        """Return rank 0's value on every process. All processes must call this; the value is pickled."""
         return value if self._session is None else self._session.group.share_object(value)
 
     def barrier(self) -> None:
-        """Wait until all processes have come so far. All must ask."""
+        """Wait until all processes have called this."""
         if self._session is not None:
             self._session.group.host_sum(np.zeros(1))
 
@@ -118,20 +117,21 @@ _made: list[Workers | LoopWorkers] = []
 
 
 def workers(strategy: str | None = None) -> Any:
-    """The workers of this script: call it once, before TensorFlow computes anything.
+    """Join the workers of this script. Call it once, before TensorFlow computes anything.
 
-    They are `LoopWorkers` where the script trains in a loop of its own, as PyTorch's do, else `Workers`.
-
-    Under `scalestudy launch`, srun or mpirun the processes find each other here. Started by itself, a script
-    is one worker.
+    Under `scalestudy launch`, srun or mpirun, the processes find each other here. A script that is started
+    with python is a single worker.
 
     Args:
-        strategy: How the workers combine their gradients, where `scalestudy launch` has not said: "horovod"
-            or "multiworker"; when None the latter, or that of the framework whose loop the script has.
+        strategy: "horovod" or "multiworker", unless `scalestudy launch` sets it. If None, "multiworker", or
+            the strategy of the framework whose training loop the script has.
+
+    Returns:
+        `LoopWorkers` if the script has its own training loop, like PyTorch scripts, else `Workers`.
 
     Raises:
-        UserError: If the workers cannot be what is asked for, or TensorFlow has computed already.
-        RunError: If they do not find each other.
+        UserError: The strategy cannot be used, or TensorFlow has already computed something.
+        RunError: The processes do not find each other.
     """
     if not _made:
         start = start_of(os.environ, strategy, sys.modules)
@@ -140,12 +140,12 @@ def workers(strategy: str | None = None) -> Any:
 
 
 def joined_already() -> bool:
-    """Whether the script has asked for its workers."""
+    """Whether the script has called `workers`."""
     return bool(_made)
 
 
 def finish() -> None:
-    """The script has come to its end: what it has measured becomes a result."""
+    """Write the result of a measured script, at its end."""
     for made in _made:
         if isinstance(made, LoopWorkers):
             made.finish()
