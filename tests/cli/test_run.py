@@ -170,6 +170,7 @@ def test_a_dry_run_counts_what_is_oversubscribed(call, study: Path, launcher) ->
         ('task = "cnn"\n[launch]\ndevice = "gpu"', "a GPU for launch.device"),
         ('task = "cnn"\n[launch]\non = "slurm"', "line 3"),
         ('task = "cnn"\n[data]\nsource = "no/where"', "which does not exist"),
+        ('task = "cnn"\n[data]\nsource = "stduy.toml"', "Did you mean study.toml?"),
         ('task = "unet"\n[data]\nsource = "digits"', "images with masks"),
         ('task = "cnn"\n[train]\nbatch_size = 1\n[sweep]\nworkers = 2000', "2000 training samples"),
         ('task = "cnn"\n[train]\nbatch_size = 2000', "1438 training samples"),

@@ -236,6 +236,14 @@ def objectives() -> dict[str, Any]:
         kind = getattr(loss, "__name__", type(loss).__name__)
         noted = note_on_logits(task.model, task.model(images * 50), loss, "own.py")
         notes[f"{name} {kind}"] = [kind in note for note in noted]
+    for name, end in (("small", nn.Identity()), ("sigmoid", nn.Sigmoid())):
+        last = nn.Conv2d(1, 1, 3, padding=1)
+        nn.init.constant_(last.weight, 0.01)
+        nn.init.constant_(last.bias, 0.1)
+        task = task_file(
+            masks, model=lambda data, ends=(last, end): nn.Sequential(*ends), loss="bce", metrics=["iou"]
+        )
+        notes[name] = len(note_on_logits(task.model, task.model(torch.ones(2, 8, 8, 1)), "bce", "own.py"))
     return {
         "losses": losses, "pixels": pixels, "metrics": values, "better": task_sense(net), "notes": notes,
         "class": refused(model=lambda data: nn.Linear, loss="cross_entropy"),

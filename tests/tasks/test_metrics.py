@@ -117,6 +117,14 @@ def test_what_is_misspelt_is_refused(declared):
     assert 'better = {"accuracy": "higher"}' in error.value.action
 
 
+@pytest.mark.parametrize(("name", "meant"), [("iuo", "`iou`"), ("rmes", "`rmse`"), ("poisson_", "`poisson`")])
+def test_a_misspelt_metric_is_named_with_the_one_that_was_meant(name, meant):
+    with pytest.raises(UserError) as error:
+        metrics_of([name], {}, "t.py")
+    assert repr(name) in error.value.received
+    assert meant in error.value.action
+
+
 def test_only_the_quality_needs_a_direction():
     metrics, senses = metrics_of(["accuracy", Own(name="own"), "mse"], {}, "t.py")
     assert list(metrics) == list(senses) == ["accuracy", "own", "mse"]

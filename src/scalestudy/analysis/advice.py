@@ -170,7 +170,8 @@ def _steps(decision: Decision) -> list[str]:
     ]
     return [
         f"From {step.marginal_from} to {step.key.workers} workers, each added {step.bill} gains"
-        f" {step.marginal:.2f} of the reference's speed."
+        f" {step.marginal:.2f}".replace("-", "−")
+        + " of the reference's speed."
         for step in (price, *above)
         if step.marginal is not None
     ]

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import keras
 
-from scalestudy.study.formula import FormulaTerm, WrongFormula, called
+from scalestudy.study.formula import FormulaTerm, WrongFormula, called, suggestion
 from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
 from scalestudy.study.objectives import METRICS, metric_key, metric_term, refuse_unfit
 from scalestudy.tasks.base import DataInfo, refuse_unknown
@@ -100,7 +100,7 @@ def metrics_of(
             repr(declared),
             f'Write it as {example}, or "lower".',
         )
-    metrics = {name: _resolved(metric) for name, metric in named.items()}
+    metrics = {name: _resolved(metric, file) for name, metric in named.items()}
     if hasattr(metrics[quality], "matrix"):
         raise UserError(
             "a first metric that is a single number, since it is the quality",
@@ -169,10 +169,19 @@ def _by_name(given: Any) -> dict[Any, Any]:
     return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in metrics}
 
 
-def _resolved(given: Any) -> Any:
+def _resolved(given: Any, file: Any) -> Any:
     """A metric, or a function; names and classes are resolved."""
     if given == "accuracy":
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
     if isinstance(given, str):
-        given = OF_NUMBERS.get(given) or keras.metrics.get(given)
+        given = OF_NUMBERS.get(given) or _of_keras(given, file)
     return given() if isinstance(given, type) and issubclass(given, keras.Metric) else given
+
+
+def _of_keras(name: str, file: Any) -> Any:
+    try:
+        return keras.metrics.get(name)
+    except ValueError:
+        close = suggestion(name, (*METRICS, *OF_NUMBERS, *filter(str.islower, dir(keras.metrics))))
+        action = f"Did you mean `{close}`?" if close else f"Take one of {', '.join(METRICS)}, or of Keras's."
+        raise UserError("a metric that has a name", f"{name!r} in {file}", action) from None

@@ -234,6 +234,20 @@ class ModuleModel:
             ) from error  # fmt: skip
         return state
 
+    def bounded(self) -> bool:
+        """Whether the outputs of two samples of large noise lie in [0, 1]."""
+        generator = torch.Generator(self._device).manual_seed(0)
+
+        def noise(zeros: Any) -> Any:
+            if not zeros.is_floating_point():
+                return torch.cat([zeros, zeros])
+            size = (2, *zeros.shape[1:])
+            return 1e3 * torch.randn(size, generator=generator, dtype=zeros.dtype, device=zeros.device)
+
+        with torch.no_grad():
+            outputs = self(map_columns(noise, self._zeros), training=False)
+        return bool(((outputs >= 0) & (outputs <= 1)).all())
+
     def _flatten_layers(self) -> list[nn.Module]:
         return list(self.module.modules())
 
@@ -286,6 +300,8 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
     low, high = float(outputs.detach().min()), float(outputs.detach().max())
     sums = outputs.sum(1) if axis and outputs.shape[1] > 1 else None
     chances = low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
+    # Small logits of one channel may lie in 0…1, too; those of large inputs do not.
+    chances = chances and (sums is not None or not model.logits or model.bounded())
     kind = loss if hasattr(loss, "__name__") else type(loss)
     name = kind.__name__ if str(kind.__module__).startswith("torch.nn.") else ""
     if name in OF_LOGITS and chances:

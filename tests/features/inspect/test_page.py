@@ -1,6 +1,7 @@
 """An inspection as a document: for a terminal, and as a page that needs no network."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -41,6 +42,11 @@ def test_a_terminal_shows_facts_counts_classes_sizes_and_warnings():
     ):  # fmt: skip
         assert words in text
     assert "m10.png" not in text
+
+
+def test_sizes_beyond_the_table_are_counted():
+    sizes = [((8, width), 1, f"{width}.png") for width in range(1, 31)]
+    assert "20 more" in terminal(inspection_document([replace(INSPECTION, sizes=sizes)]), 100)
 
 
 class Elements(HTMLParser):

@@ -11,6 +11,7 @@ from scalestudy.data.sources.base import Source
 from scalestudy.data.sources.cut import cut_source
 from scalestudy.data.sources.layouts.table import SUFFIXES as TABLES
 from scalestudy.data.sources.registry import SOURCES, named_source
+from scalestudy.study.formula import suggestion
 from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
@@ -59,10 +60,11 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         if not path.exists():
             _refuse_windows(path)
             last = next(parent for parent in path.parents if parent.exists())
+            close = suggestion(path.name, os.listdir(last)) if last == path.parent and last.is_dir() else None
             raise UserError(
                 f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
                 f"{path}, which does not exist",
-                f"Correct it: {last} is the last part that exists.",
+                f"Did you mean {close}?" if close else f"Correct it: {last} is the last part that exists.",
             )
         return open_path(path, data)
     except OSError as error:

@@ -42,7 +42,10 @@ def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
     if pictured and inspection.pictures:
         yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
     yield Section("Classes", (_class_table(inspection),))
-    yield Section("Sizes", (_size_table(inspection),))
+    more = len(inspection.sizes) - MOST_SIZES
+    yield Section(
+        "Sizes", (_size_table(inspection), *([Paragraph(f"And {more:,} more.")] if more > 0 else []))
+    )
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
@@ -76,9 +79,9 @@ def _size_table(inspection: Inspection) -> Table:
         (f"{size[0]} x {size[1]}", f"{count:,}", first)
         for size, count, first in inspection.sizes[:MOST_SIZES]
     )
-    more = len(inspection.sizes) - len(rows)
-    headings = (Heading("Height x width"), Heading("Images"), Heading("First of them", numeric=False))
-    return Table(headings, rows, footnotes=(f"and {more:,} more sizes",) if more else ())
+    return Table(
+        (Heading("Height x width"), Heading("Images"), Heading("First of them", numeric=False)), rows
+    )
 
 
 def _photo(picture: SamplePicture) -> Photo:
