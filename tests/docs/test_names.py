@@ -41,7 +41,7 @@ OTHERS = {
     "--gres", "--gpus", "--gpus-per-node", "--gpus-per-task", "--cpu-bind", "--gpu-bind", "--exclusive",
     "--export", "--test-only", "--nv", "--mpi", "--time", "--requeue", "--nodelist", "--hint", "--user",
     "--no-deps", "--help", "--array", "--ntasks", "--hostfile", "--cpus-per-task", "--upgrade-package",
-    "--lr", "--rate",
+    "--lr", "--rate", "--torch-backend",
 }  # fmt: skip
 """Options of other programs, alone in code."""
 
