@@ -125,4 +125,4 @@ def test_a_file_that_may_not_be_read_is_named(study, capsys, monkeypatch):
 
     monkeypatch.setattr(os, "open", refuse)
     text = said(capsys, "report", study, "--format", "markdown").replace("\\", "")
-    assert f"{POINTS[9]} is corrupt, and not counted: result.json cannot be read: Permission denied" in text
+    assert f"{POINTS[9]} is corrupt and not counted: result.json cannot be read: Permission denied" in text
