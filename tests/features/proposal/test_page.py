@@ -10,7 +10,7 @@ import panels
 import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.features.proposal.facts import FACTS
+from scalestudy.features.proposal.facts import BASELINE, FACTS, OWN_CORES
 from scalestudy.features.proposal.page import MISSING, ProposalPage, compose
 from scalestudy.features.proposal.panel import find_panel, shipped_panels
 from scalestudy.features.proposal.subject import RequestOptions
@@ -206,6 +206,13 @@ def test_a_row_that_is_left_out_is_named_with_why():
         "The row native on 2 workers, which is left out: oversubscribed: cores shared with another study. Run"
         " it where each worker has its own cores or GPU. Its times do not count."
     ) in list(said(found.document))
+
+
+def test_a_study_whose_cores_were_shared_is_not_told_to_add_the_one_worker_that_it_has():
+    shared = [synthetic.run("native", n, oversubscribed="cores shared with another study") for n in (1, 2)]
+    found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions(), panels.WORK)
+    remedies = {missing.remedy for gap in found.gaps for missing in gap.missing}
+    assert OWN_CORES in remedies and BASELINE not in remedies
 
 
 def test_no_page_says_that_the_batch_of_an_update_changes_where_it_does_not():

@@ -153,7 +153,7 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
         raise UserError(
             "a study with a point of several workers that is not oversubscribed",
             "none",
-            "Add larger numbers to sweep.workers.",
+            "Sweep numbers of workers from 2 up to that of the machine's cores or GPUs.",
         )
     by_size = sorted(several, key=lambda point: (point.workers, -point.seed))
     choice = findings.advice.choice

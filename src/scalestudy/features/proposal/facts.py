@@ -38,6 +38,7 @@ GPUS = "Run the study on GPUs whose driver reports it (NVML)."
 LONGER = "Train for more than one epoch: `epochs` under [train]."
 REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
 BASELINE = "Add 1 to `workers` under [sweep]."
+OWN_CORES = "Run it where each worker has its own cores or GPU. Its times do not count."
 CURVE = "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
 MORE = "Request more workers: `--workers N`."
 NODES = Missing("the number of nodes is not recorded", AGAIN)
@@ -58,6 +59,11 @@ class PanelColumn(NamedTuple):
         """Its value in a row."""
         value = self.value(subject, row)
         return value if isinstance(value, Estimate) else Estimate(value)
+
+    def lacking(self, subject: ProposalSubject, what: str) -> Missing:
+        """That nothing is known for it, and what would fill it."""
+        shared = self.remedy is BASELINE and any(row.oversubscribed for row in subject.rows)
+        return Missing(f"nothing is known for {what}", OWN_CORES if shared else self.remedy)
 
     def cells(self, subject: ProposalSubject) -> list[str]:
         """Its cells, one for each row; "" where nothing is known."""
@@ -170,9 +176,7 @@ def _quantity(name: str, *, compared: bool = False) -> Callable[[ProposalSubject
     def fact(subject: ProposalSubject) -> Fact:
         if is_ratio and (subject.row.is_baseline or subject.row is subject.smallest):
             return Missing("the requested row is itself the baseline of the speed-up", f"{BASELINE} {MORE}")
-        return words(column.estimate(subject, subject.row)) or Missing(
-            f"nothing is known for {column.title}", column.remedy
-        )
+        return words(column.estimate(subject, subject.row)) or column.lacking(subject, column.title)
 
     return fact
 

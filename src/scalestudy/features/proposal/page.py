@@ -16,6 +16,7 @@ from scalestudy.features.proposal.facts import (
     CURVE,
     FACTS,
     GPUS,
+    OWN_CORES,
     REPEATED,
     Missing,
     gib,
@@ -47,7 +48,6 @@ from scalestudy.util.errors import UserError
 
 MISSING = "Missing for this panel"
 NO_RUN = Missing("no run has finished", f"{CURVE} {REPEATED}")
-OWN_CORES = "Run it where each worker has its own cores or GPU. Its times do not count."
 DOUBLED = Missing(
     "no number of workers was measured together with its double",
     "Double the number of workers each time, as in `workers = [1, 2, 4]` under [sweep].",
@@ -167,11 +167,7 @@ def _table(subject: ProposalSubject, *names: str, caption: str = "") -> PartCont
     details = f" ({subject.row.key.details})" if subject.row.key.details else ""
     cells = {name: COLUMNS[name].cells(subject) for name in names}
     filled = [name for name in names if any(cells[name])]
-    missing = [
-        Missing(f"nothing is known for the column `{name}`", COLUMNS[name].remedy)
-        for name in names
-        if name not in filled
-    ]
+    missing = [COLUMNS[name].lacking(subject, f"the column `{name}`") for name in names if name not in filled]
     headings = tuple(Heading(COLUMNS[name].title, unit_of(COLUMNS[name], subject)) for name in filled)
     rows = tuple(zip(*(cells[name] for name in filled), strict=True))
     table = Table(headings, rows, caption or f"{subject.row.strategy}{details}, by number of workers.")
