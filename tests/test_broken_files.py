@@ -106,7 +106,7 @@ def test_status_names_each_with_its_state_and_goes_on(study, capsys):
 def test_the_report_names_each_and_counts_the_sound_ones(study, capsys):
     text = said(capsys, "report", study, "--format", "markdown").replace("\\", "")
     for place, (name, _, state, words) in BROKEN.items():
-        assert f"{POINTS[place]} is {state}, and not counted: {name}" in text
+        assert f"{POINTS[place]} is {state} and not counted: {name}" in text
         assert words in text
     assert f"1 run is missing: {POINTS[6]}." in text
     rows = said(capsys, "report", study, "--format", "csv")
