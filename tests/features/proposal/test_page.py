@@ -219,7 +219,7 @@ def test_no_page_says_that_the_batch_of_an_update_changes_where_it_does_not():
     runs = [synthetic.run("native", workers) for workers in (1, 2)]
     same = [Run(run.result.model_copy(update={"global_batch": 16}), run.epochs) for run in runs]
     found = compose(analyse("same batch", same), find_panel("csc"), RequestOptions(), panels.WORK)
-    assert any("the batch of an update as the table shows" in text for text in said(found.document))
+    assert any("in the global batch where the table shows it" in text for text in said(found.document))
     (table,) = (each for each in blocks(found.document) if isinstance(each, Table)
                 and any(heading.name == "Global batch" for heading in each.headings))  # fmt: skip
     assert [row[1] for row in table.rows] == ["16", "16"]
