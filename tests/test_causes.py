@@ -45,8 +45,8 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
     assert said == {
         "multiworker-w2-s0": "rank 1 ended with exit code 0: "
         "the task's file ended the program by sys.exit(0) (task.py, line 2)",
-        "multiworker-w2-s1": "rank 1 was ended by SIGKILL, but not by the kernel for want of memory: "
-        "a person or a program has sent it",
+        "multiworker-w2-s1": "rank 1 was ended by SIGKILL, but not by the kernel for lack of memory: "
+        "a person or a program sent it",
         "multiworker-w2-s2": "rank 1 ended with exit code 1: KeyError: '[/mask]' (task.py, line 2, in build)",
     }
     _, status = scalestudy("status", folder, "--format", "json", cwd=tmp_path)
@@ -183,7 +183,7 @@ def test_a_rank_that_is_killed_while_the_others_wait_for_it_is_named(tmp_path, s
     os.kill(pid_of(run, 1), signal.SIGKILL)
     output, _ = process.communicate(timeout=600)
     assert process.returncode == 1
-    assert "rank 1 was ended by SIGKILL, but not by the kernel for want of memory" in in_one_line(output)
+    assert "rank 1 was ended by SIGKILL, but not by the kernel for lack of memory" in in_one_line(output)
     assert not workers_of(folder)
 
 

@@ -202,5 +202,5 @@ def test_a_torn_checkpoint_is_named_and_the_run_begins_again(tmp_path, left, und
     run.checkpoint.write_bytes(run.checkpoint.read_bytes()[:100])
     assert runs.run().ok
     assert runs.only_run().result().restarts == 0
-    assert "is left aside: it cannot be read" in run.log(0).read_text()
+    assert "is ignored: it cannot be read" in run.log(0).read_text()
     assert learnt(run.result(), run.epochs()) == undisturbed("single")

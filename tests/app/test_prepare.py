@@ -150,8 +150,8 @@ def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
     request = request_of(study)
     for take, ear in ((prepared, ready), (prepared_ahead, result)):
         take(survey(request).points, "classes", request.base, request.study.place, ear)
-    assert foretold.notes[1].startswith("set: to be kept encoded, ")
-    assert ready.notes[1].startswith("set: kept encoded, ")
+    assert foretold.notes[1].startswith("set: stored encoded, ")
+    assert ready.notes[1].startswith("set: stored encoded, ")
     assert 'storage = "arrays" under [data]' in ready.notes[1]
     assert result.notes == ready.notes
 

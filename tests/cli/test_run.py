@@ -127,7 +127,7 @@ def test_a_dry_run_shows_the_points_and_writes_nothing(call, study: Path, launch
     code, text, _ = call("run", study, "--dry-run")
     assert code == 0
     assert "2 points, 2 to run" in text
-    assert "known once a first run has ended" in text
+    assert "predicted once a run has ended" in text
     assert launcher.ran == []
     assert listing(study.parent) == {"study.toml"}
 

@@ -61,7 +61,7 @@ def test_what_is_submitted_is_queued_and_is_not_submitted_again(call, queued: Pa
     assert code == 0 and "Submitted native-w1-s0 as job 7" in text
     code, text, _ = call("submit", queued)
     assert code == 0 and "Nothing to submit" in text
-    assert "others are before it" in call("status", queued.parent / "studies" / "study")[1]
+    assert "others come first" in call("status", queued.parent / "studies" / "study")[1]
 
 
 def test_what_slurm_refuses_is_told_in_its_own_words_and_leaves_nothing(call, queued: Path, slurm) -> None:

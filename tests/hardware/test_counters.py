@@ -144,7 +144,7 @@ def test_counters_that_are_roots_alone_are_a_blank_with_that_reason(two, tmp_pat
     monkeypatch.setattr(type(tmp_path), "read_text", closed)
     found = CpuEnergy(tmp_path)
     assert found.look() is None
-    assert found.reason == f"{two[0] / 'energy_uj'} may be read by root alone: the site can open it to all"
+    assert found.reason == f"{two[0] / 'energy_uj'} can be read only by root; the site can make it readable"
 
 
 def test_a_machine_without_counters_says_so(tmp_path):

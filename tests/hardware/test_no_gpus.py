@@ -32,7 +32,7 @@ STARTS = (
     ("variables", "words", "action"),
     [
         ({}, "missing or cannot be used (NVML Shared Library Not Found)", "nvidia-smi lists GPUs"),
-        ({"APPTAINER_CONTAINER": "x.sif"}, "the container shows no driver", "--nv"),
+        ({"APPTAINER_CONTAINER": "x.sif"}, "the container has no NVIDIA driver", "--nv"),
     ],
 )
 def test_without_nvml_the_driver_is_missing_here_or_in_the_container(nvml, variables, words, action):
@@ -43,7 +43,7 @@ def test_without_nvml_the_driver_is_missing_here_or_in_the_container(nvml, varia
 
 def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvml):
     nvml(Card("GPU-x", fails={"*": NO_PERMISSION}))
-    assert "no GPU that this process may open" in why_unseen({}).words
+    assert "this process may open no GPU" in why_unseen({}).words
     nvml(*cards(2))
     hidden = why_unseen({"CUDA_VISIBLE_DEVICES": "7"})
     assert hidden.words == "CUDA_VISIBLE_DEVICES='7' shows none of the 2 GPUs that are there"

@@ -76,8 +76,8 @@ def test_without_causes_nobody_is_blamed():
         (None, "rank 1 was ended by SIGKILL (often: out of memory)"),
         (
             0,
-            "rank 1 was ended by SIGKILL, but not by the kernel for want of memory: "
-            "a person or a program has sent it",
+            "rank 1 was ended by SIGKILL, but not by the kernel for lack of memory: "
+            "a person or a program sent it",
         ),
         (
             2,

@@ -158,7 +158,7 @@ def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
         SLURM.queue.in_words("ReqNodeNotAvail, UnavailableNodes:node1")
         == "its nodes are down, drained or reserved"
     )
-    assert SLURM.queue.in_words("(Priority)") == "others are before it"
+    assert SLURM.queue.in_words("(Priority)") == "others come first"
     assert SLURM.queue.in_words("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
     assert SLURM.queue.in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
     assert SLURM.queue.in_words("SomethingNew") == "SomethingNew"

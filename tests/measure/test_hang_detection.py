@@ -74,7 +74,7 @@ def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_sto
     [
         ({"rank": 3, "host": "node2", "phase": "compile"}, ("rank 3 on node2", "at compile", "600 s")),
         ({"rank": None, "phase": "step", "epoch": 2, "step": 7}, ("all ranks", "epoch 2 after step 7")),
-        ({"rank": 1}, ("rank 1", "no sign of life", "600 s")),
+        ({"rank": 1}, ("rank 1", "no progress", "600 s")),
     ],
 )
 def test_a_hang_is_told_with_rank_host_place_and_seconds(place, named):

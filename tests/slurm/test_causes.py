@@ -39,8 +39,8 @@ def study(cluster) -> Path:
     [
         (
             "native-w2-s0",
-            "rank 1 was ended by SIGKILL on {node}, but not by the kernel for want of memory: "
-            "a person or a program has sent it",
+            "rank 1 was ended by SIGKILL on {node}, but not by the kernel for lack of memory: "
+            "a person or a program sent it",
         ),
         (
             "native-w2-s1",

@@ -138,7 +138,7 @@ def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
     here.site(account="research")
     here.plan(all={"hold": True})
     here("submit")
-    reasons = ("waits for free nodes", "others are before it")
+    reasons = ("waits for free nodes", "others come first")
 
     def all_is_said() -> bool:
         text = here("status")

@@ -67,7 +67,7 @@ def test_a_sum_is_read(text, expected):
     ("text", "expected", "action"),
     [
         ("dise", "a known loss", "Did you mean `dice`?"),
-        ("xyz", "a known loss", "`xyz` is none; there are bce, cross_entropy, focal"),
+        ("xyz", "a known loss", "`xyz` is unknown; choose from bce, cross_entropy, focal"),
         ("tversky(alfa=1)", "each parameter of tversky once (it has alpha, beta, smooth),", "Did you mean"),
         ("tversky(alpha=1, alpha=2)", "each parameter of tversky once", "Did you mean `alpha`?"),
         ("focal(gamma=-1)", "gamma=a number from 0 to 10 for focal", "Correct gamma=-1."),

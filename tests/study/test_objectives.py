@@ -80,11 +80,11 @@ def test_a_study_file_asks_for_them(tmp_path):
     [
         ('loss = "bce + dise"', ("a known loss for train.loss", "line 3", "Did you mean `dice`?")),
         ('metrics = ["iou", "ious"]', ("a known metric", "line 3", "Did you mean `iou`?")),
-        ("metrics = []", ('a list of metrics as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
-        ("metrics = [1]", ('a list of metrics as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
-        ('class_weights = "balance"', ('one a class', "line 3", 'Did you mean "balanced"?')),
-        ("class_weights = [1, -2]", ("a list of numbers, one a class", "line 3", "")),
-        ("loss = 3", ('a sum of losses as "0.5*bce + dice"', "line 3", "")),
+        ("metrics = []", ('a list of metrics such as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
+        ("metrics = [1]", ('a list of metrics such as ["f1", "top_k(k=5)"]', "line 3", "Correct")),
+        ('class_weights = "balance"', ('one for each class', "line 3", 'Did you mean "balanced"?')),
+        ("class_weights = [1, -2]", ("a list of numbers, one for each class", "line 3", "")),
+        ("loss = 3", ('a sum of losses such as "0.5*bce + dice"', "line 3", "")),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_line_before_anything_starts(tmp_path, line, parts):

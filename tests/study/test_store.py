@@ -290,4 +290,4 @@ def test_a_link_that_leads_to_itself_is_told_as_one(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(UserError) as refused:
         StudyFolder.open(tmp_path / "loop")
-    assert "a link that leads nowhere" in refused.value.received
+    assert "a broken link" in refused.value.received

@@ -78,7 +78,7 @@ def test_a_model_that_fails_here_is_told_and_forgiven(folder, prepared, capsys):
             raise ValueError("no such thing")
 
     gallery.leave(folder, Failing(), prepared, np.arange(90))
-    assert "no gallery of this run: no such thing" in capsys.readouterr().out
+    assert "this run has no gallery: no such thing" in capsys.readouterr().out
     assert not folder.gallery.exists()
 
 

@@ -45,7 +45,7 @@ def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
         values |= SMALL_SET | {"train.batch_size": 8 * workers[-1]}
     points = len(strategies) * len(workers) * len(seeds)
     what = f"{gpus} GPU{'s' * (gpus != 1)}" if gpus else f"{cores} core{'s' * (cores != 1)}"
-    takes = "`scalestudy run --dry-run` says how long they take once a run has ended"
+    takes = "`scalestudy run --dry-run` predicts their time once a run has ended"
     return FirstStudy(study_template(task or "unet", values), f"{points} points on {what}; {takes}")
 
 

@@ -164,7 +164,7 @@ def look_at_data(
             needed, storage = predicted_bytes(data, base=base)
             if storage == "encoded":
                 size = units.size(needed)
-                listener.note(f"{data.source}: to be kept encoded, {size} at most, decoded while training")
+                listener.note(f"{data.source}: stored encoded, at most {size}, decoded while training")
 
 
 def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> None:
@@ -271,7 +271,9 @@ def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener)
         listener.note(f"{data.source}: {note}")
     if names := untrained(done, split):
         of = f"{len(names)} of {done.classes} classes"
-        listener.note(f"{data.source}: no training sample of {of} ({several(names)}): give validation less")
+        listener.note(
+            f"{data.source}: no training sample of {of} ({several(names)}): make the validation set smaller"
+        )
     _note_storage(data, done, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
 
@@ -280,7 +282,7 @@ def _note_storage(data: DataSettings, done: Prepared, listener: Listener) -> Non
     """A set that is decoded while training takes cores from it: nobody should have to guess."""
     if done.storage == "encoded":
         size, decoded = units.size(done.bytes), units.size(done.decoded_bytes)
-        change = '; storage = "arrays" under [data] would decode it once' if data.storage == "auto" else ""
+        change = '; storage = "arrays" under [data] decodes it only once' if data.storage == "auto" else ""
         listener.note(
-            f"{data.source}: kept encoded, {size} instead of {decoded}, decoded while training{change}"
+            f"{data.source}: stored encoded, {size} instead of {decoded}, decoded while training{change}"
         )

@@ -93,7 +93,7 @@ def dry_run(
     if ready:
         yield _expected_time(plan, set(ready))
     if shared := sum(point.oversubscribed is not None for point in ready.values()):
-        yield f"{shared} of them oversubscribed: their times will say nothing about speed-up."
+        yield f"{shared} of them oversubscribed: their times will not count."
 
 
 def _expected_time(plan: Survey, names: set[str]) -> str:
@@ -102,17 +102,17 @@ def _expected_time(plan: Survey, names: set[str]) -> str:
 
     left = remaining(with_turns(plan.overview, names).points, {}, at_once=plan.launcher.detached)
     if left.seconds is None:
-        return "How long they take is known once a first run has ended."
+        return "Their time can be predicted once a run has ended."
     low, likely, high = map(units.duration, left.seconds)
-    beside = f", and {left.unknown} more of which nothing tells" if left.unknown else ""
+    beside = f", and {left.unknown} more of unknown duration" if left.unknown else ""
     at_once = " if one runs at a time" if plan.launcher.detached else ""
-    return f"They take about {likely} ({low} to {high}){at_once}, by the runs that have ended{beside}."
+    return f"They take about {likely} ({low} to {high}){at_once}, judging by finished runs{beside}."
 
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
     """The order of these runs, as a person reads it; a queue's scripts come in theirs."""
     if order.by == "rows":
-        yield "They run in the order of this list, all seeds of a row one after another."
+        yield "They run in the order of this list: all seeds of one row after another."
         return
     yield f"They run in blocks of one seed, rows shuffled (order seed {order.seed}):"
     for seed, block in groupby(points, key=lambda point: point.seed):

@@ -74,7 +74,7 @@ def _cannot_build(task: str, engine: str, listener: Listener, environment: str |
         return False
     listener.note(
         f"Note: no {label} here, so the model of {task} was not built. If it takes pretrained "
-        f"weights, run `scalestudy data prepare` once more where {label} is."
+        f"weights, run `scalestudy data prepare` again where {label} is."
     )
     return True
 

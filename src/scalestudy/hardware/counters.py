@@ -119,7 +119,9 @@ class CpuEnergy:
         except (OSError, ValueError) as error:
             self._packages, self.reason = [], _why(error)
         if not self._packages:
-            self.reason = self.reason or f"this machine counts none ({root} has no package of RAPL)"
+            self.reason = (
+                self.reason or f"this machine has no energy counters ({root} has no package of RAPL)"
+            )
 
     def look(self) -> float | None:
         """Joules so far; None where a package has not told."""
@@ -139,7 +141,7 @@ def _is_package(folder: Path) -> bool:
 
 def _why(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
-        return f"{error.filename} may be read by root alone: the site can open it to all"
+        return f"{error.filename} can be read only by root; the site can make it readable"
     return f"{getattr(error, 'filename', None) or 'a counter'} cannot be read: {error}"
 
 

@@ -41,22 +41,22 @@ def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
     if error := nvml.unavailable():
         if container_image(variables):
             return Reason(
-                f"the container shows no driver of NVIDIA's ({error})",
+                f"the container has no NVIDIA driver ({error})",
                 "Start it with the driver's libraries: --nv of Apptainer; elsewhere "
                 "NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
             )
         return Reason(
             f"NVIDIA's driver is missing or cannot be used ({error})",
-            'Ask for a node on which nvidia-smi lists GPUs, or set device = "cpu".',
+            'Use a node on which nvidia-smi lists GPUs, or set device = "cpu".',
         )
     gpus = read_gpus()
     if not gpus:
         return Reason(
-            "NVIDIA's driver is there, but no GPU that this process may open",
-            "Ask the launcher for GPUs; `nvidia-smi -L` in the same place must list them.",
+            "the NVIDIA driver works, but this process may open no GPU",
+            "Request GPUs from the launcher; `nvidia-smi -L` must list them there.",
         )
     return Reason(
-        f"{VISIBLE}={variables.get(VISIBLE)!r} shows none of the {len(gpus)} GPUs that are there",
+        f"{VISIBLE}={variables.get(VISIBLE)!r} shows none of the {len(gpus)} GPUs of the node",
         "Correct it or unset it: `nvidia-smi -L` lists the names, and MIG instances where MIG is on.",
     )
 
@@ -74,7 +74,7 @@ def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
         return Reason(
             f"driver {nvml.driver_version()} is too old: it serves CUDA {served[0]}.{served[1]}, and "
             f"{build.name} is built with {build.cuda}",
-            "Have the driver updated, or load CUDA's compatibility package.",
+            "Ask the site to update the driver, or load CUDA's compatibility package.",
         )
     if words is not None:
         return Reason(*words)

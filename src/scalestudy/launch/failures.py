@@ -163,7 +163,7 @@ def _memory(cause: Cause) -> str:
     if cause.oom_kills is None:
         return " (often: out of memory)"
     if cause.oom_kills == 0:
-        return ", but not by the kernel for want of memory: a person or a program has sent it"
+        return ", but not by the kernel for lack of memory: a person or a program sent it"
     several = "es" if cause.oom_kills > 1 else ""
     return f": out of memory (the kernel killed {cause.oom_kills} process{several} of its cgroup for it)"
 
@@ -204,7 +204,7 @@ _NO_CAUSE = re.compile(
 """Lines that the job and the workers write of their own accord, and those that mpirun draws."""
 _ENDS = {
     "TIMEOUT": "the time limit was reached",
-    "STOPPED": "the time limit came near, and the job could not be put back into the queue",
+    "STOPPED": "the time limit was near, and the job could not be put back into the queue",
     "NODE_FAIL": "a node failed",
     "OUT_OF_MEMORY": "out of memory",
     "PREEMPTED": "preempted by a job of higher priority",

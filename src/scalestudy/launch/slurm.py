@@ -37,7 +37,7 @@ ADVICE = {
     "maxsubmit": "`--at-most N` keeps fewer jobs in the queue; `squeue --me` lists yours.",
     "job submit limit": "The first word names the limit: see time_limit, partition and qos in the profile.",
     "account": "The site profile's key is account; `sacctmgr show associations user=$USER` lists yours.",
-    "partition": "The site profile's key is partition; `sinfo -s` lists what there is.",
+    "partition": "The site profile's key is partition; `sinfo -s` lists the partitions.",
     "qos": "The site profile's key is qos; `sacctmgr show associations user=$USER format=qos` lists yours.",
     "time limit": "The site profile's key is time_limit; `sinfo -o '%P %l'` shows the partitions' limits.",
     "node configuration": "`sinfo -o '%P %D %c %m %G %f'` shows nodes; correct cpus_per_node, gpus_per_node, "
@@ -45,10 +45,10 @@ ADVICE = {
 }
 """What to do when sbatch says this; the first phrase found counts."""
 REASONS = {
-    "Priority": "others are before it",
+    "Priority": "others come first",
     "Resources": "waits for free nodes",
     "Dependency": "waits for another job",
-    "DependencyNeverSatisfied": "what it waits for has failed",
+    "DependencyNeverSatisfied": "the job that it waits for has failed",
     "BeginTime": "starts again shortly",
     "JobHeldUser": "held by its user",
     "JobHeldAdmin": "held by an administrator",
@@ -135,7 +135,7 @@ class Slurm(Queue):
                 views[job] = record.model_copy(update={"reason": views[job].reason})
         lost = [job for job in jobs if job not in views]
         if lost and cluster and (here := self.cluster_name()) != cluster:
-            why = f"this machine asks the cluster {here}, the jobs are on {cluster}"
+            why = f"this machine uses the cluster {here}, but the jobs are on {cluster}"
             raise QueueUnreachable(self.title, "squeue", why)
         return views | {job: JobView(job=job, state=UNKNOWN) for job in lost}
 

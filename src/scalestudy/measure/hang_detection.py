@@ -155,7 +155,7 @@ def in_words(hang: Hang, role: str = "") -> str:
     if hang.host:
         who += f" on {hang.host}"
     if not hang.phase:
-        return f"{who} gave no sign of life within {hang.seconds:.0f} s"
+        return f"{who} reported no progress within {hang.seconds:.0f} s"
     where = (
         f"in epoch {hang.epoch} after step {hang.step} ({hang.phase})" if hang.epoch else f"at {hang.phase}"
     )
@@ -321,7 +321,7 @@ class Watchdog:
         # Not by print: the work may hold the lock of the stream.
         text = (
             f"scalestudy: Expected progress of every rank within {due:.0f} s. Received none: "
-            f"{in_words(hang)}. The stacks of the ranks stand in their logs; if it takes that long in "
+            f"{in_words(hang)}. The stacks of the ranks are in their logs; if it takes that long in "
             "good health, raise progress_timeout under [launch].\n"
         )
         os.write(2, text.encode())

@@ -150,7 +150,7 @@ class Utilisation:
         """What it cannot tell, and why."""
         reasons = self._counters.reasons()
         if any(name.startswith("MIG") for name in self._names):
-            reasons["gpu_joules"] = "NVML tells no utilisation and no energy of MIG instances"
+            reasons["gpu_joules"] = "NVML reports no utilisation and no energy of MIG instances"
         return reasons
 
     def _begin(self) -> None:

@@ -158,8 +158,8 @@ def _read(file: Path, changed: int) -> TaskDefaults:
     text = read_task_file(file)
     computed = next((name for name in ("train", "kind", "engine") if name in text.computed), None)
     if computed is not None:
-        expected = f"literals alone in `{computed}`, which is read without running the file"
-        raise _wrong_task_file(expected, "a value that only running it tells", file)
+        expected = f"only literals in `{computed}`, which is read without running the file"
+        raise _wrong_task_file(expected, "a computed value", file)
     kind, data, train, metrics = (text.values.get(name) for name in ("kind", "data", "train", "metrics"))
     settings = dict(data) if isinstance(data, dict) else {"source": data} if isinstance(data, str) else {}
     source = settings.pop("source", None)
@@ -194,7 +194,7 @@ def _checked(section: str, given: Any, known: Collection[str], file: Path) -> di
         raise _wrong_task_file(f"{section} = {{…}}", repr(given), file)
     for key, value in given.items():
         if key not in known:
-            expected = f"keys of [{section}] that tasks may bring ({', '.join(known)}) in `{section}`"
+            expected = f"keys of [{section}] that tasks may set ({', '.join(known)}) in `{section}`"
             raise _wrong_task_file(expected, f"`{key}`", file)
         try:
             checked(f"{section}.{key}", value)

@@ -115,14 +115,14 @@ def _of_settings(point: Point) -> Iterator[_Obstacle]:
         yield (
             f"a global batch of at least one sample for each of the {parts}{point.workers} workers",
             f"batch_size = {point.global_batch}",
-            f"Raise batch_size, or take fewer workers{' or micro-batches' * (accumulate > 1)}.",
+            f"Raise batch_size, or use fewer workers{' or micro-batches' * (accumulate > 1)}.",
             ("train.batch_size", "train.batch", "train.accumulate", "sweep.workers"),
         )
     data, keys = point.data, ("data.fold", "data.folds")
     if data.folds is None and data.fold != 0:
         yield "folds beside fold", f"fold = {data.fold} alone", "Add folds, such as `folds = 5`.", keys
     if data.folds is not None and data.validation is not None:
-        yield "one of validation and folds", "both", "Remove one: a fold is what is held out.", keys
+        yield "one of validation and folds", "both", "Remove one: the fold is the validation set.", keys
     if data.folds is not None and data.fold >= data.folds:
         expected = f"a fold of 0 to {data.folds - 1}, since folds = {data.folds}"
         yield expected, f"fold = {data.fold}", "Count folds from 0.", keys
@@ -151,7 +151,7 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
         yield (
             f"xla = false under {point.implementation}, whose steps XLA does not compile",
             f"xla = true for point {point.name}",
-            "Leave it out, or take another strategy.",
+            "Remove it, or use another strategy.",
             ("train.xla", "sweep.strategy"),
         )
     if train.xla and train.sync_batch_norm and not point.traits.one_device:
@@ -200,9 +200,9 @@ def _lacking(point: Point, key: str, value: object, able: Callable[[Traits], boo
     names = [name for name in working_names() if (row := traits(name)).engine == point.engine and able(row)]
     others = " or ".join(f'"{name}"' for name in names)
     return (
-        f"a strategy that has {key} = {value}",
+        f"a strategy that supports {key} = {value}",
         f"{point.implementation}, for point {point.name}",
-        f"Take {others}, or remove {key}." if names else f"Remove {key}.",
+        f"Use {others}, or remove {key}." if names else f"Remove {key}.",
         (key, "sweep.strategy"),
     )
 

@@ -110,7 +110,7 @@ def read_text(path: Path) -> str:
             what, action = OTHERS[path.suffix]
             raise UserError("a study file (.toml)", f"{path}, {what}", action.format(path))
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            action = "Save it as UTF-8: Windows Notepad has that choice in `Save as`."
+            action = "Save it as UTF-8, which Windows Notepad offers in `Save as`."
             raise UserError("a text file in UTF-8", f"{path}, which is UTF-16", action)
         return data.decode("utf-8-sig")
     except FileNotFoundError:
@@ -146,7 +146,7 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
             what, place = message, "somewhere"
         action = 'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].'
         if "\\" in what or "hex value" in what:  # \d and \u of a path of Windows
-            action = "Write / in paths, or put the text in '...', where a backslash is one."
+            action = "Write / in paths, or put the string in '...', where a backslash is literal."
         received = f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})"
         raise UserError("valid TOML", received, action) from None
     return table

@@ -10,9 +10,9 @@ Value = float | int | str
 LONGEST = 1000
 """Characters of a formula."""
 EXAMPLES = {
-    "loss": 'a sum of losses, as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",',
-    "metric": 'a metric, as "f1" or "top_k(k=5)",',
-    "operation": 'a list of operations, as "flip, rotate(15)",',
+    "loss": 'a sum of losses such as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",',
+    "metric": 'a metric such as "f1" or "top_k(k=5)",',
+    "operation": 'a list of operations such as "flip, rotate(15)",',
 }
 """What is expected of a text, by what it is made of."""
 
@@ -143,7 +143,7 @@ def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     if not isinstance(name, ast.Name):
         raise WrongFormula(EXAMPLES[what])
     if name.id not in known:
-        listed = f"`{name.id}` is none; there are {', '.join(known)}."
+        listed = f"`{name.id}` is unknown; choose from {', '.join(known)}."
         raise WrongFormula(f"a known {what}", _did_you_mean(name.id, known, listed))
     ranges = known[name.id]
     listed = f"(it has {', '.join(ranges) or 'none'}),"

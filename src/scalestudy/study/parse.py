@@ -113,7 +113,7 @@ class _Parser:
         values = given if isinstance(given, list) and not _is_value(name, given) else [given]
         label = name.removeprefix("sweep.")
         if not values:
-            action = "Give it values, or remove the key."
+            action = "Add values, or remove the key."
             self._wrong(f"at least one value for {label}", [], at, action)
         if len(values) > MOST_POINTS:
             received = f"{len(values)} values of {label}"
@@ -157,13 +157,15 @@ class _Parser:
             return keys.expanded(value)
         except keys.UndefinedVariable as undefined:
             expected = f"the environment variable {undefined}, which {name} uses, to be set"
-            action = f"Run `export {undefined}=...` first, or write the value itself ($$ for a plain $)."
+            action = f"Run `export {undefined}=...` first, or write the value itself ($$ for a literal $)."
             self._wrong(expected, value, at, action)
 
     def _name(self, table: dict[str, Any]) -> str:
         name = self._expanded(table.get("name", self.path.stem), "name", "name")
         if not isinstance(name, str) or not re.fullmatch(r"[^\W_][\w .,+=@-]{0,99}", name):
-            expected = "a name that can name a folder (letters, digits and .,+=@-, a letter or digit first)"
+            expected = (
+                "a name that is valid as a folder (letters, digits and .,+=@-, a letter or digit first)"
+            )
             self._wrong(expected, name, "name", 'Write name = "my-study".')
         return name
 
@@ -181,7 +183,7 @@ class _Parser:
             self._wrong(f"{names} or the path of a Python file for task", task, "task", action)
         file = (self.path.absolute().parent / task).resolve()
         if not file.is_file():
-            action = "Correct the path: it is taken relative to the study file."
+            action = "Correct the path. It is relative to the study file."
             self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
         return str(file)
 
@@ -224,7 +226,7 @@ class _Parser:
             for word in set(words) - set(swept_names()):
                 known = [engine for engine in engine_names() if named(word, [engine])]
                 action = f'Write engine = "{known[0]}".'
-                self._wrong("an engine beside a strategy that engines share", word, "sweep.strategy", action)
+                self._wrong("an engine for a strategy that engines share", word, "sweep.strategy", action)
             return words
         meant = [named(word, engines) for word in words]
         choices = "; ".join(f"{engine} has {', '.join(map(_names, of_engine(engine)))}" for engine in engines)
@@ -309,5 +311,5 @@ def _repair(name: str, value: Any) -> str:
     if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
         return f"Write {value} without quotes."
     if isinstance(value, list) and not name.startswith("sweep.") and "a list" not in keys.described(name):
-        return f"Give one value; to try several, write {name} under [sweep]."
+        return f"Set one value; to try several, write {name} under [sweep]."
     return _did_you_mean(value, words, f"Correct the value. {_INIT}")

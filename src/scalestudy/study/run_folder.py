@@ -155,7 +155,7 @@ class RunFolder:
         """Why the run failed; of a record that cannot be read, that it cannot."""
         stored = read_record(self.path / "failure.json", Failure)
         if stored.damaged:
-            reason = f"it failed, and its record is lost: {stored.why}"
+            reason = f"it failed, but its record is lost: {stored.why}"
             return Failure(rank=None, exit_code=None, reason=reason)
         return stored.record
 

@@ -69,7 +69,7 @@ Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 Pixels = Annotated[int, Field(gt=0, le=65_536)]
 Value = Annotated[float, Field(allow_inf_nan=False)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
-_SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size as "32 MiB"'})
+_SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size such as "32 MiB"'})
 _NAME = Field(pattern="^[A-Za-z][A-Za-z0-9_.@-]{0,99}$", json_schema_extra={"wanted": "the name of a metric"})
 BucketSize = Literal["auto", "all"] | Annotated[str, _SIZE]
 
@@ -82,17 +82,18 @@ def _as_tuple(given: object) -> object:
 Loss = Annotated[
     str,
     AfterValidator(checked_loss),
-    Field(json_schema_extra={"wanted": 'a sum of losses as "0.5*bce + dice"'}),
+    Field(json_schema_extra={"wanted": 'a sum of losses such as "0.5*bce + dice"'}),
 ]
 Metrics = Annotated[
     tuple[str, ...],
     BeforeValidator(_as_tuple),
     AfterValidator(checked_metrics),
-    Field(min_length=1, json_schema_extra={"wanted": 'a list of metrics as ["f1", "top_k(k=5)"]'}),
+    Field(min_length=1, json_schema_extra={"wanted": 'a list of metrics such as ["f1", "top_k(k=5)"]'}),
 ]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Weights = Annotated[
-    tuple[Weight, ...], Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one a class"})
+    tuple[Weight, ...],
+    Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one for each class"}),
 ]
 _OPERATIONS = Field(
     json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/reference/augmentation.md'}

@@ -116,7 +116,7 @@ class StudyFolder:
             return cls(path, stored.record)
         if stored.word == "missing" or not path.is_dir():
             what = "is a file" if path.exists() else "does not exist"
-            what = "is a link that leads nowhere" if path.is_symlink() and not path.exists() else what
+            what = "is a broken link" if path.is_symlink() and not path.exists() else what
             what = "has no study.json" if path.is_dir() else what
             raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
         if is_of_another_program(path / "study.json"):
@@ -280,7 +280,7 @@ def _refuse_unmakeable(path: Path) -> None:
 
 
 def _not_writable(what: str) -> UserError:
-    action = "Make room there, ask its owner for the right to write, or name another with --out."
+    action = "Free some space, ask its owner for write permission, or name another folder with --out."
     return UserError("a writable folder for the results", what, action)
 
 

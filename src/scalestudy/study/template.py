@@ -29,10 +29,12 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
     names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}EfficientNetV2B0"])
     margin, engine = Study.model_fields["quality_margin"], Study.model_fields["engine"]
     lines = [
-        *_comment("A study: every combination of the values under [sweep] is a point, trained and measured."),
+        *_comment(
+            "A study: each combination of the values under [sweep] is a point, which is trained and measured."
+        ),
         *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
         "",
-        *_comment(f"What is trained: {names}, or the path of a Python file of your own."),
+        *_comment(f"Task: {names}, or the path of your own Python file."),
         toml_line("task", task),
         *_comment(_one_line(Study.model_fields["name"].description)),
         '# name = "study"',

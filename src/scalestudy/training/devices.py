@@ -21,7 +21,7 @@ UNUSABLE = "invalid usage"
 LONGEST_UUID = 96
 EXPECTED = "a GPU of its own for each process"
 ACTION = (
-    "Let the launcher show every process all GPUs of its node, or each a different one: look at "
+    "The launcher must show every process all GPUs of its node, or each process a different one: look at "
     "--gpu-bind, at gpu_request in the site profile, and at what sets CUDA_VISIBLE_DEVICES. "
     "A node that has lost a GPU looks the same: see `nvidia-smi -L` there."
 )
@@ -69,10 +69,10 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
     if len(listed) == len(gpus):
         return
     if len(listed) > len(gpus):
-        why, action = "more than it was shown", "Let no file of the task set CUDA_VISIBLE_DEVICES."
+        why, action = "more GPUs than it was shown", "Do not set CUDA_VISIBLE_DEVICES in the task file."
     elif len(gpus) > 1 and any(name.startswith("MIG-") for name in gpus):
         why = "CUDA shows a process one MIG instance and nothing beside it"
-        action = "Take a strategy of a process each (horovod, multiworker), or GPUs that are not divided."
+        action = "Use a strategy with one process per worker (horovod, multiworker), or undivided GPUs."
     else:
         why, action = engine.why_missing()
     raise RunError(

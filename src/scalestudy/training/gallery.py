@@ -164,7 +164,7 @@ def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
         write_atomically(folder.gallery, text + "\n")
     except Exception as error:  # of the user's model, or of a disk: the run is done all the same
         traceback.print_exc()
-        print(f"scalestudy: no gallery of this run: {error}", flush=True)
+        print(f"scalestudy: this run has no gallery: {error}", flush=True)
 
 
 def some(rows: Indices, pixels: int) -> Indices:

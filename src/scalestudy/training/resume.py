@@ -100,7 +100,7 @@ class Keeper:
         try:
             return checkpoint.read_position(self._folder.checkpoint, self._fingerprint)
         except UnusableError as error:
-            print(f"scalestudy: {self._folder.checkpoint} is left aside: {error}", flush=True)
+            print(f"scalestudy: {self._folder.checkpoint} is ignored: {error}", flush=True)
             return None
 
     def go_on(self) -> Position | None:
@@ -114,7 +114,7 @@ class Keeper:
             with self._clock.phase("checkpoint"):
                 self._session.go_on(position, checkpoint.read_values(self._folder.checkpoint))
             print(
-                f"scalestudy: goes on in epoch {position.epoch + 1} after step {position.step} "
+                f"scalestudy: continues in epoch {position.epoch + 1} after step {position.step} "
                 f"(restart {self._session.restarts})", flush=True,
             )  # fmt: skip
         self._agreement = CheckpointConsensus(self._folder.stop.exists, self._group)

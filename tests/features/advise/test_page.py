@@ -62,7 +62,7 @@ def test_json_has_all_numbers_and_the_page_can_be_written(findings, result):
     assert [run["workers"] for run in runs][-1] == 128
     assert runs[-1]["seconds"]["low"] < runs[-1]["seconds"]["value"] < runs[-1]["seconds"]["high"]
     assert runs[0]["cost_efficiency"]["value"] == pytest.approx(1, abs=0.1)
-    assert "What it rests on" in markdown(advise_document(findings, result))
+    assert "Assumptions" in markdown(advise_document(findings, result))
 
 
 def test_where_no_row_is_sound_a_missing_efficiency_decides_no_sentence(findings, result):

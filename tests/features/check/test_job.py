@@ -21,7 +21,7 @@ exit 1
     [
         (
             JobView(job="7", state="PENDING", reason="Priority", start="2030-01-01T12:00:00"),
-            "pending, others are before it, expected 2030-01-01 12:00:00", False,
+            "pending, others come first, expected 2030-01-01 12:00:00", False,
         ),
         (JobView(job="7", state="FAILED", nodes="n1"), "failed on n1", True),
     ],

@@ -38,7 +38,7 @@ def table(comparison):
 
 def test_the_page_says_how_many_differences_are_real_and_has_each(comparison):
     text = terminal(compare_document(comparison), 160)
-    assert "Of 12 differences that were tested 4 are real" in text
+    assert "Of 12 tested differences, 4 are more than chance" in text
     rows = table(comparison).rows
     assert len(rows) == 2 * 3 * 2
     (slow,) = (row for row in rows if row[:2] == ("samples/s", "horovod × 2")
@@ -76,8 +76,8 @@ def test_csv_and_json_hold_one_record_a_row_a_quantity_and_a_side(comparison):
 
 def test_single_runs_say_that_nothing_can_be_said_of_chance():
     single = compare([two_counts("old", seeds=1), two_counts("new", 0.5, seeds=1)])
-    assert "all of single runs: nothing can be said of chance" in summary(single)
-    assert "single runs: not told" in terminal(compare_document(single), 160)
+    assert "all of single runs, so chance cannot be ruled out" in summary(single)
+    assert "single runs: unknown" in terminal(compare_document(single), 160)
 
 
 def test_studies_without_a_shared_row_say_so():
@@ -116,7 +116,7 @@ def test_training_times_alone_are_compared_once_and_called_no_samples_per_second
     sides = [elsewhere(name, factor, training_seconds=float) for name, factor in (("a", 1.0), ("b", 1.3))]
     found = compare(sides)
     assert {row.quantity for row in found.rows if row.change.value} == {"training_seconds"}
-    assert summary(found).startswith("Of 2 differences that were tested 2 are real")
+    assert summary(found).startswith("Of 2 tested differences, 2 are more than chance")
     verdicts = {row[0]: row[6] for row in table(found).rows}
     assert verdicts["training, s"] == "longer"
     assert verdicts["samples/s"].startswith("not compared")

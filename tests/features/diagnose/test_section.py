@@ -93,7 +93,7 @@ def test_without_anything_certain_nothing_is_advised():
         WHOLE, whole=0.05, without_input=0.05, without_exchange=0.05, slowest=0.05, together=(0.05, 0.05),
         alone=0.05, full=0.1,
     )  # fmt: skip
-    assert "No part is certain" in rendered(StoredDiagnosis(made([fine] * 2)), "table")
+    assert "No part certainly" in rendered(StoredDiagnosis(made([fine] * 2)), "table")
 
 
 def test_bars_lead_from_the_ideal_to_the_efficiency_without_a_gap():

@@ -24,7 +24,7 @@ def planned(file, **words):
 
 def test_a_dry_run_shows_each_rank_and_the_line_for_srun(file):
     lines = start_lines(planned(file))
-    assert lines[0] == "2 workers by horovod, 1 core a worker, device cpu"
+    assert lines[0] == "2 workers by horovod, 1 core per worker, device cpu"
     assert lines[1] == f"rank 0: python {file} --lr 'a b'  (output: this terminal)"
     assert "rank-1.log" in lines[2]
     assert lines[3] == (

@@ -143,7 +143,7 @@ def test_a_study_differs_in_nothing_from_its_shared_file(call, study, shared):
     assert all(row["reference_value"] == row["other_value"] for row in compared["rows"])
     assert all(row["paired"] for row in compared["rows"] if row["quantity"] == "quality")
     markdown = call("compare", study.path, shared, "--format", "markdown")[1]
-    assert "What else differs" not in markdown and "Not compared" not in markdown
+    assert "Other differences" not in markdown and "Not compared" not in markdown
 
 
 def test_its_table_is_that_of_the_study(call, study, shared):

@@ -347,7 +347,7 @@ def test_a_dry_run_tells_the_cores_of_a_worker(gpus, tmp_path):
     study = parse_study('task = "cnn"', Path("study.toml"))
     overview = Overview([PointStatus(point, "not started")])
     told = LOCAL.dry_run(tmp_path, study, {point.name: point}, overview, Options())
-    assert "2 cores a worker" in str(next(told))
+    assert "2 cores per worker" in str(next(told))
 
 
 @pytest.mark.parametrize(

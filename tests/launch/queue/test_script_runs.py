@@ -191,7 +191,7 @@ def test_a_job_that_cannot_be_queued_again_says_so_and_leaves_its_stop(node, run
     node.program("scontrol", "exit 1")
     assert node.run(job("single", 1, site(), run)) == 75
     assert (run / "exit").read_text() == "75\n"
-    assert "submit the study once more" in log(run)
+    assert "submit the study again" in log(run)
 
 
 def test_a_job_queues_itself_no_more_often_than_the_site_says(node, run):

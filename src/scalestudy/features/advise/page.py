@@ -1,4 +1,4 @@
-"""What `scalestudy advise` says, as a document and as JSON."""
+"""The answer of `scalestudy advise`, as a document and as JSON."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,10 +14,10 @@ from scalestudy.report.format import decimals, time_unit, with_interval
 from scalestudy.util import units
 
 BY_MODEL = (
-    "Predicted times are by the scaling model of each strategy, with 95 % prediction intervals of one run,"
-    " and take what a run spends beside training at the counts next to it. Predicted counts have no quality."
+    "Predicted times come from the scaling model of each strategy, with 95 % prediction intervals for one"
+    " run, plus the time beside training of the nearest measured rows. Their quality is unknown."
 )
-RANGES = "Ranges hold 95 % of the draws under the stated assumptions; they are no confidence intervals."
+RANGES = "Ranges contain 95 % of the draws under the stated assumptions. They are not confidence intervals."
 
 
 def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
@@ -97,7 +97,7 @@ def _record(row: Candidate) -> dict[str, Any]:
 
 
 def headline(findings: Findings, answer: GoalAnswer) -> str:
-    """What to ask for, in a sentence or two."""
+    """The recommendation in one or two sentences."""
     goal, best, predicted, advised = answer.goal, answer.best, answer.predicted, findings.advice.headline
     if goal.aim == "efficiency":
         if not predicted:
@@ -114,8 +114,8 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
         if goal.aim == "energy":
             return f"No row is known to need the least energy: {'; '.join(answer.reasons)}."
         sound = not all(verdict.seems_worse for verdict in findings.advice.decision.verdicts.values())
-        known = f"No count of sound quality is known to be done in {done}."
-        return known if sound else f"No count is advised for {done}: {advised}"
+        known = f"No row of sound quality is known to finish in {done}."
+        return known if sound else f"No row is advised for {done}: {advised}"
     if goal.aim == "energy":
         of = {"gpus": "GPUs", "cpus": "processors", "gpus + cpus": "GPUs and processors"}
         return (
@@ -123,7 +123,7 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
             f" its {of[best.energy_of or 'gpus']} only, without the rest of the node."
         )
     ask = "Ask" if answer.sure else "Provisionally, ask" if best.kind == "measured" else "As predicted, ask"
-    return f"{ask} for {best.key.label}: the least cost of a training that is done in {done}."
+    return f"{ask} for {best.key.label}: the cheapest training that finishes in {done}."
 
 
 def sentence(series: LargerRuns, target: float) -> str:
@@ -136,7 +136,7 @@ def sentence(series: LargerRuns, target: float) -> str:
     ends = "" if low == high else f" (range {low} to {high})"
     run = next((run for run in runs if run.workers > count), runs[-1])
     if all(run.cost_efficiency.value is None for run in runs):
-        text = f"Up to where {label} pays is not known: there is no cost to hold its own against"
+        text = f"It is unknown up to where {label} pays, since there is no cost to compare with"
         run = runs[-1]
     elif run.workers == count:
         text = f"{label} is expected to pay up to {count} workers{ends}, the most considered"
@@ -177,7 +177,7 @@ def _larger_blocks(findings: Findings, series: LargerRuns) -> tuple[Block, ...]:
     name = f"expected-{series.key.strategy}"
     table = _table(findings, candidates_of(series), columns, caption, notes, name)
     headings = tuple(Heading(heading, numeric=False) for heading in ("What", "Value", "From"))
-    return table, Folded("What it rests on", (Table(headings, series.assumptions),))
+    return table, Folded("Assumptions", (Table(headings, series.assumptions),))
 
 
 def _footnotes(series: LargerRuns, measured: Mapping[int, Estimate]) -> Iterator[str]:

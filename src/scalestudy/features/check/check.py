@@ -141,11 +141,11 @@ def check(
     report = Report(lines=tuple(login_lines(about, plan, options.nodes)) if about.queued else ())
     if options.submit:
         if report.failed:
-            note("Not submitted: what failed here would fail there.")
+            note("Not submitted: the checks that failed here would fail there too.")
             return report
         return report.joined(_by_job(about, plan, options, note, on_progress))
     if about.queued:
-        note("The nodes were not looked at: --submit does that.")
+        note("The nodes were not checked. Add --submit to check them.")
         return report
     on_progress(f"Checking with {plan.workers} processes on this machine")
     target = options.folder or Path(tempfile.mkdtemp(prefix="scalestudy-check-"))
@@ -185,7 +185,7 @@ def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> Che
         raise UserError(expected, engine, "Correct it.")
     engine = engine or next(iter(engines), installed_engine())
     if others := [name for name in engines if name != engine]:
-        note(f"What is of {engine} is checked; --engine {others[0]} checks the rest.")
+        note(f"Only {engine} is checked. Use --engine {others[0]} for the rest.")
     points = [point for point in about.points if point.engine == engine]
     place = points[0].environment if points else None
     if place is not None and not os.path.exists(place):
@@ -236,7 +236,7 @@ def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line
     lines: list[Line] = []
     if plan.wants("versions"):
         if site is not None and site.container is not None:
-            lines.append(passed("versions", here, "in the container, not looked at here"))
+            lines.append(passed("versions", here, "in the container, not checked here"))
         else:
             versions = software.read_versions(site.environment if site is not None else None)
             engine = engine_traits(plan.engine)

@@ -117,7 +117,7 @@ def _try_collectives(
     hosts: Sequence[str], builds: Mapping[int, RankAnswer],
 ) -> tuple[list[Line], list[AllReduce]]:  # fmt: skip
     if len(facts) < 2:
-        return [passed("collectives", hosts[0], "one worker has none to combine with")], []
+        return [passed("collectives", hosts[0], "a single worker has no others to combine with")], []
     lines, source = [], placement.source
     met = placement.port is not None and all(placement.hosts)
     if not met:
@@ -333,7 +333,7 @@ def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> 
     )
     if top.bus_bandwidth < SLOW and not one_host:
         faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
-        action = f"As slow as gigabit Ethernet in both of two rounds: {faster}"
+        action = f"As slow as gigabit Ethernet in two rounds: {faster}"
         return warned("bandwidth", where, seen, action)
     return passed("bandwidth", where, seen)
 

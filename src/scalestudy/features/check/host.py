@@ -18,7 +18,7 @@ def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: 
     """Cores granted to the ranks of a host, by affinity, against `cpus_per_worker` for each."""
     together = set().union(*ranks)
     wanted = cpus_per_worker * len(ranks)
-    seen = f"{len(together)} cores granted, {len(ranks)} x {cpus_per_worker} asked for"
+    seen = f"{len(together)} cores granted, {len(ranks)} x {cpus_per_worker} requested"
     if len(together) < wanted or min(len(cpus) for cpus in ranks) < cpus_per_worker:
         action = "Give each task its cores (--cpus-per-task to srun), or lower cpus_per_worker or workers."
         return warned("cores", where, seen, action)
@@ -57,7 +57,7 @@ def judge_devices(
     if not gpus and why:
         return failed("devices", where, f"{seen}: {why[0]}", why[1])
     action = (
-        "Ask for more GPUs a node (gpu_request in the site profile) or fewer workers; see nvidia-smi there."
+        "Request more GPUs per node (gpu_request in the site profile) or fewer workers. See nvidia-smi there."
     )
     return failed("devices", where, seen, action)
 
@@ -92,7 +92,7 @@ def judge_folder(where: str, folder: WritableFolder) -> Line:
             os.fsync(file.fileno())
         free = shutil.disk_usage(present).free
     except OSError as error:
-        action = "Name another folder, or mend its permissions or quota."
+        action = "Name another folder, or correct its permissions or quota."
         return failed("folders", where, f"{name}: {error.strerror or error}", action)
     seen = (
         f"{name}: {'writable' if present == path else f'can be made in {present}'}, {units.size(free)} free"

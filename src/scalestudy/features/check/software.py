@@ -61,7 +61,7 @@ def judge_versions(
             line = failed if needed else warned
             problems.append(line("versions", where, f"{label} {version}, but {wanted} is needed", action))
 
-    judge("Python", versions["Python"], PYTHON, "Make the environment anew with another Python.")
+    judge("Python", versions["Python"], PYTHON, "Build a new environment with another Python.")
     for wanted in engine.requirements:
         present = [name for name in wanted.packages if name in versions]
         if len({versions[name] for name in present}) > 1:
@@ -96,7 +96,7 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, R
         if build is None:
             stalled = answer.state == "stalled"
             why = "was not imported in time" if stalled else f"cannot be imported: {cause(answer.tail)}"
-            action = "Mend the environment; a slow file system looks the same as a stall."
+            action = "Repair the environment. A slow file system looks the same."
             lines.append(failed("builds", fact.host, f"{engine.label} {why}", action))
             continue
         gpus = fact.gpus if plan.device != "cpu" else 0
@@ -112,9 +112,9 @@ def _framework(host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: 
     built_with = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
     seen = f"{engine.label} {build[engine.name]} with {built_with}"
     if build["rocm"]:
-        action = "Take nodes with NVIDIA's GPUs, and install '.[gpu]': AMD's are not found."
+        action = "Use nodes with NVIDIA GPUs, and install '.[gpu]'. AMD GPUs are not supported."
         worse = failed if device == "gpu" else warned
-        return worse("builds", host, f"{seen}, by which workers compute on CPUs only", action)
+        return worse("builds", host, f"{seen}, so workers compute on CPUs only", action)
     if build["gpus"] < gpus:
         words, action = build["no_gpus"]
         return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)

@@ -141,7 +141,7 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
     except (IndexError, json.JSONDecodeError):
         rows, received = [], (done.stderr.strip().splitlines() or ["no output"])[-1]
     if len(rows) != len(gpus):
-        action = "Look at `nvidia-smi` and `scalestudy check`; --no-measure leaves measuring out."
+        action = "Look at `nvidia-smi` and `scalestudy check`; add --no-measure to skip measuring."
         raise RunError(wanted, received, action)
     return tuple(tuple(row) for row in rows)
 
@@ -206,7 +206,10 @@ def _blocks(node: Node, measured: NodeBandwidth) -> Iterator[Block]:
         yield Section(title, (_copies(names, measured.copies),))
     if measured.all_reduces:
         yield bandwidth_section(measured.all_reduces)
-    for title, text in (("The processors, as lscpu tells", node.cpu), ("As hwloc draws it", node.drawing)):
+    for title, text in (
+        ("Processors, as reported by lscpu", node.cpu),
+        ("Topology, as drawn by hwloc", node.drawing),
+    ):
         if text:
             yield Folded(title, (Code(text.rstrip()),))
 
@@ -235,7 +238,7 @@ def bandwidth_section(all_reduces: Sequence[AllReduce]) -> Section:
         (units.size(size), *(cells.get((size, name), "") for name in names))
         for size in sorted({row.bytes for row in all_reduces})
     )
-    footnote = "S/t × 2(n − 1)/n, as nccl-tests defines it: what each link carries"
+    footnote = "S/t × 2(n − 1)/n, as defined by nccl-tests: the bandwidth of each link"
     headings = (Heading("Bytes"), *(Heading(collective(name).label) for name in names))
     title = f"All-reduce over {all_reduces[0].ranks} ranks: bus bandwidth (GB/s)"
     return Section(title, (Table(headings, rows, footnotes=(footnote,)),))

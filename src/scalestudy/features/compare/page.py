@@ -54,7 +54,7 @@ def compare_document(comparison: Comparison) -> Document:
     if unlike:
         headings = (Heading("What", numeric=False), *(Heading(name, numeric=False) for name in names))
         rows = tuple((name, *values) for name, values in unlike)
-        blocks.append(Section("What else differs", (Table(headings, rows, "Settings, machines, versions"),)))
+        blocks.append(Section("Other differences", (Table(headings, rows, "Settings, machines, versions"),)))
     alone = [
         f"Only in {name}: {', '.join(key.label for key in keys)}."
         for name, keys in zip(names, comparison.alone, strict=True)
@@ -130,9 +130,9 @@ def summary(comparison: Comparison) -> str:
     """How many of the differences are real."""
     held = [row for row in comparison.rows if not row.why_not]
     if not comparison.rows:
-        return "The studies share no row: no strategy was run on the same number of workers."
+        return "The studies share no row: no strategy ran on the same number of workers."
     if not held:
-        return "None of the shared rows can be compared: the tables below say why."
+        return "None of the shared rows can be compared; the tables below give the reasons."
     tested = [row for row in held if row.chance is not None]
     if not tested:
         single = [
@@ -142,17 +142,17 @@ def summary(comparison: Comparison) -> str:
         ]
         if 0 < len(single) < len(comparison.sides):
             return (
-                f"{len(held)} values can be compared, with single runs in {' and '.join(single)}: nothing can"
-                " be said of chance. Sweep two seeds or more there."
+                f"{len(held)} values can be compared, with single runs in {' and '.join(single)}: chance"
+                " cannot be ruled out. Sweep two or more seeds there."
             )
         return (
-            f"{len(held)} values can be compared, all of single runs: nothing can be said of chance. Sweep"
-            " two seeds or more on both sides."
+            f"{len(held)} values can be compared, all of single runs, so chance cannot be ruled out. Sweep"
+            " two or more seeds on both sides."
         )
     real = sum(row.real for row in tested)
     verb = "is" if real == 1 else "are"
-    count = f"Of {len(tested)} differences that were tested"
-    return f"{count} {real} {verb} real: more than chance." if real else f"{count} none is more than chance."
+    count = f"Of {len(tested)} tested differences"
+    return f"{count}, {real} {verb} more than chance." if real else f"{count}, none is more than chance."
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
@@ -160,7 +160,7 @@ def verdict(row: Compared, comparison: Comparison) -> str:
     if row.why_not:
         return f"not compared: {row.why_not}"
     if row.chance is None:
-        return "single runs: not told"
+        return "single runs: unknown"
     if not row.real:
         return "no difference shown"
     better = comparison.sides[0].findings.measures.senses[row.key].better

@@ -43,15 +43,15 @@ PARTS = {
     "contention": (
         "Contention", "workers of a node that slow each other down: memory bandwidth, caches, clocks",
     ),
-    "fixed": ("Fixed cost", "what a step costs whatever the size of its slice"),
+    "fixed": ("Fixed cost", "time of a step that does not depend on the size of its slice"),
     "rest": (
         "Rest",
-        "what the ablations do not separate: several workers in one process, threads of the exchange",
+        "not separated by the ablations: several workers in one process, threads of the exchange",
     ),
 }  # fmt: skip
 """Title and meaning of each part."""
 HOW = (
-    "Short ablations of the point were run in turn on the same cores and GPUs, each with something left out: "
+    "Short ablations of the point ran in turn on the same cores and GPUs, each with one part left out: "
     "as it is; without input (one staged batch handed out again); without exchange (gradients are not "
     "summed, so weights diverge); then every worker's slice in a process of its own, all at once and one "
     "alone, and the one-worker run. The differences of their times per step are the parts: they add up to "
@@ -113,12 +113,12 @@ def section_of(stored: StoredDiagnosis) -> Section:
     blocks: list[Block] = [Paragraph(_headline(stored)), drawing, _parts(diagnosis)]
     advice = tuple(suggestion.sentence for suggestion in suggestions(diagnosis))
     if advice:
-        blocks += [Paragraph("What to do, by the most that it can gain:"), Items(advice, ordered=True)]
+        blocks += [Paragraph("What to change, the largest possible gain first:"), Items(advice, ordered=True)]
     elif diagnosis.rounds == 1:
-        text = "A single round cannot tell a difference from chance, so nothing is advised."
+        text = "A single round cannot distinguish a difference from chance, so nothing is advised."
         blocks.append(Paragraph(f"{text} Measure more: `--rounds 3`."))
     else:
-        blocks.append(Paragraph("No part is certain to cost enough to advise anything against it."))
+        blocks.append(Paragraph("No part certainly costs enough to advise a change."))
     how = Folded("How this was measured", (Paragraph(HOW),))
     blocks += [_ranks(diagnosis), how]
     return Section(f"Why efficiency is lost: {diagnosis.point}", tuple(blocks), name="diagnosis")
@@ -136,12 +136,12 @@ def _headline(stored: StoredDiagnosis) -> str:
     if diagnosis.input.value >= LEAST or diagnosis.reference_input.value >= LEAST:
         text += (
             f" Input takes {_percent(diagnosis.input)} of it, and {_percent(diagnosis.reference_input)} of "
-            "the one worker's: only what is beyond that lowers efficiency."
+            "that of one worker; only the excess lowers efficiency."
         )
     if stored.measured.value is not None:
         text += f" The study's own runs measured {with_interval(stored.measured.scaled(100), 1)} %."
     if diagnosis.oversubscribed:
-        text += f" Its times say little: {diagnosis.oversubscribed}."
+        text += f" Its times do not count: {diagnosis.oversubscribed}."
     if stored.changed:
         text += " The study has changed since: diagnose it again."
     return text
@@ -156,8 +156,8 @@ def _parts(diagnosis: Diagnosis) -> Table:
     lost = f"{100 * (1 - diagnosis.efficiency.value):.1f} %"
     rows.append(("Together", lost, slower, f"1 − E({diagnosis.workers})"))
     headings = (
-        Heading("Part", numeric=False), Heading("Of a step"), Heading("Time", "ms", "ms"),
-        Heading("What it is", numeric=False),
+        Heading("Part", numeric=False), Heading("Share of a step"), Heading("Time", "ms", "ms"),
+        Heading("Meaning", numeric=False),
     )  # fmt: skip
     return Table(headings, tuple(rows), name="diagnosis-parts")
 

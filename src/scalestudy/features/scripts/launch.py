@@ -192,7 +192,7 @@ def run_rank(
 def start_lines(script: Script) -> list[str]:
     """What would be started, a line each, and how srun would start the same."""
     point, command = script.point, shlex.join(["python", script.file, *script.arguments])
-    cores = f"{point.launch.cpus_per_worker} core{'s' * (point.launch.cpus_per_worker > 1)} a worker"
+    cores = f"{point.launch.cpus_per_worker} core{'s' * (point.launch.cpus_per_worker > 1)} per worker"
     lines = [f"{point.workers} workers by {point.implementation}, {cores}, device {point.launch.device}"]
     for rank in range(point.processes):
         log = "this terminal" if rank == 0 else f"its log (rank-{rank}.log)"

@@ -46,7 +46,7 @@ def slow_precisions(points: Sequence[Point]) -> Iterator[Note]:
     precisions = {point.train.precision for point in on_cpus}
     slow = {"mixed_float16"} if cores.computes_bfloat16() else {"mixed_float16", "mixed_bfloat16"}
     for precision in sorted(precisions & slow):
-        yield Note(f"{precision} is slower than float32 on this processor: take float32, or a GPU.")
+        yield Note(f"{precision} is slower than float32 on this processor: use float32, or a GPU.")
 
 
 TELL_EVERY = 5.0
@@ -112,7 +112,7 @@ class LocalLauncher:
             batch = f"{point.implementation}, global batch {point.global_batch}"
             length = f"{epochs} epoch{'s' * (epochs != 1)}"
             cpus = point.launch.cpus_per_worker
-            cores_held = f"{cpus} core{'s' * (cpus != 1)} a worker"
+            cores_held = f"{cpus} core{'s' * (cpus != 1)} per worker"
             yield f"{point.name}  {status.state}  {batch}, {length}, {cores_held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 

@@ -45,7 +45,7 @@ def failure_of_end(
     if run.result() is not None:
         return None
     if run.stop.exists() and run.checkpoint.exists():
-        return Failure(rank=None, exit_code=None, reason="stopped on request; run it again to go on")
+        return Failure(rank=None, exit_code=None, reason="stopped on request; run it again to continue")
     reason = "all workers ended, but there is no result"
     return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
 
@@ -126,7 +126,7 @@ class StopSignal:
     def failure(self, run: RunFolder) -> Failure:
         """The failure of a run that it has ended."""
         reason = STOPPED_BY.get(signal.Signals(self.number), "") if self.number else "interrupted by the user"
-        reason += "; run it again to go on" * run.checkpoint.exists()
+        reason += "; run it again to continue" * run.checkpoint.exists()
         name = signal.Signals(self.number).name if self.number else None
         return Failure(rank=None, exit_code=None, signal=name, reason=reason, cancelled=True)
 

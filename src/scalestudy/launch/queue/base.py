@@ -152,7 +152,7 @@ class QueueAbsent(UserError):
         super().__init__(
             f"the commands of {title} on this machine ({command})",
             why,
-            f'Log in to the cluster (some want `module load {title.lower()}`), or set launch.on = "local".',
+            f'Log in to the cluster (some need `module load {title.lower()}`), or set launch.on = "local".',
         )
 
 
@@ -222,7 +222,7 @@ class Queue(ABC):
         words = plain_words(program, errors or output)
         if any(phrase in words.lower() for phrase in self.unreachable):
             raise QueueUnreachable(self.title, program, words)
-        raise QueueRefused(self.title, program, words or f"exit code {code}, and no word why")
+        raise QueueRefused(self.title, program, words or f"exit code {code}, and no reason")
 
     def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
         """Variables of its client commands, from those of this process."""

@@ -42,7 +42,7 @@ class Container(StrictModel):
     @classmethod
     def _is_here(cls, image: str) -> str:
         if "://" in image or not image.strip():
-            raise ValueError("the path of an image, since a job downloads nothing,")
+            raise ValueError("the path of an image, since jobs do not download,")
         return image
 
 
@@ -146,6 +146,6 @@ def _without(path: Path, separators: str, runtime: str) -> str:
         raise UserError(
             f"a path without any of {separators!r}, at which {runtime} splits it",
             str(path),
-            "Keep the study elsewhere.",
+            "Move the study to another path.",
         )
     return str(path)

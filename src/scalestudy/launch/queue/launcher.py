@@ -72,7 +72,9 @@ class QueueLauncher(Generic[AnyQueue]):
                 if full and options.feeds and (count or overview.open):
                     return  # once one of those has ended, there is room for another
                 if count:
-                    yield Note(f"{count} of {len(wanted)} points were submitted before {self.title} said no.")
+                    yield Note(
+                        f"{count} of {len(wanted)} points were submitted before {self.title} refused one."
+                    )
                 raise
             yield Submitted(point.name, job)
 

@@ -29,7 +29,7 @@ TIME_FORM = (
 )
 GPU_FORM = (
     'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
-    '("--gres=gpu:a100:4"), or "" where the partition alone brings them'
+    '("--gres=gpu:a100:4"), or "" if the partition alone provides them'
 )
 _GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*")
 _GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
@@ -208,7 +208,7 @@ class Site(StrictModel):
     @classmethod
     def _is_words(cls, text: str) -> str:
         if not text.strip() or not _LAUNCHER.fullmatch(text):
-            raise ValueError("plain words and $VARIABLES, which a shell runs nothing of,")
+            raise ValueError("plain words and $VARIABLES, without shell commands,")
         if text == "horovodrun":
             raise ValueError('"srun" or "mpirun", which start Horovod\'s processes as well,')
         if "--container-" in text:  # single and mirrored need no launcher, and would start outside
@@ -227,7 +227,7 @@ class Site(StrictModel):
         if self.container is not None and self.environment is not None:
             raise ValueError("an environment or a container, not both (container.python names its Python),")
         if "\\u0000" in self.model_dump_json():
-            raise ValueError("texts without a null character, which no script can hold,")
+            raise ValueError("strings without a null character,")
         return self
 
     @field_validator("proxies", "env")

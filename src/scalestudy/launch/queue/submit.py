@@ -64,14 +64,16 @@ def next_submissions(
         elif status.state in UNSUCCESSFUL and status.job:
             times = "once" if status.job.attempt == 1 else f"{status.job.attempt} times"
             notes.append(
-                Note(f"{status.name} has been submitted {times} and is left; --resubmit N tries again.")
+                Note(
+                    f"{status.name} has been submitted {times} and is not submitted again; use --resubmit N."
+                )
             )
     if options.at_most is None:
         return submissions, notes
     room = max(0, options.at_most - len(overview.open))
     left = len(submissions) - room
     if left > 0 and not options.feeds:
-        limit = f"--at-most {options.at_most} keeps no more in the queue"
+        limit = f"--at-most {options.at_most} allows no more in the queue"
         notes.append(Note(f"{left} point{'s' * (left > 1)} left for later: {limit}; submit again."))
     return dict(itertools.islice(submissions.items(), room)), notes
 

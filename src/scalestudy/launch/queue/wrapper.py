@@ -135,7 +135,7 @@ class Wrapper:
                 warn_at = float("inf")
                 self._stop(signal.SIGUSR1, None)
             if hang and (silence := hang.check(time.monotonic())):
-                print(f"no rank has given a sign of life for {silence.seconds:.0f} s", flush=True)
+                print(f"no rank has reported progress for {silence.seconds:.0f} s", flush=True)
                 with contextlib.suppress(OSError, RunError):
                     self._run.write_hang(silence)
                 _end(process)
@@ -187,7 +187,7 @@ class Wrapper:
             _say(f"stopped at a checkpoint; queued again ({number} of {self._limit})")
             if self._queue.requeue():
                 return True
-        _say("stopped at a checkpoint; submit the study once more to go on from it")
+        _say("stopped at a checkpoint; submit the study again to continue from it")
         return False
 
 
