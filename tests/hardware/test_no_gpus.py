@@ -46,7 +46,7 @@ def test_gpus_that_may_not_be_opened_are_told_from_those_that_variables_hide(nvm
     assert "this process may open no GPU" in why_unseen({}).words
     nvml(*cards(2))
     hidden = why_unseen({"CUDA_VISIBLE_DEVICES": "7"})
-    assert hidden.words == "CUDA_VISIBLE_DEVICES='7' shows none of the 2 GPUs that are there"
+    assert hidden.words == "CUDA_VISIBLE_DEVICES='7' shows none of the 2 GPUs of the node"
 
 
 @pytest.mark.parametrize(

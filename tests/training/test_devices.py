@@ -50,7 +50,7 @@ def test_several_mig_instances_of_one_process_are_refused_for_what_they_are():
 
 
 def test_more_are_refused_too():
-    with pytest.raises(RunError, match="more than it was shown"):
+    with pytest.raises(RunError, match="more GPUs than it was shown"):
         checked(8, "gpu", "GPU-a0")
 
 
