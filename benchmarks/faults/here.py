@@ -152,7 +152,7 @@ FAULTS = [
     *(signalled(signal.SIGKILL, who) for who in ("server", "coordinator")),
     *(signalled(signal.SIGSTOP, who) for who in ("server", "coordinator")),
     launcher(signal.SIGKILL, r"launcher was killed"),
-    launcher(signal.SIGTERM, r"stopped by SIGTERM; run it again to go on"),
+    launcher(signal.SIGTERM, r"stopped by SIGTERM; run it again to continue"),
     launcher(signal.SIGINT, r"interrupted by the user|SIGINT"),
     launcher(signal.SIGHUP, r"interrupted by the user|SIGHUP"),
     written("import sys; sys.exit(3)", r"sys\.exit\(3\)|exit code 3", "task sys.exit(3)"),

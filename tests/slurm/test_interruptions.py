@@ -55,7 +55,7 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     cluster.run("scancel", "--signal=USR1", "--batch", job)
     cluster.wait_for(run.joinpath("stop").exists, "the workers to be asked to stop")
     (folder / "hold-2").unlink()
-    cluster.wait_for(lambda: "goes on in epoch" in log(study, TOGETHER, "rank-0"), "it to go on")
+    cluster.wait_for(lambda: "continues in epoch" in log(study, TOGETHER, "rank-0"), "it to go on")
     cluster.wait_for((folder / "held-4").exists, "more epochs")
     assert len(epochs(study, TOGETHER)) >= 3
     node = cluster.run("squeue", "-h", "-j", job, "-o", "%B").stdout.strip()
@@ -66,7 +66,7 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     finally:
         cluster.start_node(node)
     assert newest_run(study, TOGETHER) == run
-    assert log(study, TOGETHER, "rank-0").count("goes on in epoch") == 2
+    assert log(study, TOGETHER, "rank-0").count("continues in epoch") == 2
     assert_same_as_uninterrupted(cluster, study, TOGETHER, **what)
 
 

@@ -84,7 +84,7 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert left.result() is None
     asked.unlink()
     left.stop.unlink()
-    assert "goes on in epoch 1 after step 2 (restart 1)" in computed(left)
+    assert "continues in epoch 1 after step 2 (restart 1)" in computed(left)
     one, other = whole.result(), left.result()
     assert (one.restarts, other.restarts) == (0, 1)
     assert one.weights_digest == other.weights_digest
