@@ -48,7 +48,7 @@ def test_a_file_that_does_not_return_is_refused_with_its_line(file, hang):
     with pytest.raises(UserError) as caught:
         describe.describe_task(path, within=2)
     assert caught.value.expected == f"a task file that can be imported within 2 s: {path}"
-    assert caught.value.received == "no end of it: line 6 (in <module>) does not return"
+    assert caught.value.received == "it did not finish: line 6 (in <module>) does not return"
     assert "progress_timeout" in caught.value.action
     assert gone(path.with_name("pid"))
 
@@ -71,7 +71,7 @@ def test_a_file_that_ends_the_process_is_told_without_a_traceback_that_is_not_th
 def test_a_file_that_is_stopped_is_ended_from_outside(file, monkeypatch):
     monkeypatch.setattr(describe, "FRAMEWORK_WITHIN", 3)
     path = file("os.kill(os.getpid(), 19)")
-    with pytest.raises(UserError, match="no end of it"):
+    with pytest.raises(UserError, match="it did not finish"):
         describe.describe_task(path, within=3)
     assert gone(path.with_name("pid"))
 

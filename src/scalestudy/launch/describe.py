@@ -128,7 +128,7 @@ def _too_long(path: Path | str, errors: str, within: float) -> UserError:
     where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
     return UserError(
         f"a task file that can be imported within {within:.0f} s: {path}",
-        f"no return{where}",
+        f"it did not finish{where}",
         "Remove code that waits or loops; if it needs that long, raise progress_timeout under [launch].",
     )
 

@@ -136,7 +136,7 @@ def test_a_process_for_each_core_sums_on_its_core_and_what_failed_is_noted(check
     before = os.sched_getaffinity(0)
     timings, notes = time_all_reduces(cpu_node(2))
     (line,) = [line for line in checked["report"].lines if line.topic == "cores"]
-    assert (line.status, line.seen) == ("pass", "2 cores granted, 2 x 1 asked for")
+    assert (line.status, line.seen) == ("pass", "2 cores granted, 2 x 1 requested")
     assert (checked["plan"].workers, checked["plan"].device) == (2, "cpu")
     assert checked["plan"].wants("collectives") and checked["plan"].wants("bandwidth")
     assert os.sched_getaffinity(0) == before
