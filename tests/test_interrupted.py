@@ -73,11 +73,11 @@ class Runs:
         self.folder = StudyFolder.create_or_open(path, study, [self.point], text)
 
     def run(self, watch=lambda run, progress: None):
-        """Run what is there to run; `watch` sees the progress of this execution only."""
+        """Run what is there to run; `watch` sees the progress of this execution only, at first none."""
         started = time.time()
 
         def fresh(run, progress):
-            if progress is not None and progress.updated > started:
+            if progress is None or progress.updated > started:
                 watch(run, progress)
 
         outcome = run_point(self.folder, self.point, watch=fresh)
@@ -89,8 +89,8 @@ class Runs:
 
 
 def stop_before_the_first_step(run, progress):
-    """Asked before anything is computed: an epoch may take less time than it takes to see a phase begin."""
-    if progress.phase in ("framework", "join", "build", "compile"):
+    """Asked as soon as there is a run: its epochs may take less time than it takes to see a phase begin."""
+    if progress is None:
         run.stop.touch()
 
 
