@@ -175,7 +175,7 @@ def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(desk) -> 
         here("cancel")
         here.wait("cancelled")
     text = here("submit", "--resubmit", 1)
-    assert "has been submitted 2 times and is left" in text
+    assert "native-w1-s0 has been submitted 2 times" in text and "--resubmit N" in text
     here.plan(all={"hold": True, "checkpoint": True, "resumed": {"seconds": 0}})
     here("submit", "--resubmit", 2)
     here.wait("done")

@@ -132,7 +132,7 @@ def test_only_the_quality_needs_a_direction():
 
 
 def test_a_matrix_is_no_quality():
-    with pytest.raises(UserError, match="one number first"):
+    with pytest.raises(UserError, match="confusion_matrix"):
         metrics_of(["confusion_matrix"], {}, "t.py", DataInfo("classes", (8, 8, 1), 3))
 
 

@@ -129,7 +129,7 @@ FAULTS = {
     "a metric over the batch": (
         {"metrics": "def off(targets, outputs):\n    return ops.mean(outputs)\nmetrics = [off]\n"
                     "better = {'off': 'lower'}"},
-        "one value a sample",
+        "per sample",
     ),
     "a hook with other arguments": (
         {"rest": "def training_losses(model, inputs):\n    return inputs"}, "cannot be called so",

@@ -322,7 +322,7 @@ def test_what_cannot_be_shared_is_refused_by_name(session):
     own = Own()
     own.compile("sgd", "sparse_categorical_crossentropy")
     for model, words in (
-        (keras.Sequential([keras.layers.Dense(1)]), "one that is not"),
+        (keras.Sequential([keras.layers.Dense(1)]), "model.compile"),
         (classifier(run_eagerly=True), "run_eagerly=True"),
         (own, "Own with its own train_step"),
     ):

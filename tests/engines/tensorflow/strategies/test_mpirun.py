@@ -142,7 +142,7 @@ def test_a_wrong_number_of_processes_is_refused_before_a_framework_is_imported(m
 def test_a_worker_without_its_folder_says_where_it_looked(mpirun, tmp_path):
     code, output = start(mpirun, 1, RunFolder(tmp_path / "not there"))
     assert code == 2
-    assert "not there', which is no folder on " in output
+    assert "not there'" in output
 
 
 @needs_horovod
