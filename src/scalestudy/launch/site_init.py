@@ -1,6 +1,5 @@
 """The commented file of `scalestudy site init`, generated from the model, so it cannot go stale. Pure."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,10 +11,9 @@ from scalestudy.launch.queue.site import Site, notation
 from scalestudy.launch.slurm import Nodes, Slurm
 from scalestudy.study.keys import wanted
 from scalestudy.study.settings import StrictModel
-from scalestudy.study.template import toml_line
+from scalestudy.study.template import comment, one_line, toml_line
 from scalestudy.util.errors import ScalestudyError
 
-WIDTH = 100
 LONGEST = 24 * 3600
 """Seconds of the time limit that is proposed where a partition allows more."""
 NOT_KNOWN = "Slurm did not answer: write the cores of a node here."
@@ -46,14 +44,14 @@ def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
 
 def site_template(values: Mapping[str, Any]) -> str:
     """Text of a site profile: every key with its meaning. Keys without a value are commented out."""
-    lines = _comment(
+    lines = comment(
         "A site profile: how to submit jobs to one cluster. Studies name it in launch.site; "
         "`scalestudy check SITE` checks it. Values after # are defaults, or examples where it says so."
     )
     for key, info in Site.model_fields.items():
         if key not in ("name", "container"):
             lines += ["", *_key(Site, key, info, values.get(key))]
-    lines += ["", *_comment(_sentence(Site.model_fields["container"].description)), "# [container]"]
+    lines += ["", *comment(one_line(Site.model_fields["container"].description)), "# [container]"]
     for key, info in Container.model_fields.items():
         lines += _key(Container, key, info, None)
     return "\n".join(lines) + "\n"
@@ -61,32 +59,17 @@ def site_template(values: Mapping[str, Any]) -> str:
 
 def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> list[str]:
     schema = model.model_json_schema()["properties"][key]
-    words = _sentence(info.description) + (f" Takes {wanted(schema)}." if "enum" in schema else "")
+    words = one_line(info.description) + (f" Takes {wanted(schema)}." if "enum" in schema else "")
     if value is not None:
-        return [*_comment(words), toml_line(key, value)]
+        return [*comment(words), toml_line(key, value)]
     if info.is_required():
         if model is Site:
-            return [*_comment(f"{words} {NOT_KNOWN}"), f"{key} = 1"]
-        return [*_comment(words), f'# {key} = "~/images/scalestudy.sif"']
+            return [*comment(f"{words} {NOT_KNOWN}"), f"{key} = 1"]
+        return [*comment(words), f'# {key} = "~/images/scalestudy.sif"']
     default = info.get_default(call_default_factory=True)
     if default in (None, (), {}):
         default, words = (info.examples or [default])[0], f"{words} Not set; for example:"
-    return [*_comment(words), f"# {toml_line(key, default)}"]
-
-
-def _sentence(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
-def _comment(text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent="# ",
-        subsequent_indent="# ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return [*comment(words), f"# {toml_line(key, default)}"]
 
 
 def ask_site() -> tuple[dict[str, Any], str, ScalestudyError | None]:

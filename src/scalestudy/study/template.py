@@ -29,25 +29,25 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
     names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}EfficientNetV2B0"])
     margin, engine = Study.model_fields["quality_margin"], Study.model_fields["engine"]
     lines = [
-        *_comment(
+        *comment(
             "A study: each combination of the values under [sweep] is a point, which is trained and measured."
         ),
-        *_comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
+        *comment("Run it with `scalestudy run FILE`, add --dry-run to see its points first."),
         "",
-        *_comment(f"Task: {names}, or the path of your own Python file."),
+        *comment(f"Task: {names}, or the path of your own Python file."),
         toml_line("task", task),
-        *_comment(_one_line(Study.model_fields["name"].description)),
+        *comment(one_line(Study.model_fields["name"].description)),
         '# name = "study"',
-        *_comment(_one_line(engine.description) + _choices(SweptValue, "engine")),
+        *comment(one_line(engine.description) + _choices(SweptValue, "engine")),
         toml_line("engine", values["engine"])
         if "engine" in values
         else f"# {toml_line('engine', task_defaults(task).engine or engine.get_default()[0])}",
-        *_comment(f"{_one_line(margin.description)} Not set; for example:"),
+        *comment(f"{one_line(margin.description)} Not set; for example:"),
         f"# {toml_line('quality_margin', (margin.examples or [None])[0])}",
         "",
         *_sweep(values),
         "",
-        *_comment(
+        *comment(
             "All below is optional: each key is shown with its default (or an example where it has none). "
             "Remove its # to change it, or give it a list of values under [sweep] to compare them."
         ),
@@ -55,7 +55,7 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
     for name, model in SECTIONS.items():
         lines += [
             "",
-            *_comment(_one_line(model.__doc__).partition(".")[0] + "."),
+            *comment(one_line(model.__doc__).partition(".")[0] + "."),
             f"[{name}]",
             *_keys(name, task, values),
         ]
@@ -63,11 +63,11 @@ def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyT
 
 
 def _sweep(values: Mapping[str, Any]) -> Iterator[str]:
-    yield from _comment(_one_line(SweepSettings.__doc__))
+    yield from comment(one_line(SweepSettings.__doc__))
     yield "[sweep]"
     for key in SWEPT:
         field = SweepSettings.model_fields[key]
-        yield from _comment(_one_line(field.description) + _choices(SweptValue, key))
+        yield from comment(one_line(field.description) + _choices(SweptValue, key))
         yield toml_line(key, values.get(f"sweep.{key}", field.get_default()))
 
 
@@ -83,8 +83,8 @@ def _keys(section: str, task: str, values: Mapping[str, Any]) -> Iterator[str]:
             note = " Not set; for example:"
         given = values.get(f"{section}.{key}")
         yield ""
-        yield from _comment(
-            _one_line(field.description) + _choices(model, key) + (note if given is None else "")
+        yield from comment(
+            one_line(field.description) + _choices(model, key) + (note if given is None else "")
         )
         yield f"# {toml_line(key, default)}" if given is None else toml_line(key, given)
 
@@ -95,19 +95,14 @@ def _choices(model: type[StrictModel], key: str) -> str:
     return " Choices: " + ", ".join(f'"{word}"' for word in words) + "." if words else ""
 
 
-def _one_line(text: str | None) -> str:
+def one_line(text: str | None) -> str:
+    """A text without its line breaks."""
     return " ".join((text or "").split())
 
 
-def _comment(text: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent="# ",
-        subsequent_indent="# ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def comment(text: str) -> list[str]:
+    """Lines of a comment in TOML that hold a text."""
+    return _COMMENT.wrap(text)
 
 
 def study_toml(study: Study) -> str:
