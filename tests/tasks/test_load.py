@@ -197,7 +197,12 @@ def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outp
 
 
 @pytest.mark.parametrize(
-    ("words", "named"), [("Torch not compiled with CUDA enabled", ".cuda()"), ("no such file", "python")]
+    ("words", "named"),
+    [
+        ("Torch not compiled with CUDA enabled", ".cuda()"),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB", "python"),
+        ("no such file", "python"),
+    ],
 )
 def test_an_error_of_a_task_file_that_took_on_the_engines_work_is_told_what_to_leave_out(
     tmp_path, words, named

@@ -12,9 +12,8 @@ from scalestudy.study.file import Study, SweepSettings
 from scalestudy.study.keys import SECTIONS, SweptValue
 from scalestudy.study.settings import StrictModel
 
-WIDTH = 100
 _COMMENT = textwrap.TextWrapper(
-    WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+    100, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
 )
 SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
 

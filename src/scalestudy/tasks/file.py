@@ -24,11 +24,12 @@ WITHIN = "SCALESTUDY_ANSWER_WITHIN"
 FETCHED_WITHIN = 7200.0
 """Seconds in which a model must have been built, and its weights downloaded."""
 REMEDY = "Run it with python to see the whole traceback."
+_DEVICE = 'Leave out .cuda() and .to("cuda"): the engine moves model and batches to the device of the run.'
 NOT_ITS_WORK = {
-    "CUDA": 'Leave out .cuda() and .to("cuda"): model and batches are put on the device of the run.',
+    "CUDA enabled": _DEVICE, "CUDA GPUs": _DEVICE, "NVIDIA driver": _DEVICE,
     "process group": "Leave out torch.distributed: the strategy joins the workers and sums their gradients.",
-}
-"""What to do about an error of PyTorch's that says this: what a task file took on itself."""
+}  # fmt: skip
+"""What to do about an error of PyTorch that contains these words: a task file did the engine's work."""
 
 
 def remedy(error: BaseException, otherwise: str = REMEDY) -> str:

@@ -183,5 +183,5 @@ def _of_keras(name: str, file: Any) -> Any:
         return keras.metrics.get(name)
     except ValueError:
         close = suggestion(name, (*METRICS, *OF_NUMBERS, *filter(str.islower, dir(keras.metrics))))
-        action = f"Did you mean `{close}`?" if close else f"Take one of {', '.join(METRICS)}, or of Keras's."
-        raise UserError("a metric that has a name", f"{name!r} in {file}", action) from None
+        action = f"Did you mean `{close}`?" if close else f"Use one of {', '.join(METRICS)}, or one of Keras."
+        raise UserError("the name of a metric", f"{name!r} in {file}", action) from None

@@ -19,7 +19,7 @@ OWN_AXES = {"masks": 3, "classes": 1}
 """Axes of a sample's outputs, by the kind of data."""
 OF_LOGITS = ("CrossEntropyLoss", "cross_entropy", "BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
 OF_LOGARITHMS = ("NLLLoss", "nll_loss")
-"""Losses of PyTorch's by what they take: scores before a softmax or sigmoid, logarithms of probabilities."""
+"""PyTorch's losses by what they expect: logits, or log-probabilities."""
 
 
 class Buffer(keras.Variable):
@@ -306,13 +306,13 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
     name = kind.__name__ if str(kind.__module__).startswith("torch.nn.") else ""
     if name in OF_LOGITS and chances:
         return [
-            f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, and {name} takes "
-            "logits, of which it takes the softmax or sigmoid itself: end the module without one."
+            f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, but {name} "
+            "expects logits and applies softmax or sigmoid itself: remove it from the end of the module."
         ]
     if name in OF_LOGARITHMS and axis and not bool((outputs.exp().sum(1) - 1).abs().max() < 1e-3):
         return [
-            f"Note: outputs of {file} from {low:.3g} to {high:.3g} are no logarithms of probabilities, which "
-            f"{name} takes: end the module with nn.LogSoftmax(1), or take nn.CrossEntropyLoss()."
+            f"Note: outputs of {file} from {low:.3g} to {high:.3g} are not the log-probabilities that "
+            f"{name} expects: end the module with nn.LogSoftmax(1), or use nn.CrossEntropyLoss()."
         ]
     if model.logits and chances:
         return [

@@ -15,17 +15,8 @@ from scalestudy.tasks.losses import Loss, sum_of
 from scalestudy.util.errors import UserError
 
 OUTPUTS = (
-    "output",
-    "outputs",
-    "logit",
-    "logits",
-    "pred",
-    "preds",
-    "prediction",
-    "predictions",
-    "y_pred",
-    "y_hat",
-)
+    "output", "outputs", "logit", "logits", "pred", "preds", "prediction", "predictions", "y_pred", "y_hat",
+)  # fmt: skip
 TARGETS = ("target", "targets", "label", "labels", "true", "truth", "y_true", "y", "gt")
 """What people call the arguments of a loss, in lower case."""
 
@@ -145,7 +136,7 @@ def _of_keras(name: str, where: str) -> Any:
             loss_terms(name)
         except WrongFormula as wrong:
             action = f"{wrong.action} Or take the name of one of Keras's losses."
-        raise UserError("a loss that has a name", f"{name!r} in {where}", action) from None
+        raise UserError("the name of a loss", f"{name!r} in {where}", action) from None
 
 
 def _of_samples(given: Any) -> Loss:

@@ -1,7 +1,4 @@
-"""What we use of Keras, and TensorFlow, that they do not promise to keep; nowhere else.
-
-Known in 3.15, and 2.21.
-"""
+"""Private parts of Keras (known in 3.15) and TensorFlow (2.21); no other file uses any."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
