@@ -52,7 +52,8 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
     assert f"Job {by_hand}" in here("status")
     text = here("cancel")
     assert text.count("Cancelled native") == 2 and f"Cancelled job {by_hand}: " in text
-    here.cluster.wait_for(lambda: set(here.cluster.states(by_hand)) == {"CANCELLED"}, "the end of it")
+    for job in (*new, by_hand):
+        here.cluster.wait_for(lambda job=job: set(here.cluster.states(job)) == {"CANCELLED"}, "the end of it")
     assert "Nothing to cancel" in here("cancel")
 
 

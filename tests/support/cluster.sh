@@ -99,7 +99,7 @@ SlurmctldPort=$port
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$root/munge/socket,cred_expire=10
+AuthInfo=socket=$root/munge/socket
 CredType=cred/munge
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
@@ -120,8 +120,8 @@ SlurmdTimeout=10
 InactiveLimit=0
 KillWait=3
 MinJobAge=3600
-BatchStartTimeout=10
-MessageTimeout=10
+BatchStartTimeout=60
+MessageTimeout=60
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,default_queue_depth=1000
 PriorityType=priority/basic
 PreemptType=preempt/partition_prio

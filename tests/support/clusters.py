@@ -159,8 +159,15 @@ class Cluster:
         return path
 
     def _situation(self) -> str:
-        commands = (("squeue", "-t", "all", "-o", "%i %j %T %r %N"), ("sinfo", "-N", "-p", "debug"))
-        return "".join(self.run("timeout", "5", *command, check=False).stdout for command in commands)
+        """The queue, the nodes, Slurm's errors, and the ends of the newest job logs."""
+        commands = (
+            ("squeue", "-t", "all", "-o", "%i %j %T %r %N"), ("sinfo", "-N", "-p", "debug"),
+            ("sh", "-c", f"grep -h error {self.root}/log/slurm*.log | tail -n 20"),
+        )  # fmt: skip
+        printed = [self.run("timeout", "5", *command, check=False).stdout for command in commands]
+        logs = sorted((self.root / "work").rglob("job.log"), key=lambda log: log.stat().st_mtime)
+        ends = [f"{log}:\n{log.read_text(errors='replace')[-1500:]}" for log in logs[-4:]]
+        return "\n".join((*printed, *ends))
 
     def _script(self, *arguments: str) -> None:
         done = subprocess.run(
