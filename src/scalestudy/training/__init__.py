@@ -1,1 +1,1 @@
-"""A run: epochs, order, rates, tallies, records, checkpoints, proof. Knows no framework."""
+"""Training runs: epochs, learning rates, records, checkpoints and results. Independent of any framework."""

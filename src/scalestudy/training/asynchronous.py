@@ -1,9 +1,9 @@
-"""A run whose workers take no step together: a coordinator runs it, workers and servers serve that.
+"""Asynchronous runs, in which a coordinator schedules steps on workers, and servers hold the weights.
 
-The coordinator is to the run what its only process is to one of a single worker: it goes through the same
-loop, writes the same files, and has each step, and each part of an evaluation, computed by whichever worker
-is free. The order of samples is the study's; a step takes the next batch of one worker. A worker that is
-ended by a signal is lost, and the others do its work; nothing goes on without a server or the coordinator.
+The coordinator runs the same loop and writes the same files as the process of a one-worker run. It schedules
+each step and each part of an evaluation on a worker that is free. The order of samples is that of the study;
+a step takes the next per-worker batch. If a signal kills a worker, the remaining workers do its work. If a
+server or the coordinator ends, the run fails.
 """
 
 import time
@@ -32,14 +32,14 @@ from scalestudy.util.imports import without_unused
 from scalestudy.util.registry import loaded
 
 LOOK_EVERY = 0.5
-"""Seconds between two looks of a process that serves."""
+"""Seconds between two checks whether a process has ended or the run is complete."""
 
 
 def run(part: OwnPart) -> None:
-    """Compute a run's part of this process, as `training.run.run` does.
+    """Compute this process's part of an asynchronous run; see `training.run.run`.
 
     Raises:
-        RunError: If a process has failed that the others cannot do without.
+        RunError: If a server or the coordinator has ended, or any process during start-up.
     """
     if part.placement.role == "coordinator":
         _coordinate(part)
@@ -72,7 +72,7 @@ def _serve(part: OwnPart) -> None:
     changed, plain = readers(point, prepared, split.train)
 
     def read(rows: NDArray[np.int64], epochs: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """Inputs, then targets, of rows in their order."""
+        """Return the arrays of the inputs, then of the targets, in the order of `rows`."""
         epoch = int(epochs[0])
         columns = read_rows(prepared, rows, *((plain, None) if epoch < 0 else (changed, epoch)))
         return [array for side in columns for array in leaves(side)]
@@ -88,7 +88,7 @@ def _serve(part: OwnPart) -> None:
     )
     coordinator, seen = placement.roles.index("coordinator"), -1
     while not folder.has_let_go() and not _ended(folder):
-        if (written := folder.sign_written(coordinator)) != seen:  # else it may be stopped, or its node gone
+        if (written := folder.sign_written(coordinator)) != seen:  # the coordinator is alive
             clock.heart.enter(SERVING)
             seen = written
         time.sleep(LOOK_EVERY)
@@ -96,7 +96,7 @@ def _serve(part: OwnPart) -> None:
 
 
 def _forms(prepared: Prepared, reader: Reader) -> tuple[Any, Any]:
-    """Shape and type of one input and of one target, or of several by name; None in shapes is any length."""
+    """Return shape and type of an input and of a target, or dicts of them; None in a shape is any length."""
     if not (prepared.has_sequences and prepared.columns):
         return reader.forms(np.arange(1))
     inputs, targets = (
@@ -106,14 +106,14 @@ def _forms(prepared: Prepared, reader: Reader) -> tuple[Any, Any]:
 
 
 def _ended(folder: RunFolder) -> list[str]:
-    """How processes ended that the others cannot do without; one that is stopped may go on."""
+    """Describe how required processes ended: all but lost workers and those that stopped on request."""
     lost, point = {cause.rank for cause in lost_workers(folder)}, folder.point()
     ends = [cause for cause in folder.causes() if cause.kind != "stopped" and cause.rank not in lost]
     return [sentence(cause, point=point) for cause in ends]
 
 
 def _refuse_lost(folder: RunFolder, *, starting: bool = False) -> None:
-    """Raise RunError if a process has ended that is needed: at the start, any."""
+    """Raise RunError if a required process has ended; during start-up, all processes are required."""
     gone = _ended(folder) or [sentence(cause) for cause in lost_workers(folder) if starting]
     if gone:
         raise RunError(

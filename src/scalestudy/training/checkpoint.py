@@ -1,4 +1,4 @@
-"""The file that a run goes on from, and the values of all processes in it."""
+"""Checkpoints: the file from which a run continues, and the values of all processes in it."""
 
 import hashlib
 import json
@@ -19,33 +19,34 @@ from scalestudy.util.files import replacing
 
 
 def gathered(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
-    """The values of all variables, those that each worker keeps for itself last; on every rank.
+    """Gather the values of all variables on every rank.
 
     Returns:
-        Values of the common variables, then of the others, each of shape [copies in all processes, ...].
+        Values of the common variables, then of the variables that each worker has for itself, each of these
+        of shape [copies in all processes, ...].
     """
     common, own = trainer.values()
     return [*common, *group.gather(own)]
 
 
 def scattered(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
-    """This process's part of what `gathered` gave, perhaps to another process."""
+    """Return this process's part of what `gathered` returned, possibly in another process."""
     common = sum(not variable.own for variable in trainer.variables)
     mine = [np.split(rows, group.size)[group.rank] for rows in values[common:]]
     return Values(list(values[:common]), mine)
 
 
 def alike(trainer: Trainer, group: Group) -> bool:
-    """Whether all processes have the same values of all variables, by digests of 32 bytes each."""
+    """Return whether all processes have equal values of all variables, by comparing 32-byte digests."""
     common, own = trainer.values()
     (rows,) = group.gather([_digest([*common, *own])[None]])
     return len(np.unique(rows, axis=0)) == 1
 
 
 def digests(trainer: Trainer, group: Group) -> list[str]:
-    """SHA-256 over all weights, one for each copy of the model among all processes.
+    """Return the SHA-256 of all weights for each copy of the model in all processes.
 
-    The copies prove themselves equal by their digests being equal.
+    Equal digests prove that the copies are equal.
     """
     (rows,) = group.gather([np.stack([_digest(copy) for copy in trainer.weights()])])
     return [row.tobytes().hex() for row in rows]
@@ -60,23 +61,23 @@ def _digest(values: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run is. Times in seconds.
+    """The position of a run. Times are in seconds.
 
     Attributes:
-        epoch: Epochs behind it; all of them once training is over.
-        step: Steps done of the epoch under way.
-        updates: Optimizer steps in all.
-        samples: Samples of the epoch under way.
-        losses: Sum of losses of the epoch under way, of each process.
-        spent: Training time of the epoch under way.
-        waited: Part of `spent` that went by waiting for input.
-        elapsed: Training time of the epochs behind it.
-        restarts: How often the run went on from a checkpoint.
+        epoch: Completed epochs; all of them after training.
+        step: Completed steps of the current epoch.
+        updates: Optimizer steps in total.
+        samples: Samples processed in the current epoch.
+        losses: Sum of losses of the current epoch for each process.
+        spent: Training time of the current epoch.
+        waited: Part of `spent` spent waiting for input.
+        elapsed: Training time of the completed epochs.
+        restarts: How often the run continued from a checkpoint.
         wall: Wall-clock time of the run.
-        phases: Where `wall` went.
-        usage: What each process has used (`measure.usage`); empty where nobody looked.
-        began: Unix time at which the run's first process began.
-        hosts: Names of the nodes that it has run on.
+        phases: `wall` by phase.
+        usage: Resources used by each process (`measure.usage`); empty if not measured.
+        began: Unix time at which the run's first process started.
+        hosts: Names of the nodes that the run has used.
     """
 
     epoch: int = 0
@@ -96,16 +97,16 @@ class Position:
 
     @property
     def mark(self) -> tuple[int, int, int]:
-        """What tells two checkpoints of a run apart: epoch, step and updates."""
+        """Epoch, step and updates, which identify a checkpoint within its run."""
         return self.epoch, self.step, self.updates
 
 
 class UnusableError(Exception):
-    """A file that is no checkpoint of this run; the message says why."""
+    """The file is not a usable checkpoint of this run. The message gives the reason."""
 
 
 def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> str:
-    """A digest of what must be the same for a run to go on: the point, its samples, its variables."""
+    """Return a digest of all that must be unchanged to continue a run: point, samples and variables."""
     digest = hashlib.sha256()
     settings = point.identity() | {"implementation": point.implementation}
     shapes = [(variable.dtype, variable.shape) for variable in variables]
@@ -116,17 +117,17 @@ def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> st
 
 
 def write(path: Path, position: Position, values: Sequence[NDArray[Any]], fingerprint: str) -> None:
-    """Replace the checkpoint at `path`; a reader, or a kill at any moment, never finds half of one."""
+    """Replace the checkpoint at `path` atomically: it stays complete even if this process is killed."""
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
     with replacing(path, _temporary(path)) as file:
         np.savez(file, place=json.dumps(asdict(position)), fingerprint=fingerprint, **arrays)  # type: ignore[arg-type]
 
 
 def read_position(path: Path, fingerprint: str) -> Position | None:
-    """Where the run of this `fingerprint` was; None without a checkpoint.
+    """Return the position in the checkpoint at `path`, or None if there is no file.
 
     Raises:
-        UnusableError: If the file is another run's, or cannot be read.
+        UnusableError: If its fingerprint differs, or if the file cannot be read.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -143,13 +144,13 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
 
 
 def read_values(path: Path) -> list[NDArray[Any]]:
-    """The values of all variables, as they were given to `write`."""
+    """Return the values of all variables, as passed to `write`."""
     with np.load(path, allow_pickle=False) as file:
         return [file[f"value_{index}"] for index in range(len(file.files) - 2)]
 
 
 def remove(path: Path) -> None:
-    """Remove the checkpoint, and what a kill has left of a half-written one."""
+    """Remove the checkpoint and the temporary file of an interrupted write."""
     path.unlink(missing_ok=True)
     _temporary(path).unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The devices of a run: an engine set up on what its process was given, and a GPU for each process."""
+"""Set up an engine on the devices of its process, and check that no two processes share a GPU."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.imports import without_unused
 
 UNUSABLE = "invalid usage"
-"""What NCCL says in its first sum where two processes have one GPU (ncclInvalidUsage; src/init.cc)."""
+"""NCCL's error at the first all-reduce if two processes share a GPU (ncclInvalidUsage; src/init.cc)."""
 LONGEST_UUID = 96
 EXPECTED = "a GPU of its own for each process"
 ACTION = (
@@ -29,7 +29,7 @@ ACTION = (
 
 @dataclass(frozen=True)
 class OwnPart:
-    """What this process has of a run: `device` is "cpu" or "gpu", `engine` the point's own by default."""
+    """This process's part of a run. `device` is "cpu" or "gpu"; `engine` defaults to the point's engine."""
 
     folder: RunFolder
     point: Point
@@ -41,7 +41,7 @@ class OwnPart:
 
 
 def joined_workers(part: OwnPart) -> tuple[Engine, Joined]:
-    """The engine, set up on this process's cores and GPUs; the workers, joined."""
+    """Set up the engine on this process's cores and GPUs, join the other workers, and return both."""
     point, clock, device = part.point, part.clock, part.device
     with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):
         engine = part.engine or engine_of(point.engine)
@@ -55,12 +55,12 @@ def joined_workers(part: OwnPart) -> tuple[Engine, Joined]:
 
 
 def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Sequence[str]) -> None:
-    """Set an engine up, and refuse it if it lists other GPUs than it was given; before anything computes.
+    """Set up an engine before any computation, and check that it lists the GPUs it was given.
 
-    CUDA shows a process the GPUs that CUDA_VISIBLE_DEVICES names by UUID and no others: as many are these.
+    CUDA_VISIBLE_DEVICES names the GPUs by UUID and CUDA shows no others, so comparing their number is enough.
 
     Raises:
-        RunError: With the likely reason.
+        RunError: If the numbers differ; names the likely reason.
     """
     engine.set_up(point, threads=threads, device=device)
     if device != "gpu":
@@ -85,20 +85,21 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
 def refuse_shared_gpus(
     group: Group, uuids: Sequence[str], recorded: Callable[[], Mapping[int, Sequence[str]]] = dict
 ) -> None:
-    """Refuse processes that compute on one GPU; each of them sees nothing wrong by itself.
+    """Raise an error if two processes compute on the same GPU, which no process can detect by itself.
 
-    Slurm deals one GPU to several tasks under `--gpu-bind=single:2` or `map_gpu:0`, wrappers by mistake.
-    Where processes tell each other by NCCL (multiworker), it refuses first ("Duplicate GPU detected"): then
-    the ranks' records name them (`recorded`, UUIDs by rank), or NCCL's words stand alone.
+    Slurm gives one GPU to several tasks with `--gpu-bind=single:2` or `map_gpu:0`; wrapper scripts may do so
+    by mistake. If the group gathers by NCCL, NCCL fails first ("Duplicate GPU detected"). Then the error
+    names the ranks from their records (`recorded`, UUIDs by rank) or, if these show no duplicate, quotes
+    NCCL.
 
     Raises:
-        UserError: On every rank, if two have one in common.
+        UserError: On every rank, if two ranks share a GPU.
     """
     if group.size == 1:
         return
     try:
         (names,) = group.gather([np.array([next(iter(uuids), "").encode()], f"S{LONGEST_UUID}")])
-    except Exception as error:  # each framework has its own
+    except Exception as error:  # the type depends on the framework
         _refuse_alike({rank: next(iter(names), "") for rank, names in recorded().items()})
         if UNUSABLE not in str(error):
             raise
@@ -108,7 +109,7 @@ def refuse_shared_gpus(
 
 
 def _refuse_alike(names: Mapping[int, str]) -> None:
-    """Refuse ranks of one name; "" is nobody's."""
+    """Raise UserError if two ranks have the same GPU name; "" means no GPU."""
     ranks: dict[str, list[int]] = {}
     for rank, name in sorted(names.items()):
         ranks.setdefault(name, []).append(rank)

@@ -1,4 +1,4 @@
-"""Evaluation over a whole set, and the quality of a model that has learned nothing."""
+"""Evaluation over a whole set, and the quality that a constant prediction reaches."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,11 +17,11 @@ from scalestudy.study.metrics import gain
 
 
 class Measured(NamedTuple):
-    """What was found over a set.
+    """The results of an evaluation over a set.
 
     Attributes:
-        values: Loss, metrics, and metrics' values for each class, by name.
-        matrices: Confusion matrices by the names of their metrics, a row for each true class.
+        values: Loss, metrics, and per-class values of metrics, by name.
+        matrices: Confusion matrices by metric name, with a row for each true class.
     """
 
     values: dict[str, float]
@@ -29,9 +29,9 @@ class Measured(NamedTuple):
 
 
 def measure(trainer: Trainer, group: Group, loader: Loader, samples: Indices, heart: Heartbeat) -> Measured:
-    """Loss and metrics over `samples` (rows, shape [M], at least one), the same on every rank.
+    """Return loss and metrics over `samples` (rows, shape [M], at least one); the same on every rank.
 
-    Each process evaluates its slices; `loader` gives calls of one step.
+    Each process evaluates its slices. `loader` must yield calls of one step.
     """
     calls = iter(loader.epoch(samples))
     sums = trainer.evaluate(next(calls))
@@ -45,15 +45,15 @@ def measure(trainer: Trainer, group: Group, loader: Loader, samples: Indices, he
 
 
 AT_ONCE = 2**22
-"""Most numbers of an output that are made at once."""
+"""Maximum number of output values created at once."""
 
 
 class Chance(NamedTuple):
-    """What is to be had without learning.
+    """The quality reached without learning.
 
     Attributes:
-        quality: Best quality of one answer for everything; None where outputs are not of classes.
-        labels: Number of labels that it was measured on: one a sample, or one a pixel.
+        quality: Best quality of a constant prediction; None if the outputs are not classes.
+        labels: Number of labels it was measured on: one per sample, or one per pixel.
     """
 
     quality: float | None
@@ -61,7 +61,7 @@ class Chance(NamedTuple):
 
 
 def measured_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Chance:
-    """Chance over `samples` (rows, shape [M])."""
+    """Measure `Chance` over `samples` (rows, shape [M])."""
     if not prepared.classes:
         return Chance(None, len(samples))
     labels = len(samples) * int(np.prod(prepared.targets.shape[1:]))
@@ -69,13 +69,14 @@ def measured_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> C
 
 
 def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> float | None:
-    """Best quality over `samples` (rows, shape [M]) that takes no look at the inputs.
+    """Return the best quality over `samples` (rows, shape [M]) of a prediction that ignores the inputs.
 
-    Tried are the most frequent class (of two, both) given everywhere, and the shares of all classes as
-    probabilities: accuracy is then the majority class's share, IoU that of the foreground.
+    It tries to predict the most frequent class everywhere (with two classes, each of them), and the class
+    frequencies as probabilities. The resulting accuracy is the share of the majority class; the resulting
+    IoU is the share of the foreground.
 
     Returns:
-        None where the task's outputs are not of classes, or no such quality is a finite number.
+        None if the task's outputs are not classes, or if no such quality is finite.
     """
     counts = class_counts(prepared, samples)
     shares = counts / max(1.0, counts.sum())
@@ -88,7 +89,7 @@ def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> 
 
 
 def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:
-    """The targets of `samples`, few at a time."""
+    """Yield the targets of `samples` in small batches."""
     targets = prepared.targets
     size = max(1, AT_ONCE // (int(np.prod(targets.shape[1:])) * prepared.classes))
     for start in range(0, len(samples), size):

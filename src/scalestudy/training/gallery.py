@@ -1,4 +1,4 @@
-"""The best, median and worst validation samples, with truth and prediction."""
+"""A gallery of the best, median and worst validation samples, with truth and prediction."""
 
 import math
 import traceback
@@ -24,13 +24,13 @@ from scalestudy.training.reading import read_rows
 from scalestudy.util.files import write_atomically
 
 SIDE = 256
-"""Pixels of a picture's longer side, at most."""
+"""Maximum length of a picture's longer side in pixels."""
 PIXELS_AT_ONCE = 2**21
-"""Most pixels of inputs that are judged together."""
+"""Maximum number of input pixels evaluated in one batch."""
 
 
 class Chosen(NamedTuple):
-    """A sample that is shown, by its place among those judged, and why."""
+    """A selected sample: its index among the evaluated samples, and the reasons for selecting it."""
 
     place: int
     roles: tuple[str, ...]
@@ -40,10 +40,10 @@ def choose(
     losses: NDArray[np.float64], qualities: NDArray[np.float64], metric: str, better: Better | None,
     count: int,
 ) -> list[Chosen]:  # fmt: skip
-    """The best, median and worst samples, `count` of each, by loss and by quality; those of least loss first.
+    """Select the best, median and worst samples, `count` of each, by loss and by quality; lowest loss first.
 
-    Both have shape [M]; the quality is left out where all are NaN, or `better` is None. Samples of one
-    quality are told apart by their loss. What is not finite is worst.
+    `losses` and `qualities` have shape [M]. Quality is ignored if all values are NaN or `better` is None.
+    Samples of equal quality are ordered by their loss. Values that are not finite count as worst.
     """
     worst_first = np.nan_to_num(losses, nan=math.inf, posinf=math.inf)
     orders = {"loss": np.argsort(worst_first, kind="stable")}
@@ -69,7 +69,7 @@ def gallery_of(
     model: Inference, record: ModelRecord, prepared: Prepared, rows: Indices, *, count: int,
     better: Better | None, of: int,
 ) -> GalleryRecord:  # fmt: skip
-    """Judge rows (shape [M], of a validation set of `of` rows), and show `count` of each sort of them."""
+    """Evaluate `rows` (shape [M], from a validation set of `of` rows) and show `count` of each kind."""
     metric = record.metric or "quality"
     losses, qualities = [], []
     for inputs, targets, _ in _parts(prepared, rows):
@@ -110,7 +110,7 @@ def _with_pictures(
             }
         )  # fmt: skip
     predicted = classes_of(values)
-    # What is ignored is no part of the image.
+    # Ignored pixels are not part of the image.
     predicted = np.where(target == IGNORE, np.uint8(0), predicted)
     shown = {
         "image": seen,
@@ -126,7 +126,7 @@ def _picture(rgb: Any) -> str:
 
 
 def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any, Indices]]:
-    """Inputs and targets of rows, few at a time."""
+    """Yield inputs and targets of rows in small batches, with their row numbers."""
     height, width, _ = prepared.input_shape
     size = max(1, min(64, PIXELS_AT_ONCE // (height * width)))
     reader = reader_of(prepared)
@@ -136,17 +136,17 @@ def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any, Indice
 
 
 SAMPLES = 48
-"""Most validation samples that are looked at: rank 0 does so alone, while the others wait."""
+"""Maximum number of validation samples evaluated; rank 0 does this while the other ranks wait."""
 PIXELS = 2**22
-"""Most pixels of these together."""
+"""Maximum number of pixels of these samples together."""
 BYTES = 2_000_000
-"""Most bytes that the file may have; the last of its samples are left out."""
+"""Maximum file size in bytes; the last samples are dropped to stay below it."""
 
 
 def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices) -> None:
-    """Write `gallery.json` of some of `rows` (the validation set, shape [M]), spread evenly over it.
+    """Write `gallery.json` for a subset of `rows` (the validation set, shape [M]), evenly spaced in it.
 
-    Whatever fails here is told in the log, and keeps no run from being done.
+    An error is written to the log and does not fail the run.
     """
     record = folder.model_record()
     if record is None or not record.train.get("gallery", True) or prepared.kind not in ("masks", "classes"):
@@ -162,12 +162,12 @@ def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
             text = made.model_dump_json()
         folder.refuse_other_job()
         write_atomically(folder.gallery, text + "\n")
-    except Exception as error:  # of the user's model, or of a disk: the run is done all the same
+    except Exception as error:  # an error of the user's model or of the disk must not fail the run
         traceback.print_exc()
         print(f"scalestudy: this run has no gallery: {error}", flush=True)
 
 
 def some(rows: Indices, pixels: int) -> Indices:
-    """As many of `rows` as are looked at, evenly spread; images have so many pixels."""
+    """Return evenly spaced elements of `rows`, within the limits for images of `pixels` pixels."""
     most = min(len(rows), SAMPLES, max(6, PIXELS // pixels))
     return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]

@@ -1,4 +1,4 @@
-"""The files of a run's models: that of its last epoch, and that of the best."""
+"""The model files of a run: the model of the last epoch and that of the best epoch."""
 
 import contextlib
 import math
@@ -27,7 +27,7 @@ from scalestudy.util.errors import RunError, UserError
 
 
 def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
-    """What the models of a run are of."""
+    """Describe the models of a run: task, inputs, classes, data and training settings."""
     (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
     return ModelRecord(
         engine=point.engine, task=point.task,
@@ -40,11 +40,11 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
 
 
 def try_saving(folder: RunFolder, trainer: Trainer) -> None:
-    """Save the untrained model and load it back, so that no run is computed for a model that cannot be kept.
+    """Save the untrained model and load it back, so that a model that cannot be saved fails before training.
 
     Raises:
         UserError: If the model cannot be saved or loaded.
-        RunError: If the folder cannot take the file.
+        RunError: If the file cannot be written to the folder.
     """
     try:
         with _half(folder.model.with_suffix(trainer.model_suffix)) as half:
@@ -58,17 +58,17 @@ def try_saving(folder: RunFolder, trainer: Trainer) -> None:
 
 
 def save(folder: RunFolder, trainer: Trainer) -> str | None:
-    """Put the model into the run's folder, whole or not at all.
+    """Write the model to the run folder atomically.
 
     Returns:
-        Why it is not there; None if it is. The whole error is in the log.
+        None, or the reason why the model could not be written. The traceback is in the log.
     """
     try:
         file = folder.model.with_suffix(trainer.model_suffix)
         with _half(file) as half:
             trainer.save(str(half))
             os.replace(half, file)
-    except Exception as error:  # what was measured stands, whatever an engine or a disk does here
+    except Exception as error:  # an error of the engine or of the disk does not invalidate the measurements
         traceback.print_exc()
         return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
     return None
@@ -76,7 +76,7 @@ def save(folder: RunFolder, trainer: Trainer) -> str | None:
 
 @contextlib.contextmanager
 def _half(path: Path) -> Iterator[Path]:
-    """A file beside it to write to, gone afterwards; frameworks ask for the suffix."""
+    """Yield a temporary path beside `path` with the suffix that frameworks require; remove it afterwards."""
     half = path.with_name(f".half.{path.name}")
     try:
         yield half
@@ -86,19 +86,19 @@ def _half(path: Path) -> Iterator[Path]:
 
 
 NONE, QUALITY = "none", "quality"
-"""What `keep_best` says where no epoch is to be kept, and where it is by the task's first metric."""
+"""Values of `keep_best`: keep no epoch, or the best by the task's first metric."""
 
 
 def metric_to_keep(wanted: str, trainer: Trainer) -> tuple[str, Better] | None:
-    """The metric that epochs are compared by, of `keep_best`, and which way it is better; None to keep none.
+    """Return the metric that `keep_best` selects and its better direction, or None to keep no epoch.
 
     Raises:
-        UserError: If the task has no such metric, or nothing says which way it is better.
+        UserError: If the task has no such metric, or its better direction is unknown.
     """
     if wanted == NONE:
         return None
     name = trainer.metrics[0] if wanted == QUALITY else wanted
-    # A metric may have values of its own beside it, as of each class: iou_background.
+    # A metric may report further values with its name as prefix, for example per class: iou_background.
     beside = [metric for metric in trainer.metrics if name.startswith(f"{metric}_")]
     base = name if name in ("loss", *trainer.metrics) else max(beside, key=len, default=None)
     if base is None:
@@ -119,17 +119,17 @@ def metric_to_keep(wanted: str, trainer: Trainer) -> tuple[str, Better] | None:
 
 
 def improves(value: float | None, before: float | None, better: Better) -> bool:
-    """Whether a value is better than the best before it; what is not finite never is."""
+    """Return whether `value` is better than the best value `before`. A value that is not finite never is."""
     if value is None or not math.isfinite(value):
         return False
     return before is None or gain(value, better) > gain(before, better)
 
 
 class BestKeeper:
-    """Keeps the model after each evaluation that is better than all before it; rank 0 writes.
+    """Saves the model after each evaluation that is better than all before; rank 0 writes.
 
-    The files are replaced whole. A failing disk keeps no run from going on: it is told in the log, and the
-    best epoch before stays.
+    The files are replaced atomically. A write error is logged and does not stop the run; the previous best
+    model stays.
 
     Raises:
         UserError: As `metric_to_keep`.
@@ -143,7 +143,7 @@ class BestKeeper:
         session.evaluated = self.evaluated
 
     def begin(self, position: Position | None) -> None:
-        """Go on from a checkpoint and what was kept before it, or from nothing."""
+        """Start with the best model saved before the checkpoint at `position`, or with none."""
         if not self._writes:
             return
         best = self._folder.best_record()
@@ -154,7 +154,7 @@ class BestKeeper:
             self._folder.forget_best()
 
     def evaluated(self, record: EpochRecord) -> None:
-        """An epoch was evaluated, and the weights are those of its values. Every rank tells."""
+        """Save the model if `record` is the best so far. Every rank must call this, with these weights."""
         if self._kept is None:
             return
         with self._clock.phase("saving"):
@@ -173,6 +173,6 @@ class BestKeeper:
                 os.replace(half, file)
             self._folder.write_best_record(BestRecord(epoch=epoch, metric=metric, value=value))
             self._best = value
-        except Exception as error:  # of a disk, or of the user's own classes: what was measured stands
+        except Exception as error:  # an error of the disk or of the user's classes must not stop the run
             traceback.print_exc()
             print(f"scalestudy: the model of epoch {epoch} is not kept: {error}", flush=True)

@@ -1,4 +1,4 @@
-"""What a model says, as probabilities of classes. Pure."""
+"""Convert a model's outputs to class probabilities. Pure functions of arrays."""
 
 from typing import Any
 
@@ -11,23 +11,24 @@ from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 TOLERANCE = 1e-2
-"""How far probabilities may add up to other than 1: those of half precision do."""
+"""Allowed deviation of a sum of probabilities from 1, for half precision."""
 
 
 def are_logits(outputs: Array) -> bool:
-    """Whether outputs cannot be probabilities: they leave [0, 1], or do not add up to 1 over classes."""
+    """Return whether outputs cannot be probabilities: outside [0, 1], or not summing to 1 over classes."""
     if outputs.min() < -TOLERANCE or outputs.max() > 1 + TOLERANCE:
         return True
     return outputs.shape[-1] > 1 and bool(np.abs(outputs.sum(-1) - 1).max() > TOLERANCE)
 
 
 def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array:
-    """Probability of each class, float32 [B, classes] or [B, H, W, classes], of a model's outputs.
+    """Convert a model's outputs to class probabilities, float32 [B, classes] or [B, H, W, classes].
 
-    One channel, or none, is the second of two classes. `logits` are scores before a softmax or sigmoid.
+    With two classes, outputs with one channel or without channel axis are the probability of the second.
+    `logits` says that the outputs are scores before a softmax or sigmoid.
 
     Raises:
-        UserError: If they are not of the classes.
+        UserError: If the shape of the outputs does not match the classes.
     """
     inner = 3 if record.kind == "masks" else 1
     values = np.asarray(outputs, np.float32)
@@ -51,7 +52,10 @@ def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array
 
 
 def classes_of(values: Array) -> npt.NDArray[np.uint8]:
-    """The most probable class; of two at one half the second, as the task's IoU has it; 255 where unknown."""
+    """Return the most probable class, or 255 where a probability is NaN.
+
+    With two classes, a probability of one half means the second class, as in the task's IoU.
+    """
     if values.shape[-1] == 2:
         best = (values[..., 1] >= 0.5).astype(np.uint8)
     else:

@@ -1,4 +1,4 @@
-"""The learning rate of every step, as a table: scaling, warm-up, schedule."""
+"""The learning rate of every step as a table, from scaling, warm-up and schedule."""
 
 import math
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scalestudy.study.point import Point
 
 PUBLISHED_STEPS = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
-"""(share of the steps done, factor): ½ from epoch 80, ¼ from 120, ⅛ after 150 of 200 (Zenodo 7639190)."""
+"""(share of steps done, factor): ½ from epoch 80, ¼ from 120, ⅛ from 150 of 200 (Zenodo 7639190)."""
 
 
 def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
-    """The learning rate of each step of a point's run, shape [steps]."""
+    """Return the learning rate of each step of a point's run, shape [steps]."""
     train, steps = point.train, point.train.epochs * steps_per_epoch
     rates = rate_table(
         base=train.learning_rate, kappa=point.batch_ratio, scaling=train.learning_rate_scaling,
@@ -28,7 +28,7 @@ def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
 
 
 def peak_rate(base: float, kappa: float, scaling: str) -> float:
-    """The rate after scaling for a global batch of `kappa` reference batches.
+    """Return the learning rate scaled for a global batch of `kappa` reference batches.
 
     "linear" is Goyal et al. 2017 (arXiv:1706.02677); "sqrt" is Malladi et al. 2022
     (arXiv:2205.10287) for adaptive methods, Krizhevsky 2014 for SGD.
@@ -40,11 +40,11 @@ def rate_table(
     *,
     base: float, kappa: float, scaling: str, schedule: str, steps: int, warmup: int,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """The learning rate of each of `steps` steps, shape [steps].
+    """Return the learning rate of each step, shape [steps].
 
-    In the warm-up it rises linearly to the scaled rate: from the unscaled one when scaling raised it (Goyal
-    et al. 2017), from zero otherwise. "linear" and "cosine" end at zero; `kappa` is the global batch divided
-    by the reference batch, `warmup` a part of `steps`.
+    During warm-up the rate rises linearly to the scaled rate: from the unscaled rate if scaling raised it
+    (Goyal et al. 2017), otherwise from zero. "linear" and "cosine" schedules end at zero. `kappa` is the
+    global batch divided by the reference batch; `warmup` is a number of steps, included in `steps`.
     """
     peak = peak_rate(base, kappa, scaling)
     step = np.arange(steps, dtype=np.float64)
@@ -58,7 +58,7 @@ def rate_table(
 
 
 def warmup_length(*, warmup_steps: int, warmup_epochs: float, steps_per_epoch: int, steps: int) -> int:
-    """Steps of the warm-up, at most all of them."""
+    """Return the number of warm-up steps, at most `steps`."""
     return min(steps, warmup_steps or round(warmup_epochs * steps_per_epoch))
 
 

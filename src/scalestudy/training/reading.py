@@ -1,4 +1,4 @@
-"""How a run reads: its loaders, how many steps they hand over at once, and single rows."""
+"""Reading data in a run: the loaders, the number of steps per call, and individual rows."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
 SMALL_STEP = 2**20
-"""Bytes of input up to which several steps are computed in one call."""
+"""Maximum bytes of input of a step for which several steps are computed in one call."""
 STEPS_PER_CALL = 8
 
 
@@ -27,9 +27,9 @@ def loaders(
     point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage, training: Indices,
     locking: PageLocking | None = None,
 ) -> tuple[Loader, Loader]:  # fmt: skip
-    """What reads for training, and what reads for evaluation: never both at once, so they share memory.
+    """Return the loaders for training and for evaluation. They never run at once, so they share buffers.
 
-    On GPUs `locking` registers that memory.
+    On GPUs `locking` page-locks these buffers.
     """
     buffers = [Buffers(locking) for _ in replicas.slices]
     changed, reader = readers(point, prepared, training)
@@ -45,25 +45,25 @@ def loaders(
 
     together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
     if point.train.steps_per_call is None and prepared.has_sequences:
-        together = 1  # each is padded to its own longest
+        together = 1  # each batch is padded to its own longest sequence
     return loader(changed, point.update_batch, together), loader(reader, point.micro_batch * replicas.size, 1)
 
 
 class RowNumbers:
-    """Gives the numbers of rows, and their epoch, to workers that read them elsewhere; see `Reader`."""
+    """A `Reader` that gives row numbers and their epoch; workers in other processes read the rows."""
 
     def forms(self, rows: Indices) -> tuple[Form, Form]:
-        """Numbers, whatever the rows are."""
+        """Return the shape and type of a row number and an epoch."""
         return ((), np.dtype(np.int64)), ((), np.dtype(np.int64))
 
     def read(self, rows: Indices, epoch: int | None, inputs: Any, targets: Any) -> None:
-        """Fill `inputs` with the rows' numbers and `targets` with the epoch, -1 for None."""
+        """Fill `inputs` with the row numbers and `targets` with the epoch, or -1 for None."""
         inputs[:] = rows
         targets[:] = -1 if epoch is None else epoch
 
 
 def readers(point: Point, prepared: Prepared, training: Indices) -> tuple[Reader, Reader]:
-    """What reads a point's rows for training, changed as it asks for, and for evaluation."""
+    """Return the readers of a point's rows for training, with augmentation if any, and for evaluation."""
     reader = reader_of(prepared)
     operations = parsed(point.train.augment)
     changed: Reader = reader
@@ -81,20 +81,21 @@ def readers(point: Point, prepared: Prepared, training: Indices) -> tuple[Reader
 
 
 def lanes_of(prepared: Prepared) -> int:
-    """Slices of a device that are read at once: decoding takes turns, copying does not."""
+    """Return the number of slices read concurrently for a device: 2 if images are decoded, 1 if copied."""
     return 2 if prepared.storage == "encoded" else 1
 
 
 def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
-    """Steps that one call computes, at most all `steps` of an epoch.
+    """Return the number of steps computed in one call, at most all `steps` of an epoch.
 
-    It follows from the batch as the study gives it, which is the same at every number of workers: else one
-    worker would call for eight steps and many for one, and their speed-up would be one of calls. Where one
-    device computes all workers one after another, whose times say nothing, it follows from what that holds.
+    It depends on the batch given in the study, which is the same for every number of workers. Otherwise a
+    call could hold eight steps with one worker but only one with many, and the speed-up would include the
+    overhead of calls. For a strategy whose times are not compared, because one device computes all workers
+    in turn, it depends on the global batch on that device.
     """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
-    if not point.traits.synchronous:  # each step is one worker's
+    if not point.traits.synchronous:  # each step is computed by a single worker
         return 1
     batch = point.train.step_batch if point.traits.timed else point.global_batch
     return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
@@ -103,7 +104,7 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
 def read_rows(
     prepared: Prepared, rows: Indices, reader: Reader | None = None, epoch: int | None = None
 ) -> tuple[Any, Any]:
-    """Inputs and targets of rows (shape [B]), each [B, ...] or several by name; as in `Reader.read`."""
+    """Read inputs and targets of `rows` (shape [B]): arrays [B, ...] or dicts of them; see `Reader.read`."""
     reader = reader or reader_of(prepared)
 
     def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
@@ -115,9 +116,9 @@ def read_rows(
 
 
 def in_channels(inputs: NDArray[Any], channels: int) -> NDArray[Any]:
-    """Inputs [B, H, W, C] in as many channels as a model takes: grey repeated, colours as their luma.
+    """Convert inputs [B, H, W, C] to `channels` channels: repeat grey values, or reduce colours to luma.
 
-    Luma is that of ITU-R BT.601, as where images are read.
+    Luma follows ITU-R BT.601, as in the reader of images.
     """
     if inputs.shape[-1] == channels:
         return inputs

@@ -1,4 +1,4 @@
-"""What a run comes to: its records, times and proof as one result."""
+"""The result of a run: combine its records, times, resource use and digests."""
 
 import datetime
 import math
@@ -20,10 +20,10 @@ def result_of(
     digest: str, usages: Sequence[Usage], whole: bool, flops: Flops, clock: PhaseClock,
     model_missing: str | None, workers_lost: int,
 ) -> Result:  # fmt: skip
-    """The result of a run that is over.
+    """Return the result of a finished run.
 
-    `validation` is of the weights that are saved; `usages` are of each process, with those before a restart
-    if `whole`; `model_missing` says why the model is not in the run's folder.
+    `validation` was measured with the saved weights. `usages` has one entry per process, which includes the
+    processes before a restart if `whole`. `model_missing` is the reason why the model was not saved.
     """
     point, split, metric = session.point, session.split, session.metric
     steady = [record for record in records[1:] if not record.resumed]
@@ -65,20 +65,20 @@ def result_of(
 
 
 def exchanged_bytes(point: Point, trainer: Trainer) -> list[int]:
-    """Bytes of each bucket of gradients as one worker gives them to the others."""
+    """Return the bytes of each bucket of gradients that a worker exchanges, after compression."""
     compressed = point.launch.compression != "none"
     word = 8 if point.train.precision == "float64" else 4
     return [bucket.bytes * 2 // word if compressed else bucket.bytes for bucket in trainer.buckets]
 
 
 def mean_percent(uses: Sequence[GpuUse]) -> float | None:
-    """Mean utilisation of those GPUs that tell theirs; None where none does."""
+    """Return the mean utilisation of the GPUs that report it, or None if no GPU does."""
     known = [use.percent for use in uses if use.percent is not None]
     return sum(known) / len(known) if known else None
 
 
 def best_epoch(records: list[EpochRecord], metric: str, sense: Sense) -> EpochRecord:
-    """The first of the epochs that were evaluated whose metric is best; any finite value beats none."""
+    """Return the first evaluated epoch with the best metric. Values that are not finite are ignored."""
     assert sense.better
     evaluated = [record for record in records if record.validation]
     finite = [record for record in evaluated if math.isfinite(record.validation[metric])]

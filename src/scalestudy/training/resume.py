@@ -1,4 +1,4 @@
-"""Keeping a session in its run folder, going on from there, and agreeing on both among all ranks."""
+"""Writing and restoring the checkpoint of a run, in agreement among all ranks."""
 
 import time
 from collections.abc import Callable
@@ -15,27 +15,28 @@ from scalestudy.training.session import Session
 from scalestudy.util.errors import RunError
 
 ASK_EVERY = 5.0
-"""Seconds between two questions whether to stop, where several processes must agree."""
+"""Seconds between two checks for a stop request, if several processes must agree."""
 LOOK_EVERY = 1.0
-"""The same for a process alone, which only looks for a file."""
+"""The same for a single process, which only checks whether a file exists."""
 KEEP_EVERY = 60.0
-"""Least seconds between two checkpoints after epochs; also from the start to the first."""
+"""Minimum seconds between two checkpoints after epochs, and from the start to the first."""
 KEEP_WITHIN = 600.0
-"""Seconds after which a checkpoint is also taken within an epoch."""
+"""Seconds after which a checkpoint is also written within an epoch."""
 
 
 class Agreed(NamedTuple):
-    """What all ranks do now: leave (with a checkpoint), or only take one."""
+    """The decision of all ranks: `stop` (after a checkpoint), or only `keep` a checkpoint."""
 
     stop: bool
     keep: bool
 
 
 class CheckpointConsensus:
-    """Lets all ranks do the same at the same call.
+    """Make all ranks stop or write a checkpoint after the same call.
 
-    They agree by a sum over processes, which costs time; so they also agree on the number of calls until the
-    next one, from the seconds that a call takes. Of `asked`, whether to stop, rank 0's answer counts.
+    Ranks agree by a sum over processes. Since this sum takes time, they also agree on the number of calls
+    until the next one, from the measured seconds per call. `asked` returns whether to stop; only rank 0's
+    answer counts.
     """
 
     def __init__(
@@ -46,13 +47,13 @@ class CheckpointConsensus:
         self._calls, self._until = 0, 1
 
     def due(self) -> bool:
-        """Count a call; whether it is time for `within_epoch`, the same on every rank."""
+        """Count a call. Return whether `within_epoch` must be called now; the same on every rank."""
         self._calls += 1
         alone = self._group.size == 1
         return self._calls >= self._until or (alone and self._now() - self._checked >= LOOK_EVERY)
 
     def within_epoch(self) -> Agreed:
-        """Decide between two calls. Every rank must ask when `due`."""
+        """Decide between two calls. Every rank must call this when `due` returns True."""
         pace = (self._now() - self._checked) / max(1, self._calls)
         decision, pace = self._decide(KEEP_WITHIN, pace)
         self._calls, self._until = 0, max(1, int(ASK_EVERY / max(pace, 1e-9)))
@@ -60,12 +61,12 @@ class CheckpointConsensus:
         return decision
 
     def after_epoch(self) -> Agreed:
-        """Decide between two epochs. Every rank must ask."""
+        """Decide between two epochs. Every rank must call this."""
         return self._decide(KEEP_EVERY, 0.0)[0]
 
     def _decide(self, keep_every: float, pace: float) -> tuple[Agreed, float]:
         processes = self._group.size
-        # Whole nanoseconds below 2^53 add up to the same in any order, so on every rank.
+        # Whole nanoseconds below 2^53 are summed exactly, so every rank gets the same sum in any order.
         mine = np.array([0, 0, round(pace * 1e9)], np.float64)
         if self._group.rank == 0:
             mine[:2] = self._asked(), self._now() - self._kept >= keep_every
@@ -77,17 +78,17 @@ class CheckpointConsensus:
 
 
 SEEN_WITHIN = 60.0
-"""Seconds until a checkpoint that rank 0 sees must be seen on every node."""
+"""Seconds within which every node must see the checkpoint that rank 0 sees."""
 WRITTEN_WITHIN = 600.0
-"""Seconds that the other ranks wait for rank 0 to write one."""
+"""Seconds that the other ranks wait for rank 0 to write a checkpoint."""
 
 
 class StoppedError(Exception):
-    """The run was asked to stop: its checkpoint is written, and every rank is to leave."""
+    """The run was asked to stop. Its checkpoint is written, and every rank must exit."""
 
 
 class Keeper:
-    """Takes a run's checkpoints, and restores the last one."""
+    """Writes the checkpoints of a run and restores the last one."""
 
     def __init__(self, folder: RunFolder, session: Session, clock: PhaseClock) -> None:
         self._folder, self._session, self._clock = folder, session, clock
@@ -96,7 +97,7 @@ class Keeper:
         self._agreement: CheckpointConsensus | None = None
 
     def found(self) -> Position | None:
-        """Where this run was kept, as this rank sees it. What is unusable is named in the log."""
+        """Return the position of the checkpoint that this rank sees; log the reason if it is unusable."""
         try:
             return checkpoint.read_position(self._folder.checkpoint, self._fingerprint)
         except UnusableError as error:
@@ -104,7 +105,7 @@ class Keeper:
             return None
 
     def go_on(self) -> Position | None:
-        """Restore what rank 0 finds, on every rank, and begin to watch for a request to stop.
+        """Restore the checkpoint that rank 0 finds on every rank, and start watching for a stop request.
 
         Raises:
             RunError: If a rank does not see the file that rank 0 sees.
@@ -121,10 +122,12 @@ class Keeper:
         return position
 
     def after_call(self) -> None:
-        """Between two calls of an epoch, on every rank. Only for a checkpoint are devices waited for.
+        """Write a checkpoint or stop if that is due. Every rank must call this between two calls of an epoch.
+
+        This waits for devices only if a checkpoint is written.
 
         Raises:
-            StoppedError: If all are to leave.
+            StoppedError: If all ranks must exit.
         """
         assert self._agreement
         if not self._agreement.due():
@@ -136,10 +139,10 @@ class Keeper:
                 self._act(decision)
 
     def after_epoch(self) -> None:
-        """After an epoch's record was written, on every rank.
+        """Write a checkpoint or stop if that is due. Every rank must call this after an epoch's record.
 
         Raises:
-            StoppedError: If all are to leave. Once training is over it is too late for that.
+            StoppedError: If all ranks must exit; not after the last epoch.
         """
         assert self._agreement
         with self._clock.phase("exchange"):
@@ -147,7 +150,7 @@ class Keeper:
         self._act(decision)
 
     def remove(self) -> None:
-        """Remove the checkpoint of a run that is done."""
+        """Remove the checkpoint of a finished run."""
         checkpoint.remove(self._folder.checkpoint)
 
     def _act(self, decision: Agreed) -> None:
@@ -159,7 +162,7 @@ class Keeper:
                 self._folder.refuse_other_job()
                 checkpoint.write(self._folder.checkpoint, position, values, self._fingerprint)
         if decision.stop and not self._session.over:
-            # A ring's last sum may still read from a rank that has its own answer.
+            # In a ring, other ranks may still read from a rank whose sum is complete.
             self._await(position.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
             print(f"scalestudy: stopped on request in epoch {position.epoch + 1} after step {position.step}")
             raise StoppedError

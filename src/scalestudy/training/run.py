@@ -1,4 +1,4 @@
-"""A worker's part in one run: from its folder and its placement to the files it leaves."""
+"""One worker process's part in a run, from reading the run folder to writing the results."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ PROGRESS_EVERY = 1.0
 
 
 class Reporter:
-    """Writes the progress and the epochs of a run, which goes on from `position`."""
+    """Write the progress and epoch records of a run that continues from `position`."""
 
     def __init__(self, folder: RunFolder, session: Session, position: Position | None) -> None:
         self._folder, self._session = folder, session
@@ -48,7 +48,7 @@ class Reporter:
         self._between = 0.0
         before = folder.progress()
         self.restarts = max(position.restarts, before.restarts if before else 0) + 1 if position else 0
-        """How often the run went on from a checkpoint, also where several times from the same."""
+        """How often the run continued from a checkpoint, including several times from the same one."""
         known = [record.validation[session.metric] for record in self.records if record.validation]
         self._last = Progress(
             phase="start-up", epoch=position.epoch if position else 0, epochs=session.epochs,
@@ -58,11 +58,11 @@ class Reporter:
         )  # fmt: skip
 
     def phase(self, phase: str) -> None:
-        """The run has entered a phase."""
+        """Record that the run has entered a phase."""
         self._write(phase=phase)
 
     def moment(self, moment: Moment) -> None:
-        """A call is done."""
+        """Record the progress after a call, at most once every `PROGRESS_EVERY` seconds."""
         if time.monotonic() - self._written < PROGRESS_EVERY:
             return
         throughput = moment.samples / moment.seconds if moment.seconds else None
@@ -75,12 +75,12 @@ class Reporter:
         )  # fmt: skip
 
     def epoch(self, record: EpochRecord) -> None:
-        """An epoch is done."""
+        """Record a finished epoch."""
         self.records.append(record)
         self._folder.append_epoch(record)
         quality = record.validation.get(self._session.metric, self._last.quality)
         now, since, self._between = time.monotonic(), self._ended, record.evaluation_seconds
-        if since is not None:  # callbacks, checkpoints and what else an epoch takes besides its steps
+        if since is not None:  # callbacks, checkpoints and other work between the steps of two epochs
             self._between = max(self._between, now - since - record.train_seconds)
         self._ended = now
         left = (self._session.epochs - record.epoch) * (record.train_seconds + self._between)
@@ -90,7 +90,7 @@ class Reporter:
         )  # fmt: skip
 
     def _cpu_percent(self) -> float:
-        """Share of this process's cores that it used since this was asked before, in per cent."""
+        """Return how much of its granted cores this process has used since the last call, in per cent."""
         used, now = time.process_time(), time.monotonic()
         (before, then), self._used = self._used, (used, now)
         return 100 * (used - before) / max(now - then, 1e-9) / len(granted())
@@ -102,25 +102,26 @@ class Reporter:
 
 
 RESULT_WITHIN = 600.0
-"""Seconds that the other ranks wait for rank 0 to write its result, and to save the model."""
+"""Seconds that the other ranks wait for rank 0 to save the model and write the result."""
 
 
 def run(part: OwnPart) -> None:
-    """Compute a run's part of this rank; rank 0 writes its records.
+    """Compute this rank's part of a run; rank 0 writes the records.
 
-    A run that was kept in its folder goes on from there. One that is asked to stop returns without a
-    result once it is kept.
+    The run continues from the checkpoint in its folder, if there is one. A run that is asked to stop
+    writes a checkpoint and returns without a result.
 
     Raises:
-        RunError: If the engine has other GPUs than these, or if the workers' weights differ at the end.
+        RunError: If the engine lists other GPUs than this process was given, or if the workers' weights
+            differ at the end.
     """
     run_joined(part, *joined_workers(part))
 
 
 def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[], int] = lambda: 0) -> None:
-    """Compute a run's part of a rank that has joined the others; see `run`.
+    """Compute the part of a rank that has already joined the others; see `run`.
 
-    `lost` tells, at the end, how many workers were.
+    At the end, `lost` returns the number of workers lost.
     """
     folder, point, placement, clock, device = part.folder, part.point, part.placement, part.clock, part.device
     group, cpus = joined.group, granted()
@@ -177,7 +178,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[],
         keeper.remove()
     else:
         with clock.phase("saving"):
-            clock.heart.enter("waiting")  # it is rank 0 that has still to come so far
+            clock.heart.enter("waiting")  # one mark more than rank 0, which is therefore the one behind
             _await_result(folder)
     clock.heart.enter("leaving")
     group.close()
@@ -186,9 +187,9 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[],
 def _tried(
     folder: RunFolder, session: Session, prepared: Prepared, split: Split, clock: PhaseClock
 ) -> Chance:
-    """What rank 0 tries ahead of the training, so that nothing fails after it: saving, and the metrics.
+    """Try saving and the metrics on rank 0 before training, so that they do not fail after it.
 
-    Every rank enters its phases, so that their marks stay alike.
+    Every rank enters the same phases, so that the progress marks of all ranks stay comparable.
     """
     first, chance = session.group.rank == 0, Chance(None, 0)
     with clock.phase("saving"):
@@ -214,9 +215,9 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
 def _leave(
     folder: RunFolder, session: Session, prepared: Prepared, result: Callable[..., Result], clock: PhaseClock
 ) -> None:
-    """Write the model, the gallery and, last, the result: a run that ends before goes on, or begins anew.
+    """Write the model, the gallery and, last, the result: without a result the run is not complete.
 
-    No failing save loses a result.
+    A failure to save the model does not lose the result.
     """
     folder.refuse_other_job()
     with clock.phase("saving"):
@@ -246,9 +247,9 @@ def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Report
 
 
 def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
-    """Remove what an earlier process in this folder was asked, and how it failed.
+    """Remove the stop request and the failure record of an earlier process in this folder.
 
-    When this process began is known to a second or two.
+    The start time of this process is known to within two seconds.
     """
     for name in ("failure.json", CHECKSUMS):
         (folder.path / name).unlink(missing_ok=True)
@@ -257,7 +258,7 @@ def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
 
 
 def _await_result(folder: RunFolder) -> None:
-    """Stay until rank 0 is done: a ring's last sum may still read from a rank that has its own answer."""
+    """Wait for rank 0's result: in a ring, other ranks may still read from a rank whose sum is complete."""
     deadline = time.monotonic() + RESULT_WITHIN
     while folder.result() is None:
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A run, from the first step to the last: the loop over epochs, timed."""
+"""The timed training loop of a run."""
 
 import itertools
 import socket
@@ -31,7 +31,7 @@ from scalestudy.training.reading import loaders
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a run is, for those who watch it."""
+    """The progress of a run: `epoch`, from 1, with `step` of its `steps`, its samples and seconds so far."""
 
     epoch: int
     step: int
@@ -41,16 +41,16 @@ class Moment:
 
 
 class EpochCounters:
-    """Counts an epoch's calls on this process. Its time stands still between `stop` and `start`.
+    """Counters and timer of one epoch on this process. The timer is paused between `stop` and `start`.
 
     Attributes:
         step: Steps done.
-        samples: Samples of all workers together.
-        loss: Sum of the losses of this process's workers, of all calls before the last `stop`.
+        samples: Samples processed by all workers together.
+        loss: Sum of the losses of this process's workers, over all calls before the last `stop`.
         waited: Part of `seconds` spent waiting for input.
 
     Args:
-        times: Is told of every call.
+        times: Records the duration of every call.
     """
 
     def __init__(
@@ -70,30 +70,30 @@ class EpochCounters:
         return self._spent + (0.0 if self._started is None else time.perf_counter() - self._started)
 
     def start(self) -> None:
-        """Let time run; the next input is asked for."""
+        """Start the timer. The next input is requested now."""
         self._started = self._asked = time.perf_counter()
         self._waited_before = self.waited
 
     def ask(self) -> None:
-        """The next input is asked for."""
+        """Mark the moment at which the next input is requested."""
         self._asked = now = time.perf_counter()
         self._account(now)
 
     def arrived(self) -> None:
-        """It is here."""
+        """Mark the moment at which the requested input arrives."""
         self._arrived = now = time.perf_counter()
         self._wait = now - self._asked
         self.waited += self._wait
 
     def count(self, call: Call, losses: SupportsFloat) -> None:
-        """A call was given to the device, which will tell its sum of losses."""
+        """Count a call that was given to the device; `losses` is converted to a number only in `stop`."""
         self._pending.append(losses)
         self._steps = call[0].steps
         self.step += call[0].steps
         self.samples += call[0].steps * call[0].total
 
     def stop(self, clock: PhaseClock) -> None:
-        """Wait for the device, and stop the time."""
+        """Wait for the device and stop the timer."""
         self._account(time.perf_counter())
         for losses in self._pending:
             self.loss += float(losses)
@@ -105,18 +105,19 @@ class EpochCounters:
         clock.add("steps", spent - waited)
 
     def _account(self, now: float) -> None:
-        """Count the call whose input has arrived last, once."""
+        """Record the duration of the call whose input arrived last, once."""
         if self._times is not None and self._arrived is not None:
             self._times.add(self._steps, now - self._arrived, self._wait)
         self._arrived = None
 
 
 class CallbackDecisions:
-    """Calls a task's callbacks on rank 0 alone, so that no file is written twice.
+    """Run a task's callbacks on rank 0 only, so that no file is written twice, and share their decisions.
 
-    After each epoch every rank learns whether training is to stop, the learning rate where a callback has
-    set it, and the weights, which a callback (early stopping) may have changed. The rate they learn before
-    each epoch too, and the weights before the first: schedules and what restores weights set them there.
+    After each epoch all ranks receive from rank 0 whether to stop, the learning rate if a callback may set
+    it, and the weights, which a callback such as early stopping may have changed. They also receive the
+    rate before each epoch, where schedules set it, and the weights before the first epoch, where callbacks
+    restore them.
     """
 
     def __init__(self, trainer: Trainer, group: Group, *, epochs: int, steps: int) -> None:
@@ -126,7 +127,7 @@ class CallbackDecisions:
         self._callbacks = trainer.callbacks(epochs=epochs, steps=steps) if called else None
 
     def begin(self) -> None:
-        """Training begins."""
+        """Call `begin` of the callbacks, before training."""
         if self._callbacks:
             self._callbacks.begin()
         if self._active:
@@ -134,21 +135,21 @@ class CallbackDecisions:
             self._share_weights()
 
     def epoch_begin(self, epoch: int) -> None:
-        """Epoch `epoch`, from 0, begins."""
+        """Call `epoch_begin` of the callbacks for `epoch`, counted from 0."""
         if self._callbacks:
             self._callbacks.epoch_begin(epoch)
         if self._active:
             self._agree(stop=False)
 
     def batch_end(self, step: int) -> None:
-        """The call that ends with step `step` of the epoch is done."""
+        """Call `batch_end` of the callbacks, after the call that ends with step `step` of the epoch."""
         if self._callbacks:
             self._callbacks.batch_end(step)
 
     def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
-        """Epoch `epoch` is over; returns whether every rank is to stop."""
+        """Call `epoch_end` of the callbacks. Return whether all ranks must stop."""
         if self._active:
-            self._trainer.average()  # what callbacks read, and may keep, are the weights of all workers
+            self._trainer.average()  # callbacks read and may store the weights of all workers
         stop = self._callbacks.epoch_end(epoch, logs) if self._callbacks else False
         if self._active:
             stop = self._agree(stop)
@@ -156,7 +157,7 @@ class CallbackDecisions:
         return stop
 
     def end(self, logs: dict[str, float]) -> None:
-        """Training is over."""
+        """Call `end` of the callbacks, after training."""
         if self._callbacks:
             self._callbacks.end(logs)
         if self._active:
@@ -173,23 +174,23 @@ class CallbackDecisions:
         return bool(asked)
 
     def _share_weights(self) -> None:
-        """Give every rank what rank 0 has, where a callback has changed it: most never do."""
+        """Give every rank the values of rank 0 if a callback has changed any; most callbacks change none."""
         if self._group.size > 1 and not alike(self._trainer, self._group):
             self._trainer.share()
 
 
 LONGEST_HOST = 255
-"""Characters of the name of a host; Linux allows 64."""
+"""Maximum length of a host name in characters; Linux allows 64."""
 
 
 class Session:
-    """One rank's part of a run: what it trains, and the loop over its epochs; `utilisation` is on meanwhile.
+    """One rank's part of a run: its trainer and the loop over its epochs.
 
-    On GPUs `locking` registers the memory of batches.
+    `utilisation` measures while steps are computed. On GPUs `locking` page-locks the memory of batches.
 
     Attributes:
-        began: Unix time at which the run's first process of this rank began.
-        hosts: Names of the nodes that the run has run on.
+        began: Unix time at which the run's first process of this rank started.
+        hosts: Names of the nodes that the run has used.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class Session:
                 point, prepared, joined.replicas, self.steps, self.trainer.stage, split.train, locking
             )
         self.evaluated: Callable[[EpochRecord], None] = lambda record: None
-        """Told of every epoch that was evaluated, on every rank, while weights are those of its values."""
+        """Called on every rank after each evaluation, while the model still has the evaluated weights."""
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None
@@ -220,7 +221,7 @@ class Session:
         self.class_names = prepared.class_names
 
     def compile(self) -> None:
-        """Compute a call of each size and phase and take it back: no epoch is timed with compilation."""
+        """Run one call of each size and phase, then restore all values, so no epoch includes compilation."""
         with self._clock.phase("compile"):
             before = self.trainer.values()
             rows = list(batches(len(self.split.train), self.point.update_batch))
@@ -232,24 +233,24 @@ class Session:
 
     @property
     def metric(self) -> str:
-        """Name of the metric that is the quality."""
+        """Name of the metric that measures quality."""
         return self.trainer.metrics[0]
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing left to train."""
+        """Whether training is complete."""
         return self.epoch == self.epochs
 
     def fingerprint(self) -> str:
-        """What tells the checkpoints of this run from those of others."""
+        """Return the digest that identifies the checkpoints of this run; see `checkpoint.fingerprint`."""
         return fingerprint(self.point, self.split, self.trainer.variables)
 
     def gpu_percent(self) -> float | None:
-        """What this rank's GPUs did when they were last looked at, in per cent; None where nobody tells."""
+        """Return the last measured utilisation of this rank's GPUs in per cent, or None if it is unknown."""
         return self._utilisation.gpu_percent() if self._utilisation else None
 
     def checkpoint(self) -> tuple[Position, list[NDArray[Any]]]:
-        """Where the run is, and all that it needs to go on; every rank must ask for it."""
+        """Return the position of the run and the values of all variables. Every rank must call this."""
         tally = self._tally
         row = self._utilisation.usage().row() if self._utilisation else []
         losses, usage = self.group.gather([np.array([tally.loss]), np.array([row])])
@@ -264,7 +265,7 @@ class Session:
         return position, gathered(self.trainer, self.group)
 
     def go_on(self, position: Position, values: list[NDArray[Any]]) -> None:
-        """Take up what `checkpoint` gave; on every rank, after `compile`."""
+        """Restore the state that `checkpoint` returned. Every rank must call this, after `compile`."""
         self.trainer.assign(scattered(values, self.trainer, self.group))
         self.epoch, self.updates, self.elapsed = position.epoch, position.updates, position.elapsed
         self.restarts, self._resumed = position.restarts + 1, position.epoch
@@ -279,15 +280,15 @@ class Session:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Within, between two calls of an epoch, the training time stands still."""
+        """Pause the training timer inside the block, which must lie between two calls of an epoch."""
         self._tally.stop(self._clock)
         yield
         self._tally.start()
 
     def epoch_records(self, watch: Callable[[Moment], None] = lambda _: None) -> Iterator[EpochRecord]:
-        """Train what is left, one record after each epoch; ends early when a callback says so.
+        """Train the remaining epochs and yield a record after each, until a callback requests a stop.
 
-        `watch` is called after each call of the compiled function, on every rank.
+        `watch` is called on every rank after each call of the compiled function.
         """
         if self.over:
             return
@@ -315,22 +316,22 @@ class Session:
             callbacks.end(logs)
 
     def validation(self) -> Measured:
-        """Loss and metrics over the validation set, of the weights as they stand; every rank must ask.
+        """Return loss and metrics on the validation set after training. Every rank must call this.
 
-        Once training is over: those of the last epoch, unless callbacks may have changed the weights since.
+        The results of the last epoch are reused, unless callbacks may have changed the weights since.
         """
         known = None if self.trainer.has_callbacks else self._validation
         return known or self.measure(self.split.validation)
 
     def measure(self, samples: Indices) -> Measured:
-        """Loss, metrics and confusion matrices over `samples`, each once, the same on every rank."""
+        """Return loss, metrics and confusion matrices over `samples`, counted once; same on every rank."""
         with self._clock.phase("evaluation"):
             self.trainer.average()
             heart = self._clock.heart
             return measure(self.trainer, self.group, self._evaluation_loader, samples, heart)
 
     def digests(self) -> list[str]:
-        """A digest of the weights for each copy of the model; equal if the workers agree."""
+        """Return a digest of the weights for each copy of the model; all are equal if the workers agree."""
         self.trainer.average()
         return digests(self.trainer, self.group)
 
