@@ -1,1 +1,1 @@
-"""What computes a worker's slice of a batch: one small interface, one folder for each framework."""
+"""Engines, which compute a worker's slice of a batch: one interface, and one folder per framework."""

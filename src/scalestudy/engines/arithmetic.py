@@ -1,4 +1,4 @@
-"""In which arithmetic a run computes: refusing devices, environments and operations that have another."""
+"""Checks of arithmetic: reject devices, environments and operations that differ from the study's settings."""
 
 import re
 from collections.abc import Iterator
@@ -8,26 +8,26 @@ from scalestudy.study.feasible import TF32_NEEDS, without_tf32
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 
 OVERRIDE = "NVIDIA_TF32_OVERRIDE"
-"""By this variable cuBLAS and cuDNN overrule what a program asks for: "0" switches TensorFloat-32 off."""
+"""Variable by which cuBLAS and cuDNN override the program's setting; "0" disables TensorFloat-32."""
 _REFUSAL = re.compile(
     r"[^.\n]*(?:\b(?:not|cannot|require)\b[^.\n]*determinis|determinis[^.\n]*\b(?:not|cannot)\b)[^.\n]*",
     re.IGNORECASE,
 )
-"""The sentence in which TensorFlow, XLA or PyTorch refuses an operation; there are several wordings."""
+"""Matches the sentence in which TensorFlow, XLA or PyTorch rejects a nondeterministic operation."""
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Within, an operation that a framework refuses for its want of determinism ends the run by name.
+    """Translate a framework's error about a nondeterministic operation raised in the block.
 
     Raises:
-        RunError: If one is refused; names the key to change.
+        RunError: In place of that error; names the operation and the key to change.
     """
     try:
         yield
     except ScalestudyError:
         raise
-    except Exception as error:  # each framework has its own
+    except Exception as error:  # the type depends on the framework
         match = _REFUSAL.search(str(error))
         if match is None:
             raise
@@ -43,12 +43,13 @@ def explained() -> Iterator[None]:
 def refuse_other_arithmetic(
     precision: str, device: str, capability: tuple[int, int] | None, override: str | None
 ) -> None:
-    """Refuse a device or an environment that would compute in another precision than is asked for.
+    """Reject a device or an environment that would compute in a precision other than requested.
 
-    `capability` is the GPUs' lowest, None where it is not known; `override` the value of `OVERRIDE`.
+    `capability` is the lowest compute capability of the GPUs, or None if unknown. `override` is the value
+    of the variable `OVERRIDE`.
 
     Raises:
-        UserError: If it is so.
+        UserError: If the precision would differ.
     """
     lacking = without_tf32(precision, device, capability)
     if lacking is not None:

@@ -1,4 +1,4 @@
-"""The interface of an engine: all that a run asks of a framework. Arrays are NumPy's, everywhere."""
+"""The interface of an engine, through which a run uses a framework. All arrays are NumPy arrays."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, SupportsFloat
@@ -19,88 +19,91 @@ from scalestudy.util.registry import loaded
 
 
 class Engine(Protocol):
-    """A framework that computes. It is imported at its first use; then `set_up` comes before all else."""
+    """A framework that computes. It is imported at its first use; `set_up` must be called before anything."""
 
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
-        """Take the devices ("cpu" or "gpu") and threads; set seeds, precision, determinism. Once a run."""
+        """Set up devices ("cpu" or "gpu"), threads, seeds, precision and determinism. Call once per run."""
 
     def devices(self, device: str) -> list[str]:
-        """Names of the physical devices in use."""
+        """Return the names of the physical devices in use."""
 
     def why_missing(self) -> Reason:
-        """Why it lists fewer GPUs than this process was given; may take as long as a start."""
+        """Explain why the engine lists fewer GPUs than it was given. May take as long as an import."""
 
     def build_record(self) -> dict[str, Any]:
-        """How the framework was built, by its name."""
+        """Return how the framework was built, keyed by its name."""
 
     def allocated(self, device: str) -> list[int | None]:
-        """The most bytes that tensors have held at once on each GPU, None where not told; nothing on CPUs."""
+        """Return the peak bytes allocated to tensors on each GPU, None where unknown; [] on CPUs."""
 
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
     ) -> "Trainer":
-        """Build a point's task, alike on every rank; `rates` are those of each step, shape [steps].
+        """Build a point's task, the same on every rank. `rates` are the learning rates, shape [steps].
 
         Raises:
-            UserError: If the task cannot be built so.
+            UserError: If the task cannot be built for this point.
         """
 
     def without_exchange(self, joined: Joined) -> Joined:
-        """The same workers, who compute all else as before and sum no gradients, so that their weights part.
+        """Return the same workers without summing gradients, so that their weights diverge; all else is kept.
 
-        What layers sum over workers is taken to be alike on all, so that its size is right.
+        Layers that sum over workers multiply their own values by the number of workers instead.
         """
 
     def inference(self, path: str, record: ModelRecord) -> "Inference":
-        """Load a trained model that `Trainer.save` or `export` wrote, alone in this process.
+        """Load a trained model that `Trainer.save` or `export` wrote, in this process only.
 
         Raises:
             UserError: If it cannot be loaded.
         """
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
-        """Write the model that `Trainer.save` wrote to `path` so that it loads without this package.
+        """Export the model that `Trainer.save` wrote to `path`, so that it loads without this package.
 
         Args:
-            path: The model's file.
-            record: What it is of; `record.inputs` says whether it is to take inputs as stored or scaled.
+            path: The model file.
+            record: The model's record; `record.inputs` selects inputs as stored or scaled.
             out: File or folder to write.
             form: One of `EngineTraits.export_forms`.
 
         Raises:
-            UserError: If it cannot be loaded, or not be written in this form.
+            UserError: If the model cannot be loaded, or not be written in this form.
         """
 
     def try_step(
         self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
         change: Callable[[list[Any]], None],
     ) -> "StepTrial":  # fmt: skip
-        """Compute a step as training would, before there is any.
+        """Compute a step as in training, before training, to test a task.
 
         Args:
-            compute: Gives the objective, whose gradients are taken, and losses of shape [B].
-            variables: Of the model and its loss, by which gradients are taken.
-            change: Is given the gradients, zeros where there are none.
+            compute: Returns the objective to differentiate, and losses of shape [B].
+            variables: Variables of the model and its loss for which gradients are computed.
+            change: Receives the gradients, with zeros for variables without one.
         """
 
     def script_session(
         self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
     ) -> Any:
-        """Join the other workers of a user's script, which share `group` and the methods of `Workers`.
+        """Join the other workers of a user's script.
+
+        Returns:
+            An object with the `group` of the workers and what `Workers` needs of this framework.
 
         Raises:
-            UserError: If the framework has computed before.
-            RunError: If the others are not found.
+            UserError: If the framework has already computed in this process.
+            RunError: If the other workers are not reached.
         """
 
 
 class StepTrial(NamedTuple):
-    """What a step that was tried has shown.
+    """The result of `Engine.try_step`.
 
     Attributes:
         losses: Shape [B].
         reached: Whether each variable has a gradient.
-        stray: A variable that the step reads and does not train; None without one.
+        stray: A variable that the step reads but does not train, or None.
     """
 
     losses: NDArray[Any]
@@ -109,12 +112,12 @@ class StepTrial(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a model makes of B samples with a target, each by itself.
+    """A model's outputs, losses and qualities for each of B samples with targets.
 
     Attributes:
         outputs: Shape [B, ...].
         losses: Shape [B].
-        qualities: The task's first metric over each sample alone, shape [B]; NaN where it has none.
+        qualities: The task's first metric for each sample alone, shape [B]; NaN where undefined.
     """
 
     outputs: NDArray[np.float32]
@@ -123,21 +126,21 @@ class Judged(NamedTuple):
 
 
 class Inference(Protocol):
-    """A trained model in one process: nothing is shared with other workers."""
+    """A trained model in one process, without other workers."""
 
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
-        """The model's outputs for inputs of shape [B, H, W, C], which `scale` multiplies into [0, 1]."""
+        """Return the outputs for inputs of shape [B, H, W, C]; `inputs * scale` lies in [0, 1]."""
 
     def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
-        """The same of samples with targets (shape [B, ...]). Not of a model without its task."""
+        """Return outputs, losses and qualities of samples with targets (shape [B, ...]); needs the task."""
 
 
 class Flops(NamedTuple):
-    """Floating-point operations of a training step: of products and convolutions, two for each product.
+    """Floating-point operations of matrix products and convolutions in a step; a multiply-add is two.
 
     Attributes:
-        per_sample: Forward and backward; None where not all are known.
-        uncounted: Layers that multiply and could not be counted.
+        per_sample: Forward and backward pass; None if a layer could not be counted.
+        uncounted: Types of the layers that could not be counted.
     """
 
     per_sample: float | None
@@ -145,7 +148,7 @@ class Flops(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable but for its value; `own` is one of which every worker keeps a value (moving statistics)."""
+    """A variable without its value. If `own`, each worker has its own value, as for moving statistics."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -156,8 +159,8 @@ class Values(NamedTuple):
     """The values of all variables.
 
     Attributes:
-        common: Of those that all workers have alike, in the order of `Trainer.variables`.
-        own: Of those that each worker keeps for itself, each of shape [copies in this process, ...].
+        common: Values that are the same on all workers, in the order of `Trainer.variables`.
+        own: Values of the variables that each worker has for itself, of shape [copies in this process, ...].
     """
 
     common: list[NDArray[Any]]
@@ -165,12 +168,12 @@ class Values(NamedTuple):
 
 
 class Bucket(NamedTuple):
-    """Gradients that are summed over workers at once.
+    """Gradients that are summed over workers in one collective.
 
     Attributes:
-        bytes: Of one worker's.
-        work: Multiplications of the forward pass, a sample, with the variables of these gradients; None where
-            the model does not tell.
+        bytes: Size of one worker's gradients.
+        work: Multiplications per sample of the forward pass with the variables of these gradients; None if
+            unknown.
     """
 
     bytes: int
@@ -178,35 +181,35 @@ class Bucket(NamedTuple):
 
 
 class Callbacks(Protocol):
-    """A task's callbacks, told where the run is. Epochs and steps count from 0."""
+    """A task's callbacks. Epochs and steps count from 0."""
 
     def begin(self) -> None:
-        """Training begins."""
+        """Call the callbacks before training."""
 
     def epoch_begin(self, epoch: int) -> None:
-        """An epoch begins."""
+        """Call the callbacks before an epoch."""
 
     def batch_end(self, step: int) -> None:
-        """The call that ends with step `step` of the epoch is done."""
+        """Call the callbacks after the call that ends with step `step` of the epoch."""
 
     def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
-        """An epoch is over; returns whether they want training to stop."""
+        """Call the callbacks after an epoch. Return whether one of them requests a stop."""
 
     def end(self, logs: dict[str, float]) -> None:
-        """Training is over."""
+        """Call the callbacks after training."""
 
 
 class Trainer(Protocol):
-    """One process's part of a run: the model and its optimizer, and what is computed with them.
+    """One process's part of a run: trains and evaluates the model with its optimizer.
 
     Attributes:
-        metrics: Names of the task's metrics, the quality first.
-        sense: What the quality means: which way is better, and whether it lies in [0, 1].
-        senses: The same of each metric, as far as anything says so.
-        parameters: Of the model.
-        variables: All that changes while training: the model's, the optimizer's, the loss scale.
-        model_suffix: Of the files that `save` writes.
-        buckets: In which gradients are summed over workers, in that order, once all layers learn that will.
+        metrics: Names of the task's metrics; the first is the quality.
+        sense: Better direction of the quality, and whether it lies in [0, 1].
+        senses: The same for each metric for which it is known.
+        parameters: Number of parameters of the model.
+        variables: All variables that training changes: of the model, the optimizer and the loss scale.
+        model_suffix: Suffix of the files that `save` writes.
+        buckets: Buckets of gradients in the order of their exchange, in the last phase.
     """
 
     metrics: Sequence[str]
@@ -219,99 +222,99 @@ class Trainer(Protocol):
 
     @property
     def phases(self) -> Sequence[int]:
-        """Steps of the run, from 0, each of which begins with another compiled function; the first is 0."""
+        """Steps of the run, from 0, at which another compiled function takes over; the first is 0."""
 
     @property
     def has_callbacks(self) -> bool:
-        """Whether the task has any, which may set the rate and the weights on rank 0."""
+        """Whether the task has callbacks, which may change the rate and the weights on rank 0."""
 
     @property
     def rate(self) -> float | None:
-        """Learning rate where a callback may set it; None where a table rules."""
+        """Learning rate if callbacks may set it, or None if it follows a table."""
 
     def enter(self, step: int) -> None:
-        """Take up the phase that `step` of the run belongs to: `rate` and callbacks are of its optimizer."""
+        """Enter the phase of `step` of the run: `rate` and callbacks then refer to its optimizer."""
 
     def set_rate(self, rate: float) -> None:
-        """Set it for this process."""
+        """Set the learning rate in this process."""
 
     def stage(self, part: Slice, device: int) -> Slice:
-        """Take the arrays of a slice, as read, to this process's device of that index, ahead of need.
+        """Move the arrays of a slice to the device with this index in advance.
 
-        The thread that reads for that device asks, while steps before it are computed. It waits for the copy,
-        if one is made; the arrays' memory is used anew as soon as nothing refers to them any more.
+        The thread that reads for the device calls this while earlier steps are computed. It waits for the
+        copy, if any; the memory of the arrays is reused as soon as nothing refers to them.
         """
 
     def train(self, call: Call) -> SupportsFloat:
-        """Compute the steps of a call on all workers, and update the weights after each.
+        """Compute the steps of a call on all workers and update the weights after each step.
 
-        The gradient is that of (sum of the slices' losses) / (rows of the global batch), summed over all
-        workers, whatever the sizes of their slices.
+        The gradient of a step is the sum over all workers of the gradients of (sum of the slice's losses) /
+        (rows of the global batch), for slices of any size.
 
         Returns:
-            The sum of losses of this process's workers, perhaps still under way: `float` waits for it.
+            The sum of losses of this process's workers. It may still be computing; `float` waits for it.
         """
 
     def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
-        """What adds up to `results` over slices and processes; the first two are losses and samples."""
+        """Return arrays to sum over slices and processes; the first two are losses and samples."""
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Loss and metrics of what `evaluate` gave, added up: each divided once; then values of classes."""
+        """Return loss and metrics from summed results of `evaluate`, then per-class values."""
 
     def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
-        """Confusion matrices of the same sums, by the names of their metrics: a row for each true class."""
+        """Return confusion matrices from the same sums, by metric name, with a row for each true class."""
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
-        """Quality of a model that answers the same everywhere; None where its outputs are not of classes.
+        """Return the quality of a constant prediction, or None if the outputs are not classes.
 
-        One rank may ask alone. `targets` come in parts of shape [B, ...]; `answer` is the probability of each
-        class for every sample or pixel, shape [classes].
+        A single rank may call this. `targets` yields parts of shape [B, ...]; `answer` is the probability of
+        each class for every sample or pixel, shape [classes].
         """
 
     def values(self) -> Values:
-        """The values of all variables in this process."""
+        """Return the values of all variables in this process."""
 
     def assign(self, values: Values) -> None:
-        """Restore what `values` gave, perhaps in another process."""
+        """Restore the result of `values`, possibly from another process."""
 
     def average(self) -> None:
-        """Set what each worker keeps for itself to its mean over all workers. Every rank must ask."""
+        """Set the moving statistics of every worker to their mean over workers. Every rank must call this."""
 
     def share(self) -> None:
-        """Give every process the values that rank 0 has. Every rank must ask."""
+        """Give every process the values of rank 0. Every rank must call this."""
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        """The weights of the model, for each copy of it in this process."""
+        """Return the weights of the model, for each copy of it in this process."""
 
     def callbacks(self, *, epochs: int, steps: int) -> Callbacks:
-        """The task's callbacks, for a run of so many epochs of so many steps. Only rank 0 asks."""
+        """Return the task's callbacks for a run of `epochs` epochs of `steps` steps. Only for rank 0."""
 
     def flops(self) -> Flops:
-        """What a step computes in the present phase. One rank may ask alone."""
+        """Count the operations of a step in the current phase. A single rank may call this."""
 
     def prove_savable(self, path: str) -> None:
-        """Save the model as it is to `path`, and load it back.
+        """Save the current model to `path` and load it back.
 
         Raises:
-            UserError: If that cannot be done; names the classes that are not the framework's.
+            UserError: If that fails; names the classes that do not belong to the framework.
             OSError: If the file cannot be written.
         """
 
     def save(self, path: str) -> None:
-        """Save the model as a plain one of the framework's, free of this package's layers."""
+        """Save the model as a plain model of the framework, without layers of this package."""
 
     def restore(self, path: str) -> None:
-        """Take the weights that `save` has written, on every copy of the model in this process.
+        """Load the weights that `save` wrote into every copy of the model in this process.
 
         Raises:
-            UserError: If they are another model's.
+            UserError: If they belong to a different model.
         """
 
     def inference(self) -> Inference:
-        """The plain model with the present weights. One rank may ask alone."""
+        """Return the plain model with the current weights. A single rank may call this."""
 
 
 def engine_of(name: str) -> Engine:
-    """The engine of this name, imported at its first use, without what its framework only looks for."""
+    """Return the engine of this name, imported at its first use."""
     engine: Engine = loaded(engine_traits(name).implementation)
     return engine

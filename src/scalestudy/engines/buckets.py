@@ -1,4 +1,4 @@
-"""The parts in which gradients are exchanged, so that it begins before back-propagation has ended."""
+"""Buckets of gradients, whose exchange can start before back-propagation ends."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,17 +8,17 @@ Buckets = Sequence[tuple[int, ...]]
 
 
 def in_buckets(sizes: Sequence[int], limit: int | None) -> Buckets:
-    """Put gradients into buckets: those of the last layers first, which back-propagation computes first.
+    """Put gradients into buckets, last layers first, in the order in which back-propagation computes them.
 
     A bucket is full once it holds `limit` bytes, as in PyTorch's DDP (Li et al. 2020, arXiv:2006.15704).
-    Sizes alone decide, so that all ranks have the same buckets in every step, and sums one order.
+    Buckets depend only on sizes, so they and the order of sums are the same on all ranks and in every step.
 
     Args:
         sizes: Bytes of each gradient, in the order of the model's variables.
-        limit: Bytes at which a bucket is full; None puts all into one.
+        limit: Bytes at which a bucket is full; None puts all gradients into one bucket.
 
     Returns:
-        Within a bucket, indices rise.
+        The buckets; indices within a bucket ascend.
     """
     buckets: list[list[int]] = []
     held = 0
@@ -32,17 +32,17 @@ def in_buckets(sizes: Sequence[int], limit: int | None) -> Buckets:
 
 
 def in_halves(work: Sequence[int]) -> Buckets:
-    """Put gradients into two buckets, those of the last layers first, each with half of the work.
+    """Put gradients into two buckets with half of the work each, last layers first.
 
-    For collectives of which only the first is under way while back-propagation goes on: the first bucket
-    holds what it can, and the second is what the remaining half of the work has to hide the first with.
+    For collectives of which only the first overlaps with back-propagation: the exchange of the first bucket
+    overlaps with the second half of the work.
 
     Args:
-        work: Of back-propagation through the layer of each gradient, in the order of the model's variables,
-            in whatever unit.
+        work: Work of back-propagation for the variable of each gradient, in the order of the model's
+            variables, in any unit.
 
     Returns:
-        One bucket where the last layer alone has half of the work, and nothing is before it.
+        Two buckets, or one if the first would hold all gradients.
     """
     done, first = 0, len(work)
     while first and 2 * done < sum(work):
@@ -55,7 +55,7 @@ def in_halves(work: Sequence[int]) -> Buckets:
 def summed(
     gradients: Sequence[Any], buckets: Buckets, all_reduce: Callable[[list[Any]], Sequence[Any]]
 ) -> list[Any]:
-    """Gradients, all-reduced a bucket at a time, in the order that they have."""
+    """All-reduce gradients one bucket at a time and return them in their original order."""
     sums = list(gradients)
     for bucket in buckets:
         for index, total in zip(bucket, all_reduce([gradients[i] for i in bucket]), strict=True):

@@ -1,4 +1,4 @@
-"""Which worker computes: what a model's layers know of it while they compute, under any engine."""
+"""The current worker, which layers of a model read while they compute, under any engine."""
 
 import threading
 from collections import Counter
@@ -10,13 +10,13 @@ from scalestudy.data.loading.slices import Slice
 
 
 class Working(NamedTuple):
-    """A worker at its slice.
+    """A worker and the slice it computes.
 
     Attributes:
-        slice: Of one step; its numbers are scalar tensors.
-        share: workers · count / total: weight of its statistics in the mean over workers (float).
+        slice: The slice of one step; its numbers may be scalar tensors.
+        share: workers · count / total: weight of the worker's statistics in the mean over workers (float).
         sync_sum: Sums a tensor over all workers, differentiably; None for statistics per worker.
-        calls: How often each layer that draws has been called so far, by its number.
+        calls: Calls so far of each layer that draws random numbers, by its index.
     """
 
     slice: Slice
@@ -25,7 +25,7 @@ class Working(NamedTuple):
     calls: Counter[int] | None = None
 
 
-_local = threading.local()  # a thread each: TensorFlow traces the replicas of a node in threads
+_local = threading.local()  # TensorFlow traces each replica of a process in its own thread
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The processes of a run, the workers that each computes, and how they join. NumPy in, NumPy out."""
+"""The processes of a run, the workers that each process computes, and how they join. Arrays are NumPy's."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -14,37 +14,37 @@ from scalestudy.util.registry import loaded
 
 
 class Group:
-    """All processes of a run, as one of them sees them. The default is one process alone.
+    """All processes of a run. The default is a single process.
 
     Attributes:
-        rank: Of this process; rank 0 writes.
-        size: How many there are.
-        communication: By what workers sum gradients: "ring", "auto" (TensorFlow's choice of rings), "nccl",
-            "gloo", "mpi"; None where nothing is exchanged, or it is not known.
+        rank: Rank of this process; rank 0 writes files.
+        size: Number of processes.
+        communication: How workers sum gradients: "ring", "auto" (TensorFlow's choice of rings), "nccl",
+            "gloo", "mpi"; None if nothing is exchanged, or if it is unknown.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, *, communication: str | None = None) -> None:
         self.rank, self.size, self.communication = rank, size, communication
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over processes of an array (float64 or int64), the same on every rank."""
+        """Sum an array (float64 or int64) over processes; the same on every rank."""
         return values
 
     def build_record(self) -> dict[str, Any]:
-        """How the library by which they meet was built, by its name."""
+        """Return how the library that connects the processes was built, keyed by its name."""
         return {}
 
     def close(self) -> None:
         """Leave the group."""
 
     def share(self, value: NDArray[Any]) -> NDArray[Any]:
-        """The array that rank 0 has, bit for bit, on every rank. All must bring one of its shape and type."""
+        """Return rank 0's array on every rank, bit for bit. Shape and type must be the same on all ranks."""
         words = _words(value)
         words = self.host_sum(words if self.rank == 0 else np.zeros_like(words))
         return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(value.shape)
 
     def share_object(self, value: Any) -> Any:
-        """What rank 0 has, on every rank: anything that can be pickled."""
+        """Return rank 0's object, which must be picklable, on every rank."""
         if self.size == 1:
             return value
         mine = np.frombuffer(pickle.dumps(value) if self.rank == 0 else b"", np.uint8)
@@ -52,7 +52,7 @@ class Group:
         return pickle.loads(self.share(mine if self.rank == 0 else np.zeros(int(length), np.uint8)).tobytes())
 
     def mean(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The mean of each array over the processes, in its own type; in one sum."""
+        """Return the mean of each array over processes, in the array's type, by a single sum."""
         flat = np.concatenate([value.ravel().astype(np.float64) for value in values])
         parts = np.split(self.host_sum(flat) / self.size, np.cumsum([value.size for value in values])[:-1])
         return [
@@ -60,7 +60,7 @@ class Group:
         ]
 
     def gather(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The rows of every rank's arrays (shapes [n, ...]), bit for bit, on every rank.
+        """Gather the rows of every rank's arrays (shapes [n, ...]), bit for bit, on every rank.
 
         Returns:
             Shapes [size · n, ...], rank 0's rows first.
@@ -80,19 +80,18 @@ class Group:
 
 
 def _words(value: NDArray[Any]) -> NDArray[np.int64]:
-    """The bytes of an array, filled up to whole words: added to all others' zeros, they stay as they are."""
+    """Return the bytes of an array as int64 words, padded with zeros; adding zeros leaves them unchanged."""
     return np.frombuffer(value.tobytes() + bytes(-value.nbytes % 8), np.int64)
 
 
 @dataclass(frozen=True)
 class RemoteRows:
-    """What a process knows of rows that the workers read for themselves, each in its own process.
+    """Description of rows that workers in other processes read themselves.
 
     Attributes:
-        training: Shape and type of one input and of one target, or of several by name; None in shapes is any
-            length.
-        evaluation: The same of what is evaluated.
-        watch: Called while workers are waited for; raises what keeps them from going on.
+        training: Shape and type of an input and of a target, or dicts of them; None in a shape is any length.
+        evaluation: The same for evaluation.
+        watch: Called while waiting for workers; raises an error if they cannot continue.
     """
 
     training: tuple[Any, Any]
@@ -103,17 +102,17 @@ class RemoteRows:
 class Replicas:
     """The devices of one process and the workers they compute.
 
-    What they compute, and how they combine their gradients, is the business of their engine.
+    Subclasses of the engines define what workers compute and how they combine gradients.
 
     Args:
         group: The processes of the run.
-        workers: Workers of the run.
-        slices: For each device of this process, the workers (first, beyond the last) it computes.
-        size: Copies of the model among all processes.
+        workers: Number of workers of the run.
+        slices: For each device of this process, the range of workers it computes: (first, last + 1).
+        size: Number of copies of the model in all processes.
 
     Attributes:
-        remote: Of workers in other processes, under one that coordinates them: slices are then row numbers
-            (inputs) with their epoch (targets; -1 in evaluation), both of shape [b]. Else None.
+        remote: On a coordinator, the rows that workers in other processes read. Slices then hold row numbers
+            (inputs) and their epoch (targets; -1 in evaluation), both of shape [b]. Otherwise None.
     """
 
     remote: RemoteRows | None = None
@@ -125,7 +124,7 @@ class Replicas:
 
 
 class Joined(NamedTuple):
-    """What a strategy's `join` gives: the group of processes, and the replicas of this one."""
+    """The result of `join`: the group of processes, and the replicas of this process."""
 
     group: Group
     replicas: Replicas
@@ -134,10 +133,10 @@ class Joined(NamedTuple):
 def join(
     name: str, placement: Placement, *, workers: int, device: str, communication: str = "auto"
 ) -> Joined:
-    """Join the other workers of a strategy that does the work itself; its `Traits.join` says where that is.
+    """Join the other workers of a strategy by the function that its `Traits.join` names.
 
-    The engine must be set up before: devices and threads are fixed once a process computes. `device` is "cpu"
-    or "gpu", `communication` "auto", "ring" or "nccl", where the strategy has a choice.
+    The engine must be set up before, because devices and threads are fixed once a process computes. `device`
+    is "cpu" or "gpu". `communication` is "auto", "ring" or "nccl", if the strategy has a choice.
     """
     joined: Joined = loaded(traits(name).join)(
         placement, workers=workers, device=device, communication=communication

@@ -1,4 +1,4 @@
-"""Local SGD: workers that update weights of their own, and when these are averaged."""
+"""Local SGD: each worker updates its own weights, which are averaged at intervals."""
 
 from typing import Any, NamedTuple
 
@@ -7,38 +7,38 @@ from scalestudy.util.errors import UserError
 
 
 class LocalSteps(NamedTuple):
-    """When workers set their weights to the mean of all (Stich 2019, arXiv:1805.09767).
+    """When workers set their weights to the mean over workers (Stich 2019, arXiv:1805.09767).
 
-    In between, each one's gradient is its part of the gradient of the global batch, times the number of
-    workers: no sample of an uneven batch weighs more on one worker than on another, and averages after each
-    step are SGD, with or without momentum, by summed gradients. What optimizers keep (momentum) stays with
-    its worker, as in PyTorch's PostLocalSGDOptimizer.
+    Between averages, a worker's gradient is its part of the gradient of the global batch, times the number
+    of workers. So each sample of an uneven batch has the same weight on every worker, and averaging after
+    every step equals SGD, with or without momentum, on summed gradients. The state of the optimizer
+    (momentum) is not averaged, as in PyTorch's PostLocalSGDOptimizer.
 
     Attributes:
         every: Steps between two averages.
-        epoch: Steps of an epoch, after which there is one in any case: evaluation changes nothing.
+        epoch: Steps of an epoch. The weights are always averaged after it, so evaluation changes nothing.
     """
 
     every: int
     epoch: int
 
     def due(self, step: Any) -> Any:
-        """Whether weights are averaged after `step` of the run, from 0: a number, or a scalar tensor."""
+        """Return whether to average after `step` of the run, from 0: a number, or a scalar tensor."""
         done = step % self.epoch + 1
         return (done % self.every == 0) | (done == self.epoch)
 
 
 def local_steps_of(point: Point, steps: int, *, callbacks: bool, gradients: bool) -> LocalSteps | None:
-    """What a run of so many steps asks for; None where gradients are summed in each step.
+    """Return when a run averages weights, or None if it sums gradients in each step.
 
     Args:
-        point: What is run.
-        steps: Of the run.
-        callbacks: Whether the task has any.
-        gradients: Whether the task changes gradients that are summed over workers.
+        point: The point of the run.
+        steps: Steps of the run.
+        callbacks: Whether the task has callbacks.
+        gradients: Whether the task changes the gradients summed over workers.
 
     Raises:
-        UserError: If the task needs what all workers have alike within an epoch.
+        UserError: If the task needs equal weights or gradients on all workers within an epoch.
     """
     if point.train.local_steps == 1 or point.workers == 1:
         return None

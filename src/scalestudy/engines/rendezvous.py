@@ -1,7 +1,7 @@
-"""Where the processes of a run meet: the address at which rank 0 listens, and each one's interface for data.
+"""The rendezvous of a run's processes: rank 0's address, and each process's network interface for data.
 
-On one node that is the loopback. Across nodes rank 0 tells its address in the run's folder; where that is not
-seen, the others go by the name of its host.
+On one node both are the loopback. Across nodes rank 0 writes its address to the run folder; processes that
+do not see the folder resolve the name of rank 0's host.
 """
 
 import ipaddress
@@ -20,25 +20,25 @@ from scalestudy.util.errors import RunError
 
 LOOPBACK = "127.0.0.1"
 ANY = {4: "0.0.0.0", 6: "::"}
-"""What listens at all interfaces, by the version of IP; under Linux that of IPv6 hears IPv4 as well."""
+"""Address to listen on all interfaces, by IP version; on Linux the IPv6 address also accepts IPv4."""
 CONNECT_WITHIN = 2.0
-"""Seconds to wait for an answer from one address."""
+"""Timeout of one connection attempt in seconds."""
 
 
 def start_within() -> float:
-    """Seconds that ranks may start apart: as long as the run may be without progress."""
+    """Return the maximum seconds between the starts of two ranks: the progress timeout of the run."""
     return float(os.environ.get(PROGRESS_TIMEOUT, LaunchSettings().progress_timeout))
 
 
 def meeting_address(placement: Placement, *, ipv6: bool = True) -> str:
-    """On rank 0 the address to listen at, at the placement's port; elsewhere the one by which it is reached.
+    """Return the address to listen on for rank 0, or the address at which other ranks reach rank 0.
 
-    Other ranks wait until rank 0 listens. It does so at one interface, that of the name of its host or of the
-    way to another node; only where neither is known at all.
+    Other ranks wait until rank 0 listens on the placement's port. Rank 0 listens on one interface: that of
+    its host name, or of the route to another node. It listens on all interfaces only if neither is known.
 
     Args:
-        placement: This process among the others; it has a port.
-        ipv6: Whether what is to listen and connect knows IPv6.
+        placement: Placement of this process; it must have a port.
+        ipv6: Whether the library that listens and connects supports IPv6.
 
     Raises:
         RunError: If this host has no address, or if rank 0 is not reached in time.
@@ -59,10 +59,10 @@ def meeting_address(placement: Placement, *, ipv6: bool = True) -> str:
 
 
 def known_address(placement: Placement) -> str:
-    """The address of rank 0 as far as names tell it, for what listens, or waits for it, at its own time.
+    """Return rank 0's address without waiting for rank 0: from interfaces on its host, else from its name.
 
     Raises:
-        RunError: If there is none.
+        RunError: If no address is known.
     """
     if _one_node(placement):
         return LOOPBACK
@@ -78,10 +78,10 @@ def known_address(placement: Placement) -> str:
 
 
 def listening(address: str, port: int) -> socket.socket:
-    """A socket that listens at an address that `meeting_address` has given to rank 0.
+    """Return a socket that listens on the address that `meeting_address` returned on rank 0.
 
     Raises:
-        OSError: If it cannot.
+        OSError: If it cannot listen there.
     """
     family = socket.AF_INET6 if _version(address) == 6 else socket.AF_INET
     return socket.create_server(
@@ -90,10 +90,11 @@ def listening(address: str, port: int) -> socket.socket:
 
 
 def interface_of(placement: Placement, address: str | None = None) -> str | None:
-    """The interface that Gloo must be told; None where that of the host's own name is right.
+    """Return the interface that Gloo must be given, or None if its default, by host name, is right.
 
-    It is not where a node resolves its own name not at all, or to itself only, as Debian's default hosts file
-    has it; then it is the interface on the way to rank 0 at `address`, and on rank 0 to another node.
+    The default is wrong if a node does not resolve its own name, or resolves it to the loopback, as with
+    Debian's default hosts file. Then the interface is that of the route to rank 0 at `address`, or on rank 0
+    of the route to another node.
     """
     if _one_node(placement):
         return _holder(LOOPBACK)
@@ -106,7 +107,7 @@ def interface_of(placement: Placement, address: str | None = None) -> str | None
 
 
 def own_addresses(placement: Placement, *, ipv6: bool = True) -> list[str]:
-    """Addresses of this host for other nodes: one where names tell it, else all, IPv4 first."""
+    """Return this host's addresses for other nodes: one if names or routes determine it, else all."""
     outward = [address for address in outward_addresses() if ipv6 or _version(address) == 4]
     named = addresses_of(placement.hosts[placement.rank])
     routed = (source for other in _others(placement) for source in _sources(other))
@@ -116,7 +117,7 @@ def own_addresses(placement: Placement, *, ipv6: bool = True) -> list[str]:
 
 
 def outward_addresses() -> list[str]:
-    """Addresses of interfaces that are up, IPv4 first, but those that no other host reaches by them alone."""
+    """Return addresses of interfaces that are up, IPv4 first, without loopback and link-local addresses."""
     up = {name for name, state in psutil.net_if_stats().items() if state.isup}
     held = [
         ipaddress.ip_address(one.address)
@@ -128,7 +129,7 @@ def outward_addresses() -> list[str]:
 
 
 def addresses_of(host: str) -> list[str]:
-    """The addresses that a name resolves to here, IPv4 first; none if it does not."""
+    """Return the addresses that a name resolves to on this host, IPv4 first, or [] if it does not resolve."""
     try:
         known = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -138,7 +139,7 @@ def addresses_of(host: str) -> list[str]:
 
 
 def _reached(placement: Placement, ipv6: bool) -> str:
-    """The first address of rank 0 that answers."""
+    """Return the first address of rank 0 that accepts a connection."""
     deadline, errors = time.monotonic() + start_within(), dict[str, str]()
     while True:
         errors.clear()
@@ -150,7 +151,7 @@ def _reached(placement: Placement, ipv6: bool) -> str:
                     return address
             except OSError as error:
                 errors[address] = str(error)
-        nowhere = not errors and MEETING not in os.environ  # it neither resolves nor will be told
+        nowhere = not errors and MEETING not in os.environ  # no name to resolve and no published address
         if nowhere or time.monotonic() > deadline:
             break
         time.sleep(0.05)
@@ -166,14 +167,14 @@ def _reached(placement: Placement, ipv6: bool) -> str:
 
 
 def _candidates(placement: Placement) -> Iterator[str]:
-    """Where rank 0 may be reached, as far as is known by now."""
+    """Yield the addresses of rank 0 known so far."""
     if _one_node(placement):
         yield LOOPBACK
         return
     told = published(placement)
     yield from told
     named = addresses_of(placement.hosts[0])
-    if placement.hosts[placement.rank] == placement.hosts[0]:  # as rank 0 finds it, in any case
+    if placement.hosts[placement.rank] == placement.hosts[0]:  # the same result as on rank 0
         named = own_addresses(placement)
     yield from (
         address for address in named if address not in told and not ipaddress.ip_address(address).is_loopback
@@ -185,17 +186,17 @@ def _one_node(placement: Placement) -> bool:
 
 
 def _others(placement: Placement) -> list[str]:
-    """The other hosts, those of neighbours first."""
+    """Return the other hosts in the order of their ranks."""
     return [host for host in dict.fromkeys(placement.hosts) if host != placement.hosts[placement.rank]]
 
 
 def _sources(host: str) -> Iterator[str]:
-    """Addresses of this host on the way to another, by name or address, IPv4 first."""
+    """Yield this host's addresses on the route to `host`, a name or an address, IPv4 first."""
     for address in addresses_of(host):
         family = socket.AF_INET6 if _version(address) == 6 else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect((address, 9))  # sends nothing; the kernel only chooses the way
+                probe.connect((address, 9))  # sends nothing; the kernel only chooses the route
             except OSError:
                 continue
             yield str(probe.getsockname()[0])

@@ -1,12 +1,17 @@
-"""One collective in a process of its own: joined, proved by a known sum, timed by message size.
+"""Test one collective in its own process: join, check a known sum, and time it by message size.
 
-`python -m MODULE ERRAND`, where the module of an engine calls `start`, and with ERRAND as JSON:
-`collective` (a name of `EngineTraits.collectives`; null only says how things were built), `events` (file that
-each step is told to, a JSON line each), `placement`, `device`, `sizes` (bytes, rising), `largest` (bytes that
-fit this rank's device) and `repeats` (calls to time, sums chained in each; for each size). An errand of
-`copies` (bytes) times copies between each two GPUs instead, and prints [from][to] bytes per second as JSON,
-null on the diagonal. The caller sets the environment, and ends this process: by the end of its standard input
-when all ranks are done, or by a signal when it stalls.
+Run as `python -m MODULE ERRAND`, where MODULE belongs to an engine and calls `start`. ERRAND is JSON:
+
+- `collective`: a name in `EngineTraits.collectives`; null only reports how the libraries were built.
+- `events`: file to which each step appends a JSON line.
+- `placement`, `device`: of this rank.
+- `sizes`: message sizes in bytes, ascending.
+- `largest`: bytes that fit on this rank's device.
+- `repeats`: for each size, the calls to time and the sums chained in each.
+
+With `copies` (bytes) instead, it times copies between each pair of GPUs and prints bytes per second as JSON,
+[from][to], with null on the diagonal. The caller sets the environment and ends this process: it closes
+standard input when all ranks are done, or sends a signal if a rank stalls.
 """
 
 import json
@@ -34,7 +39,7 @@ CALLS, COPIES = 5, 8
 
 
 class ExchangeTrial(ABC):
-    """How a framework sums and copies arrays."""
+    """A framework's sums and copies of arrays."""
 
     @abstractmethod
     def load(self) -> None:
@@ -42,30 +47,30 @@ class ExchangeTrial(ABC):
 
     @abstractmethod
     def build(self) -> dict[str, Any]:
-        """What it and its strategies' libraries were built with, and the GPUs that it can use."""
+        """Return how the framework and its strategies' libraries were built, and the GPUs it can use."""
 
     @abstractmethod
     def gpus(self) -> list[str]:
-        """Names of its GPUs."""
+        """Return the names of the GPUs."""
 
     @abstractmethod
     def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
-        """The sum over all ranks, on "cpu" or "gpu" as in training, and the device that has it."""
+        """Sum over all ranks on "cpu" or "gpu", as in training. Return the sum and the device it is on."""
 
     @abstractmethod
     def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
-        """A call that sums `size` bytes of float32, zeros, `count` times one after another, and waits."""
+        """Return a function that sums `size` bytes of float32 zeros `count` times in sequence, and waits."""
 
     @abstractmethod
     def copies(self, source: str, target: str, size: int, count: int) -> Callable[[], None]:
-        """A call that makes so many copies of `size` bytes from a GPU to another, and waits for them.
+        """Return a function that copies `size` bytes `count` times between two GPUs, then waits.
 
-        Several in one call, as in nccl-tests.
+        Several copies per call, as in nccl-tests.
         """
 
 
 def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
-    """Do the errand of this process's arguments, and end it."""
+    """Run the errand in this process's arguments, then end the process."""
     try:
         code = _do(trial, traits, json.loads(sys.argv[1]))
     except Exception:
@@ -73,7 +78,7 @@ def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads of a framework may still wait for peers that have already left.
+    # Threads of the framework may still wait for ranks that have already exited.
     os._exit(code)
 
 
@@ -111,15 +116,15 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
         tell(step="timed", bytes=size, seconds=seconds)
     prove(trial, group, placement, device)
     tell(step="done")
-    sys.stdin.read()  # another rank's last sum may still read from this one
+    sys.stdin.read()  # another rank may still read this rank's part of the last sum
     return 0
 
 
 def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str) -> str:
-    """Sum on a device what each rank alone can bring: rank r gives 1 at position r.
+    """Check a sum to which rank r contributes 1 at position r and 0 elsewhere.
 
     Returns:
-        The device that has the sum.
+        The device that holds the sum.
 
     Raises:
         RunError: If a rank's part is missing or counted twice.
@@ -138,14 +143,14 @@ def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str)
 
 
 def any_rank(group: Group, yes: bool) -> bool:
-    """Whether any rank says yes; the same on all."""
+    """Return whether `yes` is true on any rank; the same on every rank."""
     return bool(group.host_sum(np.array([int(yes)], np.int64))[0])
 
 
 def timed(
     trial: ExchangeTrial, group: Group, size: int, calls: int, sums: int, *, device: str = "cpu"
 ) -> float:
-    """Seconds of one sum of `size` bytes of float32: of `sums` chained in a call, the median of `calls`.
+    """Return the seconds of one sum of `size` bytes of float32: median over `calls` of `sums` chained sums.
 
     The first call, which connects and compiles, is not timed.
     """
@@ -153,7 +158,7 @@ def timed(
 
 
 def copy_seconds(trial: ExchangeTrial, source: str, target: str, size: int) -> float:
-    """Median seconds of a copy."""
+    """Return the median seconds of one copy."""
     return _median(trial.copies(source, target, size, COPIES), CALLS) / COPIES
 
 

@@ -1,1 +1,1 @@
-"""What all engines that train Keras models have in common."""
+"""Code shared by all engines that train Keras models."""

@@ -1,4 +1,4 @@
-"""Keras callbacks, which know a model with its optimizer."""
+"""Running a task's Keras callbacks."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ WATCHING = (
 
 
 def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> None:
-    """Refuse the callback of Keras that only works with an optimizer which averages weights itself.
+    """Reject SwapEMAWeights, which requires an optimizer that keeps moving averages of the weights.
 
     Raises:
         UserError: If it is among `callbacks`.
@@ -29,10 +29,10 @@ def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> Non
 
 
 class KerasCallbacks:
-    """Calls a task's Keras callbacks, which may set the `optimizer` of its model; see `Callbacks`.
+    """Calls a task's Keras callbacks, which may change the optimizer of the model; see `Callbacks`.
 
-    Those that watch a metric of the task and are to find out which way is better (`mode="auto"`) are told:
-    Keras would look for it in a compiled model, and fail.
+    Callbacks that monitor a metric with `mode="auto"` get the better direction from the task. Keras would
+    look for it in a compiled model, and fail.
     """
 
     def __init__(self, task: Task, *, epochs: int, steps: int) -> None:

@@ -1,4 +1,4 @@
-"""What sums of losses and metrics over a whole set come to."""
+"""Evaluation of loss and metrics from sums over a whole set."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from scalestudy.tasks.base import Task
 
 
 class Evaluation(ABC):
-    """Numerators and denominators of a task's loss and metrics, whose variables must be sums over samples."""
+    """Sums of a task's loss and metrics. The variables of a metric must be sums over samples."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -25,10 +25,10 @@ class Evaluation(ABC):
 
     @abstractmethod
     def sums(self, call: Call) -> list[NDArray[np.float64]]:
-        """Of this process's slices of one step: losses, samples, and each metric's variables."""
+        """Return sums over this process's slices of one step: losses, samples, and metric variables."""
 
     def added(self, inputs: Any, targets: Any) -> list[Any]:
-        """What these rows add to the sum of losses and to each metric's variables: float64 tensors."""
+        """Return what these rows add to the losses and to each metric's variables, as float64 tensors."""
         outputs = self._task.model(inputs, training=False)
         sums = [keras.ops.sum(keras.ops.cast(self._task.loss(targets, outputs), "float64"))]
         for name, metric in self._task.metrics.items():
@@ -38,7 +38,7 @@ class Evaluation(ABC):
         return sums
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Loss and metrics of what `sums` gave, added up; then the metrics' values for each class."""
+        """Return loss and metrics from the total of `sums`, then the per-class values of metrics."""
         loss, seen, *states = sums
         results, parts = {"loss": float(loss / seen)}, dict[str, float]()
         for name, metric in self._filled(states):
@@ -51,12 +51,12 @@ class Evaluation(ABC):
         return results | {name: value for name, value in parts.items() if name not in results}
 
     def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
-        """Those of the metrics that have one, by the metrics' names."""
+        """Return the confusion matrices of the metrics that have one, by metric name."""
         filled = self._filled(sums[2:])
         return {name: metric.matrix().tolist() for name, metric in filled if hasattr(metric, "matrix")}
 
     def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
-        """The metrics one after the other, each holding its sums while it is looked at."""
+        """Yield the metrics in turn; each holds its sums until the next is requested."""
         remaining = iter(states)
         for name, metric in self._task.metrics.items():
             for variable, start in zip(metric.variables, self._start[name], strict=True):
@@ -65,13 +65,13 @@ class Evaluation(ABC):
             metric.reset_state()
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
-        """Quality of giving `answer` (shape [classes]) everywhere; None if the outputs are not of classes.
+        """Return the quality of predicting `answer` (shape [classes]) everywhere; None if not for classes.
 
-        A single channel, or none, is the probability of the second of two classes. No variable is touched:
-        one process may ask alone, where assigning to a variable would be a collective of all.
+        With two classes, outputs with one channel or without channel axis are the probability of the second.
+        No variable is assigned, which could be a collective, so a single process may call this.
         """
         name, metric = next(iter(self._task.metrics.items()))
-        outputs: list[Any] = getattr(self._task.model, "outputs", [])  # a class of one's own does not tell
+        outputs: list[Any] = getattr(self._task.model, "outputs", [])  # unknown for a subclassed model
         shape = tuple(outputs[0].shape[1:]) if len(outputs) == 1 else None
         tensor = keras.ops.convert_to_tensor
         state = self.start(name)
@@ -85,12 +85,12 @@ class Evaluation(ABC):
         return float(keras.ops.convert_to_numpy(metric.stateless_result(state)))
 
     def start(self, metric: str) -> list[Any]:
-        """The tensors that a metric begins with."""
+        """Return the initial values of a metric's variables as tensors."""
         return [keras.ops.convert_to_tensor(value) for value in self._start[metric]]
 
 
 def quality_of_each(task: Task, targets: Any, outputs: Any) -> NDArray[np.float64]:
-    """The task's first metric over each sample alone, shape [B]; NaN where it has no number for one."""
+    """Return the task's first metric for each sample alone, shape [B]; NaN if it is not a scalar."""
     name, metric = next(iter(task.metrics.items()))
     targets, outputs = task.seen_by(name, targets, outputs)
     start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]

@@ -1,4 +1,4 @@
-"""A compiled model's losses, as the part that one worker's rows have in the loss of a whole batch."""
+"""The losses of a compiled model, computed as one worker's part of the loss of a whole batch."""
 
 import warnings
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from scalestudy.engines.keras.private import CompiledParts, mask_of, weighted
 from scalestudy.util.errors import UserError
 
 TINY = 1e-30
-"""Least divisor: where all weights are zero, so is what is divided."""
+"""Minimum divisor; if all weights are zero, the numerator is zero as well."""
 
 
 def refuse_unreduced(compiled: CompiledParts) -> None:
-    """Refuse losses that are no number for a batch.
+    """Check that every loss is reduced to a scalar.
 
     Raises:
-        UserError: If there is one.
+        UserError: If a loss has no reduction.
     """
     for part in compiled.parts:
         if part.loss.reduction in (None, "none"):
@@ -31,10 +31,10 @@ def refuse_unreduced(compiled: CompiledParts) -> None:
 
 
 def part_of(loss: keras.Loss, worker: Working) -> Callable[..., Any]:
-    """What `loss` is for a worker's rows, such that the workers' sum is what Keras has for the batch.
+    """Return a function for a worker's part of `loss`; the sum over workers is Keras's loss of the batch.
 
-    Keras divides by the rows ("sum_over_batch_size"), by those that a mask leaves, by the weights, or not at
-    all; whatever it divides by is summed over the workers first.
+    Keras divides by the number of rows ("sum_over_batch_size"), by the number of unmasked rows, by the sum of
+    weights, or not at all. The divisor is summed over the workers first.
     """
     floatx, rows = keras.config.floatx(), worker.slice
     share = ops.cast(rows.count, floatx) / ops.cast(rows.total, floatx)

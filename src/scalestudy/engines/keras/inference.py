@@ -1,4 +1,4 @@
-"""A trained model in a process of its own, whatever backend of Keras's computes."""
+"""Inference with a trained model in one process, for every backend of Keras."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -22,10 +22,10 @@ class KerasInference:
     """See `Inference`.
 
     Args:
-        model: Of inputs in [0, 1], or stored as in `stored`; of Keras's, or PyTorch's (`ModuleModel`).
-        task: Gives its loss and metrics, where samples are to be judged.
-        within: Makes of what calls the model what computes it.
-        stored: What the model takes where it scales its inputs itself; None where it does not.
+        model: A Keras model, or a PyTorch module (`ModuleModel`), for inputs in [0, 1] or as in `stored`.
+        task: Returns the task with its loss and metrics; used by `judged`.
+        within: Wraps the function that calls the model (`tf.function`, `torch.no_grad()`).
+        stored: Record of the stored inputs, if the model scales them itself; otherwise None.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class KerasInference:
         return Judged(self._shown(outputs), losses, qualities)
 
     def _shown(self, outputs: Any) -> NDArray[np.float32]:
-        """What others are told of the model's outputs."""
+        """Return the outputs as an array; for a PyTorch module, its probabilities."""
         told = outputs if isinstance(self._model, keras.Model) else self._model.probabilities(outputs)
         return _array(told, "float32")
 
@@ -70,7 +70,7 @@ class KerasInference:
 
 
 def open_inference(path: str, record: ModelRecord, within: Callable[[Any], Any]) -> KerasInference:
-    """Load a `.keras` file, or the state dict of a module, which its task builds again."""
+    """Load a `.keras` file, or a state dict into the module that the task builds."""
     if path.endswith(".pt"):
         built = built_module(path, record)
         return KerasInference(built.model, lambda: built, within)
@@ -80,10 +80,10 @@ def open_inference(path: str, record: ModelRecord, within: Callable[[Any], Any])
 
 
 def built_module(path: str, record: ModelRecord) -> Task:
-    """The task of a module whose state dict is at `path`, with these weights.
+    """Build the task of a PyTorch module and load the state dict at `path` into it.
 
     Raises:
-        UserError: If they are another module's.
+        UserError: If the weights belong to a different module.
     """
     task = load_task(record.task, DataInfo.of_record(record), record.rebuilt)
     task.model.restore(path)

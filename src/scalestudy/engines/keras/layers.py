@@ -1,4 +1,4 @@
-"""Questions about the layers of a model, their precision, and freezing some of them."""
+"""Layers of a model: seeds and precision, freezing, and counts of operations."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from scalestudy.engines.keras.private import all_layers, layers_within
 
 
 def begin(seed: int, precision: str) -> None:
-    """Seeds and precision of what Keras builds from now on. TensorFloat-32 is float32 to it."""
+    """Set seeds and precision for all that Keras builds from now on. Keras treats "tf32" as float32."""
     keras.utils.set_random_seed(seed)
     keras.config.set_floatx("float64" if precision == "float64" else "float32")
     keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)
@@ -19,9 +19,9 @@ def begin(seed: int, precision: str) -> None:
 
 @contextmanager
 def kept(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
-    """Within, these layers of a model do not train, nor what they hold; what is traced within stays so.
+    """Freeze the named layers of a model and their inner layers in the block, and in functions traced there.
 
-    Batch normalisation in them goes by its moving statistics.
+    Frozen batch normalisation uses its moving statistics.
     """
     layers = [inner for name in names for inner in layers_within(model.get_layer(name))]
     before = [layer.trainable for layer in layers]
@@ -30,7 +30,7 @@ def kept(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for layer, trainable in zip(layers, before, strict=True):  # outer ones first, which set inner ones
+        for layer, trainable in zip(layers, before, strict=True):  # outer ones first, as they set inner ones
             layer.trainable = trainable
 
 
@@ -40,28 +40,27 @@ _COUNTED = (
     keras.layers.DepthwiseConv1D, keras.layers.DepthwiseConv2D, keras.layers.SeparableConv1D,
     keras.layers.SeparableConv2D,
 )  # fmt: skip
-"""Layers that apply each of their kernels once at each place."""
+"""Layers that apply each of their kernels once at each position."""
 _ATTENTION = (keras.layers.Attention, keras.layers.AdditiveAttention)
-"""Layers that multiply without weights."""
+"""Layers that multiply without kernels."""
 
 
 def in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
-    """All layers of a model, in the order in which they compute where it tells."""
+    """Yield all layers of a model, in the order of computation if the model defines it."""
     for layer in model.layers:
         yield layer
         yield from in_order(layer) if isinstance(layer, keras.Model) else all_layers(layer)[1:]
 
 
 def multiply_adds(model: keras.Model, variables: Sequence[keras.Variable]) -> list[int] | None:
-    """Multiplications with each variable in a sample's forward pass; its backward pass has twice as many.
+    """Count the multiplications with each variable in a sample's forward pass; backward takes twice as many.
 
     Kernels of dense layers and convolutions count; biases and normalisation, which take little time, do not.
 
     Returns:
-        One number a variable, in their order; None where the layers are of other kinds, or do not tell their
-        shapes.
+        One number per variable, in their order; None if a layer is of another type or its shape is unknown.
     """
-    if not isinstance(model, keras.Model):  # a module of PyTorch's
+    if not isinstance(model, keras.Model):  # a PyTorch module
         return model.multiply_adds(variables)
     known: dict[int, int] = {}
     for layer in in_order(model):
@@ -73,10 +72,10 @@ def multiply_adds(model: keras.Model, variables: Sequence[keras.Variable]) -> li
 
 
 def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
-    """Floating-point operations of a step that trains these variables, by the same multiplications.
+    """Count the floating-point operations of a step that trains these variables; see `multiply_adds`.
 
-    A trained kernel multiplies again for its gradient; and so does each layer behind a trained variable, for
-    the gradient of its input.
+    A trained kernel multiplies once more for its gradient. A layer after a trained variable multiplies once
+    more for the gradient of its input.
     """
     if not isinstance(model, keras.Model):
         return Flops(model.flops(trained) or None)
@@ -94,7 +93,7 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
 
 
 def _work(layer: keras.layers.Layer) -> dict[int, int] | None:
-    """Multiplications of a sample with each of a layer's own kernels, by their ids; None if unknown."""
+    """Return the multiplications per sample with each of a layer's own kernels, by id; None if unknown."""
     within = {id(weight) for inner in layers_within(layer)[1:] for weight in inner.weights}
     kernels = [weight for weight in layer.weights if len(weight.shape) > 1 and id(weight) not in within]
     looks_up = isinstance(layer, keras.layers.Embedding)
@@ -105,10 +104,10 @@ def _work(layer: keras.layers.Layer) -> dict[int, int] | None:
 
 
 def _positions(layer: keras.layers.Layer) -> int | None:
-    """Places in one sample at which a layer applies its kernel; None where that is not known."""
+    """Return the number of positions in a sample at which a layer applies its kernel; None if unknown."""
     try:
         shape = (layer.input if isinstance(layer, _TRANSPOSED) else layer.output).shape
-    except (AttributeError, ValueError):  # it was never called on symbols, or several times
+    except (AttributeError, ValueError):  # it was not called on symbols exactly once
         return None
     inner = shape[1:-1] if keras.config.image_data_format() == "channels_last" else shape[2:]
     return None if None in inner else prod(inner)

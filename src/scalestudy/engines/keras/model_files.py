@@ -1,4 +1,4 @@
-"""Keras models in files: loading what a run has saved, exporting it for other programs."""
+"""Files of Keras models: loading a saved model, and exporting it for other programs."""
 
 import importlib.util
 import json
@@ -21,12 +21,12 @@ from scalestudy.util.errors import UserError
 
 
 def load_model(path: str, task: str) -> keras.Model:
-    """Load a `.keras` file, with the classes and functions of its task's file where that is here.
+    """Load a `.keras` file with the classes and functions of its task file, if that exists.
 
-    A built-in task needs none; of an exported model the file may be missing, if all its layers are Keras's.
+    A built-in task needs no file. For an exported model it may be missing if all layers are Keras's.
 
     Raises:
-        UserError: If it cannot be loaded.
+        UserError: If the model cannot be loaded.
     """
     definitions = {}
     if not is_ours(task):
@@ -35,11 +35,11 @@ def load_model(path: str, task: str) -> keras.Model:
         elif Path(task).is_file():
             definitions = definitions_of(import_file(Path(task)))
     try:
-        # Lambda layers of the user's own task are the user's own code, as is the task itself.
+        # Lambda layers of a user's task are the user's code, like the task itself.
         return keras.saving.load_model(
             path, custom_objects=definitions, compile=False, safe_mode=not definitions
         )
-    except Exception as error:  # of Keras, of h5py, or of the user's own classes
+    except Exception as error:  # of Keras, h5py or the user's classes
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         missing = not has_name(task) and not Path(task).is_file()
         action = (
@@ -53,7 +53,7 @@ def load_model(path: str, task: str) -> keras.Model:
 
 
 def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:
-    """The error where a file's weights do not fit the model that its task builds now."""
+    """Return the error for weights that do not fit the model that the task builds now."""
     height, width, channels = shape
     return UserError(
         f"the weights of the model that {task} builds for inputs of {height} x {width} x {channels}",
@@ -63,11 +63,11 @@ def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:
 
 
 ONNX = ("tf2onnx", "onnx")
-"""What Keras needs to write ONNX."""
+"""Packages that Keras needs to write ONNX."""
 
 
 def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -> None:
-    """Write a model as trained, of inputs in [0, 1], whole or not at all; see `Engine.export`.
+    """Export a trained model of inputs in [0, 1] atomically; see `Engine.export`.
 
     Raises:
         UserError: If it cannot be written in this form.
@@ -95,10 +95,10 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
 
 @contextmanager
 def written_whole(out: str, form: str) -> Iterator[Path]:
-    """A path to write a model to, which then comes to be at `out`: whole, or not at all.
+    """Yield a temporary path for a model, and move it to `out` if the block succeeds.
 
     Raises:
-        UserError: If whatever was raised within says that it cannot be written in this form.
+        UserError: If the block raises an error other than UserError or OSError.
     """
     path = Path(out)
     half = path.with_name(f".half.{path.name}")
@@ -110,7 +110,7 @@ def written_whole(out: str, form: str) -> Iterator[Path]:
         os.replace(half, path)
     except (UserError, OSError):
         raise
-    except Exception as error:  # of Keras or of a converter, which raise many kinds
+    except Exception as error:  # of Keras or a converter, of many types
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         raise UserError(
             f"a model that can be written as {form}",
@@ -122,7 +122,7 @@ def written_whole(out: str, form: str) -> Iterator[Path]:
 
 
 def with_scaling(model: keras.Model, record: ModelRecord) -> keras.Model:
-    """The model behind a layer that multiplies stored inputs into [0, 1]."""
+    """Return the model preceded by a layer that scales stored inputs to [0, 1]."""
     inputs = keras.Input(record.input_shape, dtype=record.dtype, name="image")
     floats = keras.layers.Rescaling(record.scale, dtype="float32", name="scale")(inputs)
     return keras.Model(inputs, model(floats), name=model.name)
@@ -132,7 +132,7 @@ def _export_onnx(model: keras.Model, path: str, text: str) -> None:
     import onnx
 
     given = model.inputs[0]
-    model(np.zeros((1, *given.shape[1:]), given.dtype))  # Keras refuses one that was never called
+    model(np.zeros((1, *given.shape[1:]), given.dtype))  # Keras cannot export a model that was never called
     model.export(path, format="onnx", verbose=False)
     made: Any = onnx.load(path)
     values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}

@@ -1,4 +1,4 @@
-"""What Keras's layers of noise make of the numbers that are drawn for each sample, under any engine."""
+"""How Keras's noise layers apply the random numbers drawn for each sample, under any engine."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,17 +11,17 @@ from scalestudy.engines.context import current
 
 SPATIAL = (layers.SpatialDropout1D, layers.SpatialDropout2D, layers.SpatialDropout3D)
 SATURATED = -1.7580993408473766
-"""Where SELU saturates for large negative inputs (Klambauer et al. 2017, arXiv:1706.02515)."""
+"""Value of SELU for large negative inputs (Klambauer et al. 2017, arXiv:1706.02515)."""
 
 SLICES, DRAWS = 1_000_003, 7_919
-"""By which the seeds of a worker's slice are apart from those of others, and one draw's from the next's."""
+"""Distance between the seeds of rows, by which workers differ, and between the seeds of draws."""
 
 
 class Noise(NamedTuple):
     """The noise of a layer.
 
     Attributes:
-        normal: Whether its numbers are of mean 0 and deviation 1; else they are uniform in [0, 1).
+        normal: Whether the numbers are standard normal; otherwise they are uniform in [0, 1).
         applied: (inputs, shape [B, ...], numbers) -> outputs.
     """
 
@@ -30,18 +30,18 @@ class Noise(NamedTuple):
 
 
 def noise_of(layer: keras.layers.Layer) -> Noise | None:
-    """The noise of a layer that draws numbers for each sample; None of others, and of what has no effect."""
+    """Return the noise of a layer that draws numbers for each sample; None for others, or without effect."""
     if not getattr(layer, "rate", 0) and not getattr(layer, "stddev", 0):
         return None
     shape = getattr(layer, "noise_shape", None)
-    if shape is not None and shape[0] is not None:  # alike for all samples
+    if shape is not None and shape[0] is not None:  # all samples share the numbers
         return None
     return next((noise(layer) for kind, noise in _KINDS.items() if isinstance(layer, kind)), None)
 
 
 def drawn_shape(layer: keras.layers.Layer, sample: Sequence[Any]) -> list[Any]:
-    """The shape of the numbers that a layer draws for a sample of this shape."""
-    if isinstance(layer, SPATIAL):  # one for a channel
+    """Return the shape of the numbers that a layer draws for a sample of this shape."""
+    if isinstance(layer, SPATIAL):  # one number per channel
         ones = [1] * (len(sample) - 1)
         last = getattr(layer, "data_format", "channels_last") == "channels_last"
         return [*ones, sample[-1]] if last else [sample[0], *ones]
@@ -52,10 +52,10 @@ def drawn_shape(layer: keras.layers.Layer, sample: Sequence[Any]) -> list[Any]:
 
 
 def seeds_by_step(generator: Any, *, apart: bool) -> Callable[..., Any]:
-    """Stands in for `next` of a seed generator in a study: seeds follow from the step and the worker's slice.
+    """Return a replacement for `next` of a seed generator; seeds depend on the step and the worker's slice.
 
-    What is drawn by them depends on how the batch is divided, and no two workers draw the same; if not
-    `apart`, all draw alike, as one would.
+    With `apart`, no two workers draw the same numbers, so the noise depends on the division of the batch.
+    Otherwise all workers draw the same numbers, as a single worker would.
     """
     plain = generator.next
 

@@ -15,7 +15,7 @@ ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW, "lam
 
 @keras.saving.register_keras_serializable(package="scalestudy")
 class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """A learning rate for each step, read from a table; its last value stays.
+    """The learning rate of each step, read from a table; after its end the last value is used.
 
     Args:
         table: Rates, shape [steps].
@@ -25,12 +25,12 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self.table = np.asarray(table, np.float64)
 
     def __call__(self, step: Any) -> Any:
-        """The rate of `step`, a scalar of Keras's float type."""
+        """Return the rate of `step`, a scalar of Keras's float type."""
         rates = ops.convert_to_tensor(self.table, keras.config.floatx())
         return ops.take(rates, ops.minimum(ops.cast(step, "int64"), len(self.table) - 1))
 
     def get_config(self) -> dict[str, Any]:
-        """Arguments that make the same schedule again."""
+        """Return the arguments that recreate the schedule."""
         return {"table": self.table.tolist()}
 
 
@@ -38,12 +38,11 @@ def make_optimizer(
     name: str, table: NDArray[np.float64], *, kappa: float = 1.0, scaling: str = "none",
     clip_norm: float | None = None,
 ) -> keras.Optimizer:  # fmt: skip
-    """The optimizer `name` that follows the rates of `table` (shape [steps]).
+    """Create the optimizer `name` with the learning rates of `table` (shape [steps]).
 
-    With an adaptive optimizer, scaling "sqrt" also moves the betas and epsilon to
-    1 − κ(1 − β) and ε/√κ (Malladi et al. 2022), so that averages span as many samples as before.
-
-    With `clip_norm` it scales gradients down to that global norm (Pascanu et al. 2013).
+    For an adaptive optimizer, scaling "sqrt" also changes the betas and epsilon to 1 − κ(1 − β) and ε/√κ
+    (Malladi et al. 2022), so that averages span as many samples as before. `clip_norm` limits the global
+    norm of the gradients (Pascanu et al. 2013).
 
     Raises:
         UserError: If κ is so large that a beta would not be positive.

@@ -1,4 +1,4 @@
-"""The phases of a run, in which other layers learn, and the buckets that each one's gradients go in."""
+"""The phases of a run, which train different layers, and the buckets of their gradients."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,13 +19,14 @@ from scalestudy.tasks.base import Task
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps in which the same layers learn: one phase, or two where pretrained layers are frozen first.
+    """Steps that train the same layers. A run has two phases if pretrained layers are frozen first, else one.
 
     Attributes:
-        first: Step of the run that it begins with, from 0.
-        frozen: Names of the layers that stay as they are.
-        optimizer: Its own, built: as in Keras's guide to fine-tuning, the next phase begins with a fresh one.
-        variables: What it trains.
+        first: First step of the phase in the run, from 0.
+        frozen: Names of the frozen layers.
+        optimizer: The built optimizer of this phase. As in Keras's guide to fine-tuning, each phase has a new
+            one.
+        variables: The variables it trains.
     """
 
     first: int
@@ -37,13 +38,13 @@ class Phase:
 def cut(
     model: keras.Model, variables: Sequence[keras.Variable], limit: int | None, *, halves: bool = False
 ) -> Buckets:
-    """The gradients of these variables in buckets full at `limit` bytes, or in two of equal work."""
+    """Divide the gradients of `variables` into buckets of `limit` bytes, or into two of equal work."""
     sizes = _bytes(variables)
     return in_halves(multiply_adds(model, variables) or sizes) if halves else in_buckets(sizes, limit)
 
 
 def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], buckets: Buckets) -> list[Bucket]:
-    """What there is to know of the buckets that the gradients of these variables go in."""
+    """Return size and work of each bucket of the gradients of `variables`."""
     sizes, work = _bytes(variables), multiply_adds(model, variables)
     return [
         Bucket(sum(sizes[i] for i in bucket), None if work is None else sum(work[i] for i in bucket))
@@ -54,7 +55,7 @@ def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], buckets:
 def phases_of(
     task: Task, rates: NDArray[np.float64], point: Point, *, prepare: Callable[[Any], None] = lambda _: None
 ) -> list[Phase]:
-    """The phases of a run whose steps have these rates; `prepare` is given each optimizer, not built yet."""
+    """Return the phases of a run with these learning rates; call `prepare` with each optimizer to build."""
     train = point.train
     change = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
     phases = []
@@ -74,5 +75,5 @@ def phases_of(
 
 
 def _bytes(variables: Sequence[keras.Variable]) -> list[int]:
-    """Of each variable's gradient."""
+    """Return the bytes of each variable's gradient."""
     return [prod(variable.shape) * np.dtype(variable.dtype).itemsize for variable in variables]

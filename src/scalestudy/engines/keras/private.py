@@ -1,4 +1,4 @@
-"""Private parts of Keras (known in 3.15) and TensorFlow (2.21); no other file uses any."""
+"""All uses of private parts of Keras (known in 3.15) and TensorFlow (2.21)."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,23 +20,23 @@ from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError
 
 READ = "scalestudy-read"
-"""By this name TensorFlow calls a function of Python where a graph runs, in whatever process that is."""
+"""Name under which a graph calls a Python function in the process that runs the graph."""
 _offered: list[Callable[..., Any]] = []
-"""TensorFlow itself only remembers what somebody else holds."""
+"""Keeps the function alive, since TensorFlow only holds a weak reference."""
 
 
 def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
-    """All layers of a model, those inside of others included."""
+    """Return all layers of a model, including inner layers."""
     return list(model._flatten_layers())
 
 
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """A layer and all those inside of it, outer ones first."""
+    """Return a layer and all its inner layers, outer ones first."""
     return list(layer._flatten_layers())
 
 
 def exchange_variables(layer: keras.layers.Layer, variables: dict[str, keras.Variable]) -> None:
-    """Put other variables, by the names of the attributes, into a built layer; each after all that it has."""
+    """Replace variables of a built layer, by attribute name; the new ones come last in `layer.variables`."""
     for name in variables:
         layer._untrack_variable(getattr(layer, name))
     layer._tracker.unlock()
@@ -46,24 +46,24 @@ def exchange_variables(layer: keras.layers.Layer, variables: dict[str, keras.Var
 
 
 def settable_rate(optimizer: keras.optimizers.Optimizer) -> Any:
-    """The variable of an optimizer's learning rate; None where a schedule rules."""
+    """Return the variable of an optimizer's learning rate, or None if it has a schedule."""
     rate = optimizer._learning_rate
     return None if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule) else rate
 
 
 def take_summed(optimizer: keras.optimizers.Optimizer) -> None:
-    """Let an optimizer take gradients as they are, where under tf.distribute it would sum them itself."""
+    """Prevent an optimizer from summing gradients over replicas, as Keras does under tf.distribute."""
     optimizer._all_reduce_sum_gradients = lambda gradients_and_variables: gradients_and_variables
 
 
 def replace_update(optimizer: keras.optimizers.Optimizer, update: Callable[..., None]) -> None:
-    """Let an optimizer update, after clipping, by `update(gradients, variables, rate)`, which decays, too."""
+    """Make an optimizer update by `update(gradients, variables, rate)`, which also applies weight decay."""
     optimizer._backend_update_step = update
     optimizer._apply_weight_decay = lambda variables: None
 
 
 def moments_of(optimizer: keras.optimizers.Optimizer, variable: keras.Variable) -> list[keras.Variable]:
-    """The averages that SGD, Adam or LAMB keeps for a variable."""
+    """Return the moments that SGD, Adam or LAMB keeps for a variable."""
     index = optimizer._get_variable_index(variable)
     if isinstance(optimizer, keras.optimizers.SGD):
         return [optimizer.momentums[index]]
@@ -71,10 +71,10 @@ def moments_of(optimizer: keras.optimizers.Optimizer, variable: keras.Variable) 
 
 
 def forbid_downloads() -> None:
-    """Refuse downloads through `keras.utils.get_file`, by which `keras.applications` gets its weights.
+    """Make downloads by `keras.utils.get_file`, which `keras.applications` uses for weights, raise an error.
 
-    A compute node often has no network, where a download would hang until the job's end; and many
-    workers would fetch the same file at once.
+    Compute nodes often have no network, and a download would hang until the end of the job. With a network,
+    many workers would fetch the same file at once.
     """
 
     def refuse(url: str, *_: Any, **__: Any) -> NoReturn:
@@ -88,14 +88,14 @@ def forbid_downloads() -> None:
 
 
 class CompiledParts(NamedTuple):
-    """What `compile` has given a model, built.
+    """The built loss and metrics of a compiled model.
 
     Attributes:
-        loss: Keras's own sum of losses; None without one.
+        loss: Keras's sum of losses, or None.
         parts: The losses of that sum.
-        tracker: The mean of the loss over an epoch.
+        tracker: Tracks the mean of the loss over an epoch.
         loss_metrics: The same for each of several losses.
-        metrics: Metrics and weighted metrics, as one; None without any.
+        metrics: Metrics and weighted metrics as one object, or None.
     """
 
     loss: Any
@@ -106,7 +106,7 @@ class CompiledParts(NamedTuple):
 
 
 def compiled_of(model: keras.Model) -> CompiledParts:
-    """What a model was compiled with; it must be built by `build_from`."""
+    """Return the loss and metrics of a compiled model, which must be built by `build_from`."""
     loss = model._compile_loss
     parts = list(loss._flat_losses or []) if loss is not None else []
     metrics = model._compile_metrics
@@ -115,7 +115,7 @@ def compiled_of(model: keras.Model) -> CompiledParts:
 
 @contextmanager
 def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> Iterator[None]:
-    """Within, Keras's sum of losses calls these functions in place of its own."""
+    """Make Keras's sum of losses call `functions` instead of its own losses inside the block."""
     before = compiled.loss._flat_losses
     compiled.loss._flat_losses = [
         part._replace(loss=function) for part, function in zip(before, functions, strict=True)
@@ -127,35 +127,35 @@ def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> Iterato
 
 
 def build_from(model: keras.Model, specs: Any) -> None:
-    """Build a compiled model, its losses, metrics and optimizer, for batches of this structure of specs."""
+    """Build a compiled model with losses, metrics and optimizer, for batches with this structure of specs."""
     model._symbolic_build(data_batch=specs)
 
 
 def asks_training(model: keras.Model) -> bool:
-    """Whether a model is called with `training`."""
+    """Return whether the model's `call` takes the argument `training`."""
     return bool(model._call_has_training_arg)
 
 
 def compile_words(model: keras.Model) -> dict[str, Any]:
-    """What `compile` was called with; empty where Keras has not kept it."""
+    """Return the arguments of `compile`, or {} if Keras has not stored them."""
     config = model._compile_config
     return dict(config.config) if config is not None else {}
 
 
 def first_epoch(model: keras.Model, epoch: int | None = None) -> int:
-    """The epoch at which a callback (BackupAndRestore) has `fit` begin; set where one is given."""
+    """Return the epoch at which `fit` begins, as set by callbacks (BackupAndRestore); first set it if given."""
     if epoch is not None:
         model._initial_epoch = epoch
     return int(model._initial_epoch or 0)
 
 
 def mask_of(outputs: Any) -> Any:
-    """Keras's mask of an output, or None."""
+    """Return Keras's mask of an output, or None."""
     return get_keras_mask(outputs)
 
 
 def weighted(values: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
-    """Losses times their weights, and the weights: None where there are none. A mask is a weight of 0."""
+    """Return weighted losses and the weights, or None without weights. Masked losses have weight 0."""
     weights = apply_mask(weights, mask, dtype=values.dtype, reduction="sum")
     if weights is None:
         return values, None
@@ -164,31 +164,31 @@ def weighted(values: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
 
 
 def epoch_iterator(**arguments: Any) -> Any:
-    """Keras's own iterator over epochs, which counts steps and warns where data ends early."""
+    """Return Keras's iterator over epochs, which counts steps and warns if the data ends early."""
     return EpochIterator(**arguments)
 
 
 def array_rows(adapter: Any) -> Any | None:
-    """The arrays of a data adapter, which can be asked for rows, in their structure; None for a stream."""
+    """Return the sliceable arrays of a data adapter in their structure, or None for a stream."""
     if not isinstance(adapter, ArrayDataAdapter):
         return None
     return array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
 
 
 def rows_in_order(adapter: Any) -> Any:
-    """A `tf.data.Dataset` of row numbers, batch by batch, as Keras would take the rows of these arrays."""
+    """Return a `tf.data.Dataset` of batches of row numbers, in the order in which Keras takes these rows."""
     rows = np.arange(adapter._num_samples)
     return ArrayDataAdapter(rows, batch_size=adapter._batch_size, shuffle=adapter._shuffle).get_tf_dataset()
 
 
 def batch_of(adapter: Any) -> tuple[int, int]:
-    """Rows, and rows of a batch, of a data adapter of arrays."""
+    """Return the number of rows and the batch size of a data adapter of arrays."""
     return adapter._num_samples, adapter._batch_size
 
 
 @contextmanager
 def replaced(attributes: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
-    """Within, these layers, or parts of them, have these attributes; Keras does not take note of it."""
+    """Set attributes of layers or other objects inside the block, without Keras tracking them."""
     before = {layer: dict(vars(layer)) for layer in attributes}
     try:
         for layer, values in attributes.items():
@@ -202,19 +202,20 @@ def replaced(attributes: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
 
 
 def keep_wide_types() -> None:
-    """Let Keras compute in 64 bits where it is given such, as on TensorFlow: elsewhere it takes 32."""
+    """Make Keras keep 64-bit types, as on TensorFlow; on other backends it converts them to 32 bits."""
     dtypes.BIT64_TO_BIT32_DTYPE.update({"int64": "int64", "float64": "float64"})
 
 
 def without_tensorflow() -> None:
-    """Let Keras on another backend find no TensorFlow, which it would load to set its seed, for seconds."""
+    """Prevent Keras on another backend from importing TensorFlow, just to set its seed, for seconds."""
     module_utils.tensorflow._available = False
 
 
 def draw_by(draws: Mapping[str, Callable[..., Any]]) -> None:
-    """Let Keras on PyTorch draw its "uniform", "normal" and "truncated_normal" by these functions.
+    """Make Keras on PyTorch draw "uniform", "normal" and "truncated_normal" numbers with these functions.
 
-    Each is (seed of two numbers, count, dtype, device) -> standard ones, shape [count], float32 or float64.
+    Each function takes (seed of two numbers, count, dtype, device) and returns numbers of the standard
+    distribution, shape [count], float32 or float64.
     """
     from keras.src.backend.torch import core, random  # which import PyTorch
     from keras.src.random.seed_generator import draw_seed
@@ -230,7 +231,7 @@ def draw_by(draws: Mapping[str, Callable[..., Any]]) -> None:
             return numbers * (second if spread else second - first) + first
 
         def by_bounds(shape: Any, minval: float = 0.0, maxval: float = 1.0, **more: Any) -> Any:
-            # TensorFlow takes them for float32, whatever it draws.
+            # TensorFlow converts the bounds to float32 for every type.
             return drawn(shape, *(float(np.float32(bound)) for bound in (minval, maxval)), **more)
 
         def by_spread(shape: Any, mean: float = 0.0, stddev: float = 1.0, **more: Any) -> Any:
@@ -243,9 +244,9 @@ def draw_by(draws: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def losses_by_logits() -> None:
-    """Let Keras's cross-entropies on PyTorch go by the logits behind a softmax or sigmoid.
+    """Make Keras's cross-entropies on PyTorch use the logits before a softmax or sigmoid, as on TensorFlow.
 
-    So they do on TensorFlow; on PyTorch they clip the probabilities, whose gradient then vanishes.
+    By default they clip the probabilities on PyTorch, where the gradient then vanishes.
     """
     from keras.src.backend.torch import nn  # which imports PyTorch
 
@@ -263,10 +264,10 @@ def losses_by_logits() -> None:
 
 
 def keep_layout() -> None:
-    """Let Keras's convolutions and pooling on PyTorch take inputs of channels last as they lie.
+    """Make Keras's convolutions and pooling on PyTorch use channels-last inputs without copying them.
 
-    Keras copies each into channels first, and for convolutions back again. PyTorch computes in either layout,
-    and says the same of a view of permuted axes: in memory that is its `channels_last`.
+    By default Keras copies inputs to channels first, and for convolutions back. PyTorch computes in both
+    layouts; a view with permuted axes has its `channels_last` memory format.
     """
     from keras.src.backend.torch import nn  # which imports PyTorch
 
@@ -274,7 +275,7 @@ def keep_layout() -> None:
 
 
 def fuse_bias() -> None:
-    """Let Keras's convolutions on PyTorch add their bias within, not in another pass over what they give."""
+    """Make Keras's convolutions on PyTorch add the bias in the same kernel, not in a second pass."""
     from keras.src.backend.torch import nn  # which import PyTorch
     from keras.src.layers.convolutional.base_conv import BaseConv
     from torch.nn import functional
@@ -304,23 +305,23 @@ def fuse_bias() -> None:
 
 
 def seed_state(layer: keras.layers.Layer) -> Any:
-    """The variable from which a layer draws; each draw adds 1 to its second number."""
+    """Return the variable of a layer's random state; each draw adds 1 to its second number."""
     return layer.seed_generator.state
 
 
 def seed_generators(layer: keras.layers.Layer) -> list[Any]:
-    """What a layer itself draws by, those inside of it left out."""
+    """Return the seed generators of a layer, without those of inner layers."""
     return list(layer._seed_generators)
 
 
 def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:
-    """How batch normalisation finds mean and variance: (inputs, mask) -> both of shape [C]."""
+    """Return the method by which batch normalisation computes moments: (inputs, mask) -> mean, variance [C]."""
     return layer._moments
 
 
 @contextmanager
 def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
-    """Within, `fit` and `evaluate` go over what `iterator(**arguments)` gives instead of Keras's own."""
+    """Make `fit` and `evaluate` iterate over `iterator(**arguments)` inside the block."""
     from keras.src.backend.tensorflow import trainer as tensorflow_trainer  # which imports TensorFlow
 
     before = tensorflow_trainer.TFEpochIterator
@@ -332,7 +333,7 @@ def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
 
 
 def offer(read: Callable[..., Any]) -> None:
-    """Have graphs that run in this process call `read` where they say `tf.raw_ops.PyFunc(token=READ)`."""
+    """Register `read` as the function that `tf.raw_ops.PyFunc(token=READ)` calls in this process."""
     from tensorflow.python.ops import script_ops
 
     _offered[:] = [read]
@@ -340,11 +341,11 @@ def offer(read: Callable[..., Any]) -> None:
 
 
 def wait(value: Any, seconds: float) -> bool:
-    """Whether a value that a worker computes is there within that time, or its error is."""
+    """Wait up to `seconds` for a remote value or its error. Return whether it has arrived."""
     there: bool = value._status_available_event.wait(seconds)
     return there
 
 
 def length(value: Any) -> int:
-    """Of the list that a worker computes, before it is there."""
+    """Return the length of a list that a worker computes, before it has arrived."""
     return len(value._type_spec)

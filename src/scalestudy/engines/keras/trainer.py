@@ -1,4 +1,4 @@
-"""What trainers of Keras models share, whatever backend of Keras's computes."""
+"""The base of trainers of Keras models, for every backend of Keras."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -33,27 +33,27 @@ class KerasTrainer:
     """Model and optimizers of one process; see `Trainer`.
 
     Attributes:
-        task: Its model's layers know their worker.
-        local: Moving statistics, of which every worker keeps its own until `average`.
-        own: All variables of which every worker has a value of its own within an epoch.
+        task: The task, with layers adapted to several workers.
+        local: Moving statistics, of which each worker has its own values until `average`.
+        own: All variables of which each worker has its own value within an epoch.
         local_steps: When workers average weights instead of summing gradients; None otherwise.
 
     Args:
-        point: What is run.
+        point: The point of the run.
         prepared: The data set.
         rates: Learning rate of each step of the run, shape [steps].
         group: The processes.
-        adapt: (model, seed, sync_batch_norm): makes the engine's own of layers whose meaning would depend on
-            the workers; gives the names of those whose noise still does.
-        prepare: Is given each optimizer before it is built.
-        scope: In which model and optimizers are made.
-        extra: Makes further variables that training changes, in that scope.
-        halves: Whether gradients go in two buckets of equal work.
+        adapt: (model, seed, sync_batch_norm) -> names. Replaces layers whose behaviour would depend on the
+            number of workers, and returns the names of layers whose noise still does.
+        prepare: Called with each optimizer before it is built.
+        scope: Context in which model and optimizers are created.
+        extra: Creates further variables that training changes, in that scope.
+        halves: Whether to exchange gradients in two buckets of equal work.
     """
 
     _evaluation: Evaluation
     _within: Callable[[Any], Any] = staticmethod(lambda call: call)
-    """As `within` of `KerasInference`."""
+    """The argument `within` of `KerasInference`."""
 
     def __init__(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], group: Group, *,
@@ -110,7 +110,7 @@ class KerasTrainer:
 
     @property
     def optimizer(self) -> keras.Optimizer:
-        """That of the present phase."""
+        """The optimizer of the current phase."""
         return self._phases[self._phase].optimizer
 
     @property
@@ -142,7 +142,7 @@ class KerasTrainer:
         return self._evaluation.constant(targets, answer)
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        """The weights of the model, then of the loss, for each copy of it in this process."""
+        """Return the weights of the model, then of the loss, for each copy of the model in this process."""
         weights = (*self.task.model.weights, *self.task.weights)
         return [[np.asarray(keras.ops.convert_to_numpy(weight.value)) for weight in weights]]
 
@@ -150,7 +150,7 @@ class KerasTrainer:
         return KerasCallbacks(self.task, epochs=epochs, steps=steps)
 
     def flops(self) -> Flops:
-        if self.task.training_losses is not None:  # which calls the model as often as it likes
+        if self.task.training_losses is not None:  # they may call the model any number of times
             return Flops(None, ("training_losses",))
         return flops_of(self.task.model, self._phases[self._phase].variables)
 
@@ -175,7 +175,7 @@ class KerasTrainer:
         return KerasInference(plain.model, lambda: plain, self._within)
 
     def _as_plain(self) -> Task:
-        """The task as it is written, with the present weights."""
+        """Return the task without adapted layers, with the current weights."""
         self._plain = self._plain or self._load()
         weights = (*self._plain.model.weights, *self._plain.weights)
         for variable, value in zip(weights, self.weights()[0], strict=True):
@@ -184,5 +184,5 @@ class KerasTrainer:
 
 
 def typed(value: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """A value as read from a file, which knows no bfloat16, in its variable's type."""
+    """Restore the type of a value read from a file, where bfloat16 is stored as plain bytes."""
     return value.view(np.dtype(dtype)) if value.dtype.kind == "V" else value

@@ -1,1 +1,1 @@
-"""PyTorch: Keras models on Keras's torch backend, computed by one process for each worker."""
+"""The PyTorch engine: PyTorch modules, and Keras models on Keras's torch backend."""

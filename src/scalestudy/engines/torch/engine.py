@@ -1,4 +1,4 @@
-"""PyTorch, as an engine: how a worker's process is set up, and what it is made of."""
+"""PyTorch as an engine: setting up a worker process, and the parts that a run uses."""
 
 import functools
 import os
@@ -37,10 +37,10 @@ from scalestudy.util.errors import UserError
 
 
 class Torch:
-    """The engine of PyTorch; see `Engine`."""
+    """The PyTorch engine; see `Engine`."""
 
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
-        """Threads, determinism, seeds and precision. A worker then downloads nothing."""
+        """Set threads, determinism, seeds and precision, and forbid downloads in workers."""
         precision = point.train.precision
         capability = torch.cuda.get_device_capability() if device == "gpu" and self.devices(device) else None
         refuse_other_arithmetic(precision, device, capability, os.environ.get(OVERRIDE))
@@ -56,7 +56,7 @@ class Torch:
         return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
     def why_missing(self) -> Reason:
-        """By how PyTorch was built, or by the driver."""
+        """Explain missing GPUs from PyTorch's build or the driver."""
         return why_not_listed(Build(f"PyTorch {torch.__version__}", torch.version.cuda), None)
 
     def build_record(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Torch:
         return {"torch": {"cuda_version": torch.version.cuda, "cudnn_version": cudnn}}
 
     def allocated(self, device: str) -> list[int | None]:
-        """By PyTorch's allocator of each GPU."""
+        """Return the peak of PyTorch's allocator for each GPU."""
         if device == "cpu":
             return []
         return [torch.cuda.max_memory_allocated(index) for index in range(torch.cuda.device_count())]
@@ -124,18 +124,18 @@ class Torch:
 
 
 def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
-    """Threads of one operation, determinism, and whether GPUs may multiply in TensorFloat-32."""
+    """Set threads per operation, determinism, and whether GPUs may multiply in TensorFloat-32."""
     torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic)
     deterministic_mode: Any = torch.utils.deterministic
-    deterministic_mode.fill_uninitialized_memory = False  # costs time; nothing of it is read
+    deterministic_mode.fill_uninitialized_memory = False  # costs time; no uninitialised memory is read
     torch.backends.cudnn.benchmark = not deterministic
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
 
 
 @functools.cache
 def as_on_tensorflow() -> None:
-    """Let Keras compute on PyTorch what it computes on TensorFlow: once a process."""
+    """Patch Keras, once per process, to compute the same on PyTorch as on TensorFlow."""
     without_tensorflow()
     keep_wide_types()
     keep_layout()
@@ -147,7 +147,7 @@ def as_on_tensorflow() -> None:
 
 
 def _leaves(tensor: Any) -> list[Any]:
-    """Parameters that a tensor was computed from."""
+    """Return the parameters that a tensor was computed from."""
     nodes, seen, leaves = [tensor.grad_fn], set[Any](), []
     while nodes:
         node = nodes.pop()

@@ -1,4 +1,4 @@
-"""Gradients in flat tensors, one a bucket, summed over workers while back-propagation goes on."""
+"""Gradients in one flat tensor per bucket, summed over workers during back-propagation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,21 +9,22 @@ from scalestudy.engines.buckets import Buckets
 
 
 class Gradients:
-    """The gradients of some parameters, which back-propagation adds into flat tensors.
+    """Gradients of parameters, which back-propagation accumulates in flat tensors.
 
-    A bucket is summed as soon as its last gradient is there and all buckets before it are under way, so that
-    every rank starts them in one order, in every step alike: sums repeat bit for bit, and after a resume too.
-    (PyTorch's DDP orders its buckets anew after its first step; Li et al. 2020, arXiv:2006.15704.)
+    The sum of a bucket starts as soon as its gradients are complete and the sums of all earlier buckets have
+    started. Thus every rank starts the sums in the same order in every step, and they repeat bit for bit,
+    also after a resume. (PyTorch's DDP reorders its buckets after the first step; Li et al. 2020,
+    arXiv:2006.15704.)
 
     Attributes:
-        values: Gradients in the order of the parameters: views of `flat`.
-        flat: All gradients of a bucket, for each bucket.
+        values: Gradients in the order of the parameters, as views of `flat`.
+        flat: One tensor per bucket with all its gradients.
 
     Args:
-        parameters: In the order of the model's variables.
-        buckets: Indices of the parameters of each, in the order of the exchange.
-        start_sum: Begins to sum a tensor over all processes, and gives what can be waited for; None where
-            nothing is summed.
+        parameters: Parameters in the order of the model's variables.
+        buckets: Indices of the parameters of each bucket, in the order of the exchange.
+        start_sum: Starts to sum a tensor over all processes and returns a handle to wait for; None if
+            gradients are not summed.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Gradients:
             parameter.register_post_accumulate_grad_hook(self._hook(index))
 
     def begin(self) -> None:
-        """Set all to zero, before the first back-propagation of a step."""
+        """Set all gradients to zero, before the first backward pass of a step."""
         for flat in self.flat:
             flat.zero_()
         for parameter, value in zip(self._parameters, self.values, strict=True):
@@ -55,13 +56,13 @@ class Gradients:
         self._missing, self._started = list(self._sizes), []
 
     def backward(self, objective: Any, *, last: bool) -> None:
-        """Add the gradients of `objective`; in the last pass of a step, sum each bucket that is full."""
+        """Add the gradients of `objective`; in the `last` pass of a step, start the sums of full buckets."""
         self._last = last and self._start_sum is not None
         objective.backward()
         self._last = False
 
     def finish(self) -> list[Any]:
-        """Start what is left, and wait for the sums; gives `values`."""
+        """Start the remaining sums, wait for all of them, and return `values`."""
         for parameter in self._parameters:
             parameter.grad = None
         if self._start_sum is not None:
@@ -72,11 +73,11 @@ class Gradients:
         return self.values
 
     def finite(self) -> Any:
-        """Whether all summed gradients are finite numbers: a tensor, for which nothing waits."""
+        """Return whether all summed gradients are finite, as a tensor on the device."""
         return torch.stack([torch.isfinite(flat).all() for flat in self.flat]).all()
 
     def average_parameters(self, start_sum: Callable[[Any], Any], size: int) -> None:
-        """Set the parameters to their means over so many processes. Gradients are lost."""
+        """Set the parameters to their means over `size` processes. This overwrites the gradients."""
         for parameter, value in zip(self._parameters, self.values, strict=True):
             value.copy_(parameter)
         started = [start_sum(flat) for flat in self.flat]
@@ -104,7 +105,7 @@ class Gradients:
 
 
 def _laid_out(part: Any, parameter: Any) -> Any:
-    """A flat tensor as a view of a parameter's shape: of channels last where the parameter is."""
+    """Return a flat tensor as a view with the parameter's shape, in channels_last if the parameter is."""
     if parameter.ndim == 4 and parameter.is_contiguous(memory_format=torch.channels_last):
         return part.as_strided(parameter.shape, parameter.stride())
     return part.view_as(parameter)

@@ -1,4 +1,4 @@
-"""A trained module of PyTorch's written for other programs."""
+"""Export of trained PyTorch modules for other programs."""
 
 import importlib.util
 import json
@@ -15,29 +15,29 @@ from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
 ROWS = 2
-"""Samples of the batch by which a module is traced: of one, its size would be taken for fixed."""
+"""Samples of the example batch for tracing; with one sample, the batch size would be taken as fixed."""
 
 
 class Scaled(nn.Module):
-    """A module behind what multiplies stored inputs into [0, 1]."""
+    """A module preceded by the scaling of stored inputs to [0, 1]."""
 
     def __init__(self, module: nn.Module, scale: float, dtype: torch.dtype) -> None:
         super().__init__()
         self.module, self.scale, self.dtype = module, scale, dtype
 
     def forward(self, image: Any) -> Any:
-        """What the module gives for `image` [B, C, H, W], as stored."""
+        """Return the outputs for stored inputs `image` [B, C, H, W]."""
         return self.module(image.to(self.dtype) * self.scale)
 
 
 def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) -> None:
-    """Write a module: inputs [B, C, H, W], outputs as it gives them, batches of any size.
+    """Export a module with inputs [B, C, H, W] and batches of any size; its outputs are unchanged.
 
     Args:
-        model: As its task builds it, with the weights.
-        record: What it is of; see `Engine.export`.
+        model: The model that the task builds, with its weights.
+        record: The model's record; see `Engine.export`.
         out: File to write.
-        form: "pt2" of torch.export, "torchscript" or "onnx".
+        form: "pt2" (torch.export), "torchscript" or "onnx".
 
     Raises:
         UserError: If it cannot be written in this form.
@@ -50,7 +50,7 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
         module = Scaled(module, record.scale, dtype).eval()
         image = image.to(getattr(torch, record.dtype))
     with written_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tracing: what sizes decide is decided by the record's
+        warnings.simplefilter("ignore")  # tracing warns of branches on sizes, which are those of the record
         if form == "pt2":
             batch = torch.export.Dim("batch", min=1)
             program = torch.export.export(module, (image,), dynamic_shapes=({0: batch},))

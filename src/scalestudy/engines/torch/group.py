@@ -1,4 +1,4 @@
-"""Processes that sum by torch.distributed: Gloo in the hosts' memory, NCCL between GPUs; strategies."""
+"""Groups of processes that sum by torch.distributed (Gloo on hosts, NCCL on GPUs), and PyTorch strategies."""
 
 import copy
 import os
@@ -16,7 +16,7 @@ from scalestudy.util.errors import RunError
 
 
 class TorchGroup(Group):
-    """Processes of one process group; the default is one process alone."""
+    """The processes of a process group. The default is a single process."""
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
         if self.size == 1:
@@ -26,14 +26,14 @@ class TorchGroup(Group):
         return total.numpy()
 
     def close(self) -> None:
-        """Leave the process group, once all are here: a rank that leaves first would end the others' sums."""
+        """Leave the process group after a barrier: a rank that left early would abort the others' sums."""
         if self.size > 1:
             dist.barrier()
             dist.destroy_process_group()
 
 
 class TorchReplicas(Replicas):
-    """One device, and how its workers combine; see `Replicas`.
+    """One device and the exchange between its workers and others; see `Replicas`.
 
     Attributes:
         exchanges: Whether gradients are summed over processes.
@@ -46,14 +46,14 @@ class TorchReplicas(Replicas):
         self.exchanges = group.size > 1
 
     def start_sum(self, tensor: Any, dtype: torch.dtype | None = None) -> Any:
-        """Begin to sum a tensor over processes in its place, alike on every rank; `wait()` for it.
+        """Start to sum a tensor over processes in place. Call `wait()` on the returned handle.
 
-        With a `dtype` it is rounded to that, and so is the sum.
+        If `dtype` is given, the tensor is rounded to it and summed in it.
         """
         return dist.all_reduce(tensor, async_op=True) if dtype is None else _RoundedSum(tensor, dtype)
 
     def sync_sum(self, tensor: Any) -> Any:
-        """Sum of a tensor over all workers, from within one; differentiable."""
+        """Sum a tensor over all workers from inside a worker's computation; differentiable."""
         if self.size == 1:
             return tensor
         summed: Any = _Sum.apply  # type: ignore[no-untyped-call]
@@ -61,20 +61,20 @@ class TorchReplicas(Replicas):
 
 
 class _RoundedSum:
-    """A sum in numbers of another type, under way."""
+    """The handle of a sum in another type."""
 
     def __init__(self, tensor: Any, dtype: torch.dtype) -> None:
         self._tensor, self._rounded = tensor, tensor.to(dtype)
         self._work = dist.all_reduce(self._rounded, async_op=True)
 
     def wait(self) -> None:
-        """Wait for it; the tensor has it then."""
+        """Wait for the sum and copy it to the tensor."""
         self._work.wait()
         self._tensor.copy_(self._rounded)
 
 
 class _Sum(torch.autograd.Function):
-    """A sum over all workers: what one of them adds counts for all, so that gradients are summed too."""
+    """A sum over all workers. Each worker's value enters all losses, so gradients are summed as well."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Any) -> Any:
@@ -90,10 +90,10 @@ class _Sum(torch.autograd.Function):
 
 
 def join_ddp(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """The strategy "ddp": one worker in each process.
+    """Join for the strategy "ddp": one worker in each process.
 
     Raises:
-        RunError: If the processes do not find each other.
+        RunError: If the processes do not reach each other.
     """
     by = None if placement.size == 1 else "nccl" if device == "gpu" else "gloo"
     group = TorchGroup(placement.rank, placement.size, communication=by)
@@ -104,18 +104,18 @@ def join_ddp(placement: Placement, *, workers: int, device: str, communication: 
 
 
 def join_single(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """The strategy "torch-single": one worker in one process."""
+    """Join for the strategy "torch-single": one worker in one process."""
     return join_virtual(placement, workers=1, device=device, communication=communication)
 
 
 def join_virtual(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """The strategy "torch-virtual": all workers in one process, computed one after another."""
+    """Join for the strategy "torch-virtual": all workers in one process, computed in turn."""
     group = TorchGroup()
     return Joined(group, TorchReplicas(group, workers, slices=[(0, workers)]))
 
 
 def without_exchange(joined: Joined) -> Joined:
-    """The same workers, who sum no gradients; see `Engine.without_exchange`."""
+    """Return the same workers without summing gradients; see `Engine.without_exchange`."""
     replicas = copy.copy(joined.replicas)
     assert isinstance(replicas, TorchReplicas)
     replicas.exchanges = False
@@ -123,7 +123,7 @@ def without_exchange(joined: Joined) -> Joined:
 
 
 def _meet(placement: Placement, device: str) -> None:
-    """Make the process group; rank 0 keeps its store, which listens at one interface."""
+    """Create the process group. Rank 0 serves its store, on one interface."""
     assert placement.port is not None
     address = meeting_address(placement)
     interface = interface_of(placement, address)

@@ -1,4 +1,4 @@
-"""Keras's layers and PyTorch's modules as they mean the same under every strategy: batch norm, and noise."""
+"""Keras layers and PyTorch modules that behave the same under every strategy: batch norm, and noise."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
 WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
-"""Types in which statistics are taken; others in their own."""
+"""Types in which statistics are computed; for other types, the type itself."""
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 SPATIAL = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 
@@ -26,10 +26,9 @@ class TorchBatchNorm(layers.BatchNormalization):
     """Keras's batch normalisation (last axis), with statistics per worker or over the global batch.
 
     Per worker, it normalises with the statistics of the worker's own slice. Synchronised, it sums counts,
-    means and squares over all workers, weighted by the samples in each slice, so uneven slices are exact.
-    The moving statistics, of the biased variance as Keras keeps it, move by the mean of the workers'
-    statistics, weighted by their samples: each worker adds its own part, so that the mean over workers, which
-    is taken before evaluation and saving, is exact.
+    values and squares over all workers, so uneven slices are exact. The moving statistics (with the biased
+    variance, as in Keras) are updated by the mean of the workers' statistics, weighted by their samples.
+    Each worker adds its own part, so the mean over workers, computed before evaluation and saving, is exact.
     """
 
     keeps_statistics = True
@@ -40,7 +39,7 @@ class TorchBatchNorm(layers.BatchNormalization):
             raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
         worker = current()
         dtype = WIDE.get(inputs.dtype, inputs.dtype)
-        x = inputs.movedim(-1, 1)  # a view, which PyTorch knows as its channels_last
+        x = inputs.movedim(-1, 1)  # a view, in PyTorch's channels_last layout
         gamma = self.gamma.value.to(dtype) if self.scale else x.new_ones(x.shape[1], dtype=dtype)
         beta = self.beta.value.to(dtype) if self.center else x.new_zeros(x.shape[1], dtype=dtype)
         learns = training and self.trainable
@@ -60,11 +59,11 @@ class TorchBatchNorm(layers.BatchNormalization):
         return out.movedim(1, -1).to(inputs.dtype)
 
     def _of_slice(self, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
-        """`x` normalised by its own mean and biased variance, and those."""
+        """Return `x` normalised by its own mean and biased variance, and both statistics."""
         count = x.numel() // x.shape[1]
         mean, variance = torch.zeros_like(gamma), torch.zeros_like(gamma)
-        # By a momentum of one, moving statistics are those of the slice. The variance is the unbiased one,
-        # of one value none.
+        # With a momentum of 1, the moving statistics are those of the slice. PyTorch computes the unbiased
+        # variance, which is undefined for a single value.
         out = torch.batch_norm(x, gamma, beta, mean, variance, True, 1.0, self.epsilon, True)
         return out, mean, variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance)
 
@@ -79,10 +78,10 @@ class TorchBatchNorm(layers.BatchNormalization):
 
 
 def statistics_of_all(x: Any, moving_mean: Any, worker: Working) -> tuple[Any, Any, Any]:
-    """Mean, biased variance and number of values over the global batch, by one sum over the workers.
+    """Return mean, biased variance and number of values over the global batch, by one sum over workers.
 
-    Squares are taken about the moving mean, alike on all workers: about zero, float32 would lose the variance
-    of channels whose mean is large. `x` has the shape [B, C, ...].
+    Values are centred on the moving mean, which is the same on all workers. Without centring, float32 would
+    lose the variance of channels with a large mean. `x` has shape [B, C, ...].
     """
     assert worker.sync_sum is not None
     about = moving_mean.detach().to(x.dtype)
@@ -98,7 +97,7 @@ def statistics_of_all(x: Any, moving_mean: Any, worker: Working) -> tuple[Any, A
 
 
 class TorchRowNoise(RowNoise):
-    """Draws by PyTorch what TensorFlow draws."""
+    """Row noise drawn with PyTorch; the same numbers as with TensorFlow."""
 
     def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
         rows, part = inputs.shape[0], worker.slice
@@ -119,14 +118,14 @@ def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> N
 class ModuleBatchNorm(nn.BatchNorm2d):
     """PyTorch's batch normalisation, with statistics per worker or over the global batch.
 
-    As Keras's here (see `TorchBatchNorm`), but that the running variance is of the unbiased one, as PyTorch
-    keeps it, and `momentum` is the part of what is new.
+    Like `TorchBatchNorm`, except that the running variance is unbiased and `momentum` is the weight of the
+    new value, as in PyTorch.
     """
 
     keeps_statistics, frozen = True, False
 
     def _check_input_dim(self, input: Any) -> None:
-        """Any number of axes: the class that the user chose has been replaced."""
+        """Accept any number of axes, because this class replaces BatchNorm1d, 2d and 3d."""
 
     def forward(self, input: Any) -> Any:
         """Normalise `input` (shape [B, C, ...])."""
@@ -148,11 +147,11 @@ class ModuleBatchNorm(nn.BatchNorm2d):
             return (wide * slope.view(shape) + shift.view(shape)).to(input.dtype)
         mean = torch.zeros(input.shape[1], dtype=dtype, device=input.device)
         variance = torch.zeros_like(mean)
-        # By a momentum of one, running statistics are those of the slice.
+        # With a momentum of 1, the running statistics are those of the slice.
         out = torch.batch_norm(
             input, self.weight, self.bias, mean, variance, True, 1.0, self.eps, torch.backends.cudnn.enabled
         )
-        one = input.numel() == input.shape[1]  # of one value there is no unbiased variance
+        one = input.numel() == input.shape[1]  # a single value has no unbiased variance
         self._move(mean, torch.zeros_like(variance) if one else variance, worker)
         return out
 
@@ -171,7 +170,7 @@ class ModuleBatchNorm(nn.BatchNorm2d):
 
 
 class ModuleDropout(TorchRowNoise, nn.Dropout):
-    """PyTorch's dropout, by `RowNoise`: as Keras would draw for the same values, channels last."""
+    """PyTorch's dropout with `RowNoise`; it drops the same values as Keras with channels last."""
 
     def forward(self, input: Any) -> Any:
         """Drop values of `input` (shape [B, ...]), or channels of [B, C, ...], in training."""
@@ -185,13 +184,13 @@ class ModuleDropout(TorchRowNoise, nn.Dropout):
 
 
 def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
-    """Make ours of the layers of a Keras model or a module whose meaning would depend on the workers.
+    """Replace the layers of a Keras model or module whose behaviour would depend on the number of workers.
 
     Returns:
-        The names of a Keras model's layers whose noise depends on how many workers there are.
+        Names of the layers of a Keras model whose noise still depends on the number of workers.
 
     Raises:
-        UserError: If a layer cannot be shared out to workers.
+        UserError: If a layer cannot be used with several workers.
     """
     if isinstance(model, ModuleModel):
         adapt_module(model, seed=seed, sync_batch_norm=sync_batch_norm)
@@ -200,7 +199,7 @@ def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
 
 
 def adapt_module(model: ModuleModel, *, seed: int, sync_batch_norm: bool) -> None:
-    """Make ours of a module's batch normalisation and dropout, where they are; see `adapt_model`."""
+    """Replace the batch normalisation and dropout of a module in place; see `adapt_model`."""
     numbers = itertools.count()
     for path, layer in model.module.named_modules():
         if isinstance(layer, NORMS) and layer.track_running_stats:

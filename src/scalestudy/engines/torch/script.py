@@ -1,6 +1,6 @@
-"""What measures a PyTorch script: its workers' own exchange, and the clock of its device.
+"""Measuring a PyTorch script: exchange of small values between its workers, and the clock of its device.
 
-The script's process groups stay its own: small values go through the store at which its processes meet.
+The script's process groups are not used. Small values go through the store of the processes' rendezvous.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ from scalestudy.engines.group import Group
 from scalestudy.engines.rendezvous import known_address, listening, start_within
 from scalestudy.util.errors import RunError, UserError
 
-distributed: Any = torch.distributed  # whose classes of stores mypy does not see
+distributed: Any = torch.distributed  # mypy does not find its store classes
 
 
 class StoreGroup(Group):
-    """The processes of a script, which exchange small values through a store at rank 0."""
+    """The processes of a script, which exchange small values through a TCPStore."""
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement.rank, placement.size)
@@ -35,12 +35,12 @@ class StoreGroup(Group):
         self._used = 0
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over processes."""
+        """Sum an array over processes."""
         rows = [pickle.loads(row) for row in self._all(pickle.dumps(values))]
         return np.sum(rows, axis=0, dtype=values.dtype)
 
     def share_object(self, value: Any) -> Any:
-        """What rank 0 has."""
+        """Return rank 0's object on every rank."""
         key = self._key()
         if self.rank == 0:
             self._store.set(key, pickle.dumps(value))
@@ -50,7 +50,7 @@ class StoreGroup(Group):
         return shared
 
     def to_first(self, value: Any) -> list[Any] | None:
-        """Every process's JSON value, by rank, on rank 0, which waits for them; None elsewhere, at once."""
+        """Return all JSON values by rank on rank 0, which waits for them; elsewhere None, without waiting."""
         key = self._key()
         if self.rank:
             self._store.set(f"{key}/{self.rank}", json.dumps(value))
@@ -86,18 +86,18 @@ class StoreGroup(Group):
 
 
 class OneProcess(Group):
-    """A process alone."""
+    """A single process."""
 
     def to_first(self, value: Any) -> list[Any] | None:
-        """Its value."""
+        """Return the value of this process."""
         return [value]
 
 
 def _store(placement: Placement) -> Any:
-    """The store of the script's processes; where torchrun's agent does not hold it, rank 0 does.
+    """Return the store of the script's processes, served by torchrun's agent or else by rank 0.
 
-    The server is the one that `init_process_group` then finds at MASTER_PORT. It listens at the address at
-    which they meet alone: a store knows no password.
+    A later `init_process_group` uses the same server at MASTER_PORT. It listens only on the address of the
+    rendezvous, because a store has no authentication.
     """
     assert placement.port is not None
     host, timeout = os.environ["MASTER_ADDR"], datetime.timedelta(seconds=start_within())
@@ -105,7 +105,7 @@ def _store(placement: Placement) -> Any:
     if agent or placement.rank:
         return distributed.TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
     given: dict[str, Any] = {}
-    with contextlib.suppress(OSError):  # the script's own process group has a server there already
+    with contextlib.suppress(OSError):  # the script's process group already runs a server there
         server = listening(known_address(placement), placement.port)
         given["master_listen_fd"] = server.detach()
     return distributed.TCPStore(
@@ -114,17 +114,17 @@ def _store(placement: Placement) -> Any:
 
 
 class TorchScript:
-    """A process of a PyTorch script, as what measures it sees it.
+    """A process of a PyTorch script that is measured.
 
     Attributes:
         group: The script's processes.
-        device: "cpu", or its own GPU as "cuda:1".
-        threads: That PyTorch computes with.
+        device: "cpu", or this process's GPU as "cuda:1".
+        threads: Threads per operation of PyTorch.
 
     Args:
-        placement: Of this process; torchrun's variables are set.
-        gpu: Index of its GPU among those that it sees; None on CPUs.
-        alone: Whether it meets no others.
+        placement: Placement of this process; torchrun's variables must be set.
+        gpu: Index of its GPU among the visible GPUs; None on CPUs.
+        alone: Whether it joins no other processes.
     """
 
     def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
@@ -136,7 +136,7 @@ class TorchScript:
         self._events: list[torch.cuda.Event] = []
 
     def begin(self) -> None:
-        """Time runs from here, once the device has done all that it was given."""
+        """Wait for the device, then start timing."""
         if self._gpu:
             torch.cuda.synchronize(self.device)
             self._events = []
@@ -144,14 +144,17 @@ class TorchScript:
         self._first = self._last = _now()
 
     def mark(self) -> None:
-        """What is timed ends with what the device has been given so far."""
+        """Set the end of the timed interval after all work given to the device so far."""
         if self._gpu:
             del self._events[1:]
             self._record()
         self._last = _now()
 
     def seconds(self) -> tuple[float, float]:
-        """From `begin` to the last `mark`, by the device's own clock, and of its process; waits for it."""
+        """Return the seconds from `begin` to the last `mark`, and this process's CPU seconds in between.
+
+        On a GPU the seconds are those of its own clock; this waits for it to reach the mark.
+        """
         wall, used = (last - first for first, last in zip(self._first, self._last, strict=True))
         if self._gpu:
             self._events[-1].synchronize()
@@ -159,15 +162,15 @@ class TorchScript:
         return wall, used
 
     def scalar(self, value: Any) -> Any:
-        """A number, or a tensor of one, to be summed without waiting for the device."""
+        """Return a number, or a scalar tensor that can be summed without waiting for the device."""
         return value.detach().double() if isinstance(value, torch.Tensor) else float(value)
 
     def parameters(self, model: torch.nn.Module) -> int:
-        """How many a model has."""
+        """Return the number of parameters of a model."""
         return sum(parameter.numel() for parameter in model.parameters())
 
     def digest(self, model: torch.nn.Module) -> str:
-        """SHA-256 of a model's parameters; "" where each process holds a part of them only."""
+        """Return the SHA-256 of a model's parameters, or "" if each process holds only a part of them."""
         words = hashlib.sha256()
         for parameter in model.parameters():
             if hasattr(parameter, "placements") or hasattr(parameter, "_is_flat_param"):
@@ -177,23 +180,23 @@ class TorchScript:
         return words.hexdigest()
 
     def devices(self) -> list[str]:
-        """Names of the devices in use."""
+        """Return the names of the devices in use."""
         return [torch.cuda.get_device_name(self.device)] if self._gpu else ["cpu"]
 
     def build_record(self) -> dict[str, Any]:
-        """How PyTorch was built."""
+        """Return how PyTorch was built."""
         cudnn: Any = torch.backends.cudnn
         return {"torch": {"cuda": torch.version.cuda, "cudnn": cudnn.version()}}
 
     def communication(self) -> str | None:
-        """By what the script's own group sums; None where it has none."""
+        """Return the backend of the script's process group ("nccl", "gloo"), or None if there is none."""
         if self.group.size == 1 or not distributed.is_initialized():
             return None
         ways = dict(part.split(":") for part in distributed.get_backend_config().split(",") if ":" in part)
         return ways.get("cuda" if self._gpu else "cpu")
 
     def lightning_callback(self, workers: Any, quality: str, better: str | None) -> Any:
-        """See `LoopWorkers.lightning_callback`."""
+        """Return a callback for Lightning; see `LoopWorkers.lightning_callback`."""
         return lightning_callback(workers, quality, better)
 
     def _record(self) -> None:
@@ -208,12 +211,12 @@ def _now() -> tuple[float, float]:
 
 
 def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
-    """A callback of Lightning's Trainer that measures its epochs: see `LoopWorkers.lightning_callback`."""
+    """Return a callback for Lightning's Trainer that measures epochs; see `LoopWorkers`."""
     older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
     package: Any = importlib.import_module("pytorch_lightning" if older else "lightning.pytorch")
 
     class LightningEpochs(package.Callback):  # type: ignore[misc]
-        """Tells what happens."""
+        """Report the events of training to `workers`."""
 
         def on_train_start(self, trainer: Any, module: Any) -> None:
             workers.begin(trainer.max_epochs, module)
@@ -250,7 +253,7 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
 
 
 def _rows(batch: Any) -> int:
-    """Samples of a batch: the length of its first tensor."""
+    """Return the samples of a batch: the length of its first tensor."""
     if isinstance(batch, torch.Tensor):
         return len(batch)
     for part in batch.values() if isinstance(batch, dict) else batch:

@@ -1,4 +1,4 @@
-"""The training step: exact gradients of a global batch, however it is divided."""
+"""The training step: exact gradients of a global batch, for any division into slices."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,18 +19,18 @@ from scalestudy.engines.torch.group import TorchReplicas
 GROW_AFTER = 2000
 START = 2.0**15
 WIRE = {"none": None, "fp16": torch.float16, "bf16": torch.bfloat16}
-"""What gradients are summed in, by `launch.compression`; None for their own type."""
+"""Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""
 
 
 class TorchLossScale:
-    """Dynamic scale of the loss, so that float16 gradients neither vanish nor overflow.
+    """Dynamic loss scale, so that float16 gradients neither underflow nor overflow.
 
-    Halved when a gradient is not finite (that step is left out), doubled after 2,000 good steps
-    (Micikevicius et al. 2018, arXiv:1710.03740). The host learns of neither, and waits for nothing.
+    The scale is halved if a gradient is not finite (the step is skipped), and doubled after 2,000 good steps
+    (Micikevicius et al. 2018, arXiv:1710.03740). All of this happens on the device, without synchronization.
 
     Args:
-        value: The scale, and the good steps since it has changed: tensors of one number.
-        good: The same.
+        value: The scale, a scalar tensor.
+        good: Good steps since the scale changed, a scalar tensor.
     """
 
     def __init__(self, value: Any, good: Any) -> None:
@@ -38,7 +38,7 @@ class TorchLossScale:
 
     @torch.no_grad()
     def guard(self, gradients: Gradients, update: Callable[[], None], changed: Sequence[Any]) -> None:
-        """Call `update`, which changes these tensors, and take it back where gradients are not finite."""
+        """Call `update`, which modifies the tensors `changed`; restore them if a gradient is not finite."""
         finite = gradients.finite()
         before = [tensor.clone() for tensor in changed]
         for flat in gradients.flat:
@@ -54,24 +54,24 @@ class TorchLossScale:
 
 
 class Step:
-    """Computes a step on the workers of this process, and updates the weights.
+    """Computes a step on the workers of this process and updates the weights.
 
-    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch), so that the
-    sum over workers is the gradient of the global mean, whatever the sizes of the slices.
+    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the sum
+    over workers is the gradient of the global mean, for slices of any size.
 
     Args:
         losses: Slice -> losses of shape [B]; called with the worker as `engines.context.current`.
-        parameters: By which gradients are taken.
-        update: Is given the gradients, summed over all workers, in the order of the parameters.
-        replicas: How the workers combine.
-        buckets: In which gradients are summed over workers.
-        dtype: In which losses are summed.
-        penalties: Gives what is added to the mean of the losses, after they have been computed.
-        synchronised: Whether layers sum over all workers, so that none of them can be computed by itself.
+        parameters: Parameters for which gradients are computed.
+        update: Receives the gradients, summed over all workers, in the order of the parameters.
+        replicas: Sums gradients over the workers.
+        buckets: Buckets in which gradients are summed over workers.
+        dtype: Type in which losses are summed.
+        penalties: Returns the terms added to the mean of the losses; called after `losses`.
+        synchronised: Whether layers sum over all workers, so that workers cannot be computed in turn.
         loss_scale: For float16.
-        changed: All tensors that `update` changes; needed with a loss scale.
-        accumulate: Parts in which each worker computes its slice.
-        compression: As `launch.compression`: the numbers in which gradients are summed over workers.
+        changed: All tensors that `update` modifies; required with a loss scale.
+        accumulate: Number of micro-batches in which each worker computes its slice.
+        compression: Type in which gradients are summed over workers, as in `launch.compression`.
         local_steps: When workers average weights instead of summing gradients.
     """
 
@@ -91,7 +91,7 @@ class Step:
         self.gradients = Gradients(parameters, buckets, start_sum if exchanges else None)
 
     def __call__(self, part: Slice) -> Any:
-        """Compute the step of a slice of tensors; gives the sum of its losses, a float64 tensor."""
+        """Compute the step of a slice of tensors. Return the sum of its losses, a float64 tensor."""
         first, beyond = self._replicas.slices[0]
         workers = slices_of(part, 1 if self._synchronised else beyond - first)
         slices = [micro_batch for worker in workers for micro_batch in slices_of(worker, self._accumulate)]
@@ -112,7 +112,7 @@ class Step:
         return total
 
     def _update_alone(self, gradients: list[Any], *, due: bool) -> None:
-        """Update this worker's own weights; set them to the mean over workers where that is due."""
+        """Update this worker's own weights, then average them over workers if `due`."""
         for flat in self.gradients.flat:
             flat.mul_(self._replicas.workers)
         self._update(gradients)
@@ -120,14 +120,14 @@ class Step:
             self.gradients.average_parameters(self._replicas.start_sum, self._replicas.workers)
 
     def _objective(self, part: Slice) -> tuple[Any, Any]:
-        """What a worker's gradients are taken of, and the sum of its losses."""
+        """Return the objective that a worker differentiates, and the sum of its losses."""
         size = self._replicas.size
         sync_sum = self._replicas.sync_sum if self._synchronised and size > 1 else None
         with working(Working(part, size * part.count / part.total, sync_sum, Counter())):
             losses = self._losses(part)
         total = losses.to(self._dtype).sum() * float(part.count > 0)
         objective = total / part.total
-        for penalty in self._penalties():  # once for the global batch, shared out by samples
+        for penalty in self._penalties():  # counted once per global batch, divided among workers by samples
             objective = objective + penalty * (part.count / part.total)
         if self._loss_scale is not None:
             objective = objective * self._loss_scale.value.detach()
@@ -135,10 +135,10 @@ class Step:
 
 
 def stage(part: Slice, device: torch.device) -> Slice:
-    """A slice whose arrays are tensors where the process computes; waits for the copy, if one is made.
+    """Convert the arrays of a slice to tensors on `device`, and wait for the copy, if any.
 
-    On CPUs these are the arrays' own memory. On a GPU they are copied on a stream of their own, so that the
-    steps before them are computed meanwhile.
+    On CPUs the tensors share the arrays' memory. On a GPU the arrays are copied on a separate stream, which
+    overlaps with the computation of earlier steps.
     """
     if torch.is_tensor(leaves(part.inputs)[0]):
         return part
@@ -152,7 +152,7 @@ def stage(part: Slice, device: torch.device) -> Slice:
 
     def copied(array: Any) -> Any:
         tensor = torch.from_numpy(array).to(device, non_blocking=True)
-        tensor.record_stream(computing)  # so that its memory is not used anew before it has been computed
+        tensor.record_stream(computing)  # so that its memory is not reused before the computation is done
         return tensor
 
     with torch.cuda.stream(copying):
@@ -164,7 +164,7 @@ def stage(part: Slice, device: torch.device) -> Slice:
 
 
 def step_of(part: Slice, index: int) -> Slice:
-    """The slice of one step of a call."""
+    """Return the slice of step `index` of a call."""
     return part._replace(
         inputs=map_columns(itemgetter(index), part.inputs),
         targets=map_columns(itemgetter(index), part.targets),
@@ -173,14 +173,14 @@ def step_of(part: Slice, index: int) -> Slice:
 
 
 def slices_of(part: Slice, parts: int) -> list[Slice]:
-    """A slice cut into parts that are computed one after another, which differ by a row at most."""
+    """Split a slice into parts that are computed in turn; their sizes differ by at most one row."""
     if parts == 1:
         return [part]
     slices = []
     for index in range(parts):
         start, stop = index * part.count // parts, (index + 1) * part.count // parts
         begin = min(start, max(part.count, 1) - 1)
-        rows = slice(begin, begin + max(stop - start, 1))  # an empty one has a row that counts for nothing
+        rows = slice(begin, begin + max(stop - start, 1))  # an empty part has one row, with weight 0
         slices.append(
             part._replace(
                 inputs=map_columns(itemgetter(rows), part.inputs),
@@ -192,7 +192,7 @@ def slices_of(part: Slice, parts: int) -> list[Slice]:
 
 
 def scaled(inputs: Any, scale: float | None, dtype: torch.dtype) -> Any:
-    """Stored integers -> [0, 1] in `dtype`; without a scale only floating-point numbers are taken to it."""
+    """Scale stored integers to [0, 1] in `dtype`. If `scale` is None, only cast floating-point tensors."""
     if scale is None:
         return map_columns(lambda a: a.to(dtype) if a.is_floating_point() else a, inputs)
     return map_columns(lambda stored: stored.to(dtype) * scale, inputs)

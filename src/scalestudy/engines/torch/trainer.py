@@ -1,4 +1,4 @@
-"""One process's part of a run, computed by PyTorch."""
+"""One process's part of a run, computed with PyTorch."""
 
 from collections.abc import Iterable
 from operator import itemgetter
@@ -29,7 +29,7 @@ from scalestudy.tasks.base import Task
 
 
 class TorchTrainer(KerasTrainer):
-    """Keras model and optimizer of one process, on `device`; see `Trainer` and `Engine.trainer`."""
+    """Model and optimizer of one process, on `device`; see `Trainer` and `Engine.trainer`."""
 
     _within = torch.no_grad()
 
@@ -65,7 +65,7 @@ class TorchTrainer(KerasTrainer):
         task, model, variables = self._of_training, self.task.model, phase.variables
 
         def losses(part: Slice) -> Any:
-            # What draws by PyTorch's own generator draws the same after a resume, and anew on each worker.
+            # PyTorch's generator then gives the same numbers after a resume, and different ones per worker.
             torch.manual_seed(hash((self._seed, int(part.step), int(part.start))))
             inputs = scaled(part.inputs, self._scale, self._dtype)
             targets = scaled(part.targets, None, self._dtype) if self._scale is None else part.targets
@@ -124,7 +124,7 @@ class TorchTrainer(KerasTrainer):
 
 
 class TorchEvaluation(Evaluation):
-    """See `Evaluation`; `scale` multiplies stored inputs into [0, 1], None leaves them as they are."""
+    """See `Evaluation`. `scale` maps stored inputs to [0, 1]; with None inputs are not scaled."""
 
     def __init__(self, task: Task, *, scale: float | None, device: torch.device) -> None:
         super().__init__(task)
@@ -152,8 +152,8 @@ def _array(variable: keras.Variable) -> NDArray[Any]:
 
 
 def _lay_out_moments(phase: Phase) -> None:
-    """Have an optimizer's averages lie in memory as their parameters: else each is updated by itself."""
-    if getattr(phase.optimizer, "momentum", None) == 0:  # SGD without any
+    """Give an optimizer's moments the memory layout of their parameters, so that updates can be fused."""
+    if getattr(phase.optimizer, "momentum", None) == 0:  # SGD without momentum has no moments
         return
     for variable in phase.variables:
         for moment in moments_of(phase.optimizer, variable):

@@ -1,4 +1,4 @@
-"""PyTorch and its strategies, as all see them before PyTorch is imported."""
+"""Properties of PyTorch and its strategies that are known without importing PyTorch."""
 
 import importlib.util
 from collections.abc import Collection, Mapping
@@ -11,13 +11,13 @@ from scalestudy.util.errors import UserError
 NAME = "torch"
 GROUP = "scalestudy.engines.torch.group"
 BY_STORE = Rendezvous("tcpstore")
-"""PyTorch's TCPStore listens at one interface where a name tells which, and asks for nothing."""
+"""PyTorch's TCPStore listens on one interface if the host's name determines it, without authentication."""
 
 STAR = (
     "M0,-1.15L0.29,-0.40L1.09,-0.36L0.48,0.15L0.68,0.93L0,0.50L-0.68,0.93L-0.48,0.15L-1.09,-0.36L-0.29,-0.40Z"
 )
 X = "M-1,-0.55L-0.55,-1L0,-0.45L0.55,-1L1,-0.55L0.45,0L1,0.55L0.55,1L0,0.45L-0.55,1L-1,0.55L-0.45,0Z"
-"""Marks that are seen as well as the others; what Vega still has names for is thin, or has no area."""
+"""Marks for charts, as visible as the others; Vega's remaining named shapes are thin or have no area."""
 
 DDP = Traits(
     "ddp", "PyTorch: a process for each worker, all-reduce by Gloo or NCCL", NAME,
@@ -39,7 +39,7 @@ TORCH_VIRTUAL = Traits(
 
 
 class TorchTraits(EngineTraits):
-    """What there is to know of PyTorch."""
+    """The traits of PyTorch."""
 
     name = NAME
     label = "PyTorch"
@@ -75,7 +75,7 @@ class TorchTraits(EngineTraits):
         "TORCH_NCCL_ASYNC_ERROR_HANDLING",
     )  # fmt: skip
     unused = ("sklearn",)
-    """What Keras only looks for, as under TensorFlow."""
+    """Packages that Keras imports only if they are installed; see `TensorFlowTraits.unused`."""
     script_session = "scalestudy.engines.torch.script:TorchScript"
     script_modules = ("torch", "accelerate", "lightning", "pytorch_lightning", "transformers")
 
@@ -83,20 +83,20 @@ class TorchTraits(EngineTraits):
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
         process: Process | None = None, quiet: bool = False,
     ) -> Mapping[str, str | None]:  # fmt: skip
-        """Keras's backend and its device, and what cuBLAS needs to repeat its sums."""
+        """Set Keras's backend and device, and the workspace that cuBLAS needs for determinism."""
         changes: dict[str, str | None] = {
             "KERAS_BACKEND": "torch",
             "KERAS_TORCH_DEVICE": "cuda:0" if gpus else "cpu",
             "TORCH_CPP_LOG_LEVEL": variables.get(
                 "TORCH_CPP_LOG_LEVEL", "ERROR"
-            ),  # its rendezvous warns of names
+            ),  # TCPStore warns of host names
         }
         if gpus:
             changes["CUBLAS_WORKSPACE_CONFIG"] = variables.get("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         return changes
 
     def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
-        """PyTorch."""
+        """Return an error if PyTorch is not installed."""
         if importlib.util.find_spec("torch") is not None:
             return None
         return UserError("PyTorch in this environment", "an environment without it", self.install)

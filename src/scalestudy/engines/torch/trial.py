@@ -1,4 +1,4 @@
-"""PyTorch's collectives, each tried in a process of its own; see `engines.trial`."""
+"""Tests of PyTorch's collectives, each in its own process; see `engines.trial`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from scalestudy.engines.trial import ExchangeTrial, start
 
 
 class TorchTrial(ExchangeTrial):
-    """Sums of torch.distributed, as those of gradients."""
+    """Sums by torch.distributed, as for gradients."""
 
     def load(self) -> None:
         import torch  # noqa: F401
@@ -42,7 +42,7 @@ class TorchTrial(ExchangeTrial):
         import torch
         import torch.distributed as dist
 
-        zeros = torch.zeros(max(1, size // 4), device=_place(device))  # whose sums stay finite
+        zeros = torch.zeros(max(1, size // 4), device=_place(device))  # sums of zeros stay finite
 
         def call() -> None:
             for _ in range(count):
