@@ -86,10 +86,7 @@ class Engine(Protocol):
     def script_session(
         self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
     ) -> Any:
-        """Join the other workers of a user's script.
-
-        Returns:
-            An object with the `group` of the workers and what `Workers` needs of this framework.
+        """Join the other workers of a user's script; return an object with their `group`, used by `Workers`.
 
         Raises:
             UserError: If the framework has already computed in this process.
@@ -241,8 +238,8 @@ class Trainer(Protocol):
     def stage(self, part: Slice, device: int) -> Slice:
         """Move the arrays of a slice to the device with this index in advance.
 
-        The thread that reads for the device calls this while earlier steps are computed. It waits for the
-        copy, if any; the memory of the arrays is reused as soon as nothing refers to them.
+        The thread that reads for the device calls this during earlier steps. It waits for the copy, if any;
+        the memory of the arrays is reused as soon as nothing refers to them.
         """
 
     def train(self, call: Call) -> SupportsFloat:

@@ -1,12 +1,11 @@
 """Test one collective in its own process: join, check a known sum, and time it by message size.
 
-Run as `python -m MODULE ERRAND`, where MODULE belongs to an engine and calls `start`. ERRAND is JSON:
+Run as `python -m MODULE ERRAND`, where MODULE belongs to an engine and calls `start`. ERRAND is JSON with
+`placement`, `device` and:
 
 - `collective`: a name in `EngineTraits.collectives`; null only reports how the libraries were built.
 - `events`: file to which each step appends a JSON line.
-- `placement`, `device`: of this rank.
-- `sizes`: message sizes in bytes, ascending.
-- `largest`: bytes that fit on this rank's device.
+- `sizes` (bytes, ascending), `largest` (bytes that fit on this rank's device).
 - `repeats`: for each size, the calls to time and the sums chained in each.
 
 With `copies` (bytes) instead, it times copies between each pair of GPUs and prints bytes per second as JSON,

@@ -1,1 +1,1 @@
-"""Measuring a run: phases, utilisation, environment."""
+"""Measurements of a run: phases, step times, utilisation, environment and hangs."""

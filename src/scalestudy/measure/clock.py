@@ -1,4 +1,4 @@
-"""A clock of phases: where the time of a run went."""
+"""A clock that measures the time of a run by phase."""
 
 import time
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from scalestudy.measure.hang_detection import Heartbeat
 
 
 class PhaseClock:
-    """Adds up wall-clock seconds by phase. Phases nest: the inner one's time is not the outer's.
+    """Adds up wall-clock seconds by phase. Phases nest; an inner phase's time does not count as the outer's.
 
-    `started` is the Unix time at which the process began: until now it was in "start-up". `heart` is told of
-    every phase.
+    `started` is the Unix time at which the process started; the time since then counts as "start-up". Every
+    change of phase is marked in `heart`.
     """
 
     def __init__(self, started: float | None = None) -> None:
@@ -27,7 +27,7 @@ class PhaseClock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the block's time as `name`."""
+        """Count the time of the block as phase `name`."""
         start = time.perf_counter()
         self._inner.append(0.0)
         outer = self.heart.last.phase
@@ -42,13 +42,13 @@ class PhaseClock:
             self.heart.enter(outer)
 
     def add(self, name: str, seconds: float) -> None:
-        """Count `seconds`, measured elsewhere, as `name`."""
+        """Count `seconds`, measured by the caller, as phase `name`."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         if self._inner:
             self._inner[-1] += seconds
 
     def resume(self, phases: dict[str, float], wall: float) -> None:
-        """Go on from what an earlier process counted: its `phases()` and its `wall`."""
+        """Add the results of an earlier process: its `phases()` and its `wall`."""
         self._origin -= wall
         for name, seconds in phases.items():
             if name != "other":
@@ -56,10 +56,10 @@ class PhaseClock:
 
     @property
     def wall(self) -> float:
-        """Seconds since the process began, those of the processes it goes on from included."""
+        """Seconds since the process started, plus those of the processes it continues."""
         return time.perf_counter() - self._origin
 
     def phases(self) -> dict[str, float]:
-        """Seconds by phase; "other" is what no phase claimed. They add up to the wall time."""
+        """Return seconds by phase, which add up to the wall time; "other" is the time outside of phases."""
         other = self.wall - sum(self.seconds.values())
         return {**self.seconds, "other": max(0.0, other)}

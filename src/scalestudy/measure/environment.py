@@ -35,8 +35,8 @@ VARIABLES = (
     "OMP_DYNAMIC", "OMP_NUM_THREADS", "OMP_PLACES", "OMP_PROC_BIND", "OMP_WAIT_POLICY",
     "SLURM_JOB_ID", "SLURM_RESTART_COUNT",
 )  # fmt: skip
-"""What decides how a rank computes and sums, whatever its engine, and nothing else: tokens and passwords
-begin like these, too. Engines add their own."""
+"""Variables to record because they affect how a rank computes and sums; engines add their own. The list is
+explicit, because tokens and passwords may have the same prefixes."""
 PEAK_FLOPS = "SCALESTUDY_PEAK_FLOPS"
 
 
@@ -44,7 +44,7 @@ def rank_record(
     placement: Placement, engine: EngineTraits, *, threads: int, devices: list[str], build: dict[str, Any],
     unmeasured: Mapping[str, str] = MappingProxyType({}),
 ) -> RankRecord:  # fmt: skip
-    """What this rank ran in; `unmeasured` says what cannot be told, and why."""
+    """Return the record of this rank's environment; `unmeasured` maps quantities to reasons."""
     shared = {"yes": True, "no": False}.get(os.environ.get("SCALESTUDY_NODES_SHARED", ""))
     return RankRecord(
         rank=placement.rank, size=placement.size, local_rank=placement.local_rank, host=socket.gethostname(),
@@ -61,7 +61,7 @@ def rank_record(
 
 
 def stated_peak(environment: Mapping[str, str]) -> float | None:
-    """FLOP/s of one device at most, as the site states it; None where it gives no such number."""
+    """Return a device's peak FLOP/s as stated by the site, or None if it states no valid number."""
     try:
         value = float(environment.get(PEAK_FLOPS, ""))
     except ValueError:
@@ -70,7 +70,7 @@ def stated_peak(environment: Mapping[str, str]) -> float | None:
 
 
 def recorded_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables of `VARIABLES` and of the engines that are set, by name."""
+    """Return those of `VARIABLES` and of the engines' variables that are set, by name."""
     of_engines = {name for engine in engine_names() for name in engine_traits(engine).variables}
     return {name: variables[name] for name in sorted({*VARIABLES, *of_engines}) if name in variables}
 

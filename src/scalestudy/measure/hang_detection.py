@@ -1,8 +1,8 @@
-"""Hang detection: heartbeats of the work, a watchdog in every worker, a detector beside their launcher.
+"""Hang detection: heartbeats of the training thread, a watchdog per worker, and a detector in the launcher.
 
-The work marks its progress in a `Heartbeat`. Each worker's `Watchdog` writes that down as a sign of life,
-`signs/RANK.json`, and ends the worker when nothing has moved for too long; a `HangDetector` ends a run whose
-processes are all stopped. Who was first is judged by `first_hung`, from signs alone.
+The training thread marks its progress in a `Heartbeat`. Each worker's `Watchdog` writes the last mark to a
+heartbeat file, `signs/RANK.json`, and ends the worker if there is no progress for too long. A `HangDetector`
+ends a run whose processes are all stopped. `first_hung` determines from these files which rank hung first.
 """
 
 import contextlib
@@ -19,19 +19,19 @@ from scalestudy.study.records import Hang, Sign
 from scalestudy.study.run_folder import RunFolder
 
 EXIT_CODE = 79
-"""Exit code of a worker that its watchdog has ended."""
+"""Exit code of a worker that is ended by its watchdog."""
 
 
 class ProgressMark(NamedTuple):
-    """A place in a run.
+    """The position of a process in a run.
 
     Attributes:
-        number: How many marks there were; alike on all ranks at the same place.
-        phase: What the process is at.
-        epoch: Epoch under way, counted from 1; 0 before the first.
-        step: Steps done in it.
-        since: `time.monotonic()` at which it got there.
-        slowest: Most seconds between two marks within the steps so far; 0 before the first.
+        number: Number of marks so far; equal on all ranks at the same position.
+        phase: Current phase of the process.
+        epoch: Current epoch, counted from 1; 0 before the first.
+        step: Steps completed in the epoch.
+        since: `time.monotonic()` of this mark.
+        slowest: Longest seconds between two marks during steps so far; 0 before the first step.
     """
 
     number: int
@@ -43,32 +43,33 @@ class ProgressMark(NamedTuple):
 
 
 SERVING = "serving"
-"""Phase of a process that computes what a coordinator asks for."""
+"""Phase of a process that computes for a coordinator."""
 STEPS = ("input", "step")
-"""Phases of a call of the compiled step, whose seconds are alike from call to call."""
+"""Phases of a call of the compiled step, which take similar times in every call."""
 
 
 class Heartbeat:
-    """The latest mark of a process, replaced as a whole: another thread never sees half of one."""
+    """The latest mark of a process. It is replaced atomically, so other threads can read it."""
 
     def __init__(self) -> None:
         self.last = ProgressMark(0, "start-up", 0, 0, time.monotonic(), 0.0)
 
     def enter(self, phase: str) -> None:
-        """The process has come to this phase."""
+        """Mark that the process has entered `phase`."""
         self.step(self.last.epoch, self.last.step, phase)
 
     def step(self, epoch: int, step: int, phase: str) -> None:
-        """So many steps of this epoch are done, and the process has come to this phase."""
+        """Mark that `step` steps of `epoch` are done and the process has entered `phase`."""
         last, now = self.last, time.monotonic()
         slowest = max(last.slowest, now - last.since) if last.phase in STEPS else last.slowest
         self.last = ProgressMark(last.number + 1, phase, epoch, step, now, slowest)
 
 
 class ProgressTimer:
-    """Adds up for how long nothing has changed, in seconds in which this process could have seen it.
+    """Measures how long a value has not changed, in seconds during which this process was running.
 
-    While a job is suspended nobody's time runs: between two looks no more than `longest` seconds count.
+    At most `longest` seconds count between two checks, so that time during which a job is suspended is
+    ignored.
     """
 
     def __init__(self, longest: float, now: Callable[[], float] = time.monotonic) -> None:
@@ -78,7 +79,7 @@ class ProgressTimer:
         self.seconds = 0.0
 
     def look(self, seen: object) -> float:
-        """Look again; seconds since what is seen has changed."""
+        """Compare with the last value; return the seconds since it changed."""
         now = self._now()
         between, self._looked = min(now - self._looked, self._longest), now
         self.seconds = 0.0 if seen != self._seen else self.seconds + between
@@ -87,18 +88,18 @@ class ProgressTimer:
 
 
 def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds: float) -> Hang:
-    """The rank that the others wait for: one without any sign, else the one that has come least far.
+    """Determine the rank that the others wait for: one without a heartbeat, else the one furthest behind.
 
-    No two clocks are compared: how far a rank has come is a number that all ranks count alike, and a process
-    lives if it has written anew between the two readings. Among ranks at the same place it is the one that
-    does not live; where all live, or none does, nobody can tell. A process that serves a coordinator goes
-    through no places with it: it is waited for once it does not live, and never before.
+    This does not compare clocks of hosts. Progress is the number of marks, which all ranks count equally, and
+    a process is alive if it wrote a heartbeat between the two readings. Among ranks with equal progress, it
+    is the one that is not alive; if several remain, the result has no rank. Marks of a process that serves a
+    coordinator are not comparable, so it counts as hung only if it is not alive.
 
     Args:
-        before: The signs when nothing had moved for too long.
-        after: The same, a few times later than a living process takes to write a sign.
+        before: The heartbeats when there had been no progress for too long.
+        after: The heartbeats several heartbeat intervals later.
         size: Number of ranks.
-        seconds: How long nothing has moved.
+        seconds: Seconds without progress.
     """
     known = {sign.rank for sign in after}
     absent = [rank for rank in range(size) if rank not in known]
@@ -115,7 +116,7 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
 
 
 def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float) -> Hang | None:
-    """Of the ranks that do not live, by signs as of `first_hung`, the one that has come least far."""
+    """Return the rank furthest behind among those that are not alive; see `first_hung`."""
     living = _living(before, after)
     stopped = [sign for sign in after if sign.rank not in living]
     first = min(stopped, key=lambda sign: (sign.marks, sign.rank), default=None)
@@ -123,7 +124,6 @@ def first_stopped(before: Sequence[Sign], after: Sequence[Sign], seconds: float)
 
 
 def _at(sign: Sign, seconds: float, *, lives: bool) -> Hang:
-    """That this rank hangs where its last sign was."""
     place = sign.model_dump(include={"rank", "host", "phase", "epoch", "step"})
     return Hang(**place, seconds=seconds, lives=lives)
 
@@ -134,10 +134,10 @@ def _living(before: Sequence[Sign], after: Sequence[Sign]) -> set[int]:
 
 
 def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
-    """Seconds, in fives, since the rank that is furthest behind has come further, and whether that is long.
+    """Return the seconds, in steps of 5, since the rank with the oldest progress moved, and if that is long.
 
-    It is long from half a minute on, and from a quarter of the time after which the run is ended. `now` is a
-    Unix time; without signs it is (0, False).
+    It is long if it exceeds 30 s and a quarter of the rank's time limit. `now` is a Unix time. Without
+    heartbeats the result is (0, False).
     """
     if not signs:
         return 0, False
@@ -147,7 +147,7 @@ def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
 
 
 def in_words(hang: Hang, role: str = "") -> str:
-    """One sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (callbacks), and …".
+    """Describe a hang in one sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (…), and …".
 
     `role` follows the rank.
     """
@@ -166,15 +166,15 @@ def in_words(hang: Hang, role: str = "") -> str:
 
 
 HANG_EVERY = 1.0
-"""Seconds between two looks of a launcher at the signs."""
+"""Seconds between two checks of the heartbeats by a launcher."""
 HANG_GRACE = 15.0
-"""Seconds beyond the limit in which ranks have to end by themselves."""
+"""Seconds beyond the limit during which ranks can still end by themselves."""
 
 
 class HangDetector:
-    """Detects from outside that no process of a run is alive: if all are stopped, none can end the run.
+    """Detects from outside that no process of a run is alive. If all are stopped, none can end the run.
 
-    `progress_timeout` are the seconds to wait for a first heartbeat, `every` those between two looks.
+    `progress_timeout` is the time to wait for a first heartbeat, `every` the interval of checks, in seconds.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class HangDetector:
         self._due = 0.0
 
     def check(self, now: float) -> Hang | None:
-        """Which rank hangs, once no process has given a heartbeat; `now`: a clock's seconds."""
+        """Return the hang if no process has written a heartbeat for too long; `now` is in seconds."""
         if now < self._due:
             return None
         self._due = now + self._every
@@ -197,41 +197,42 @@ class HangDetector:
 
 
 EVERY = 1.0
-"""Seconds between two signs of a rank."""
+"""Seconds between two heartbeats of a rank."""
 AT_MOST = 50
-"""Signs of all ranks together in a second: a shared file system has others to serve."""
+"""Maximum heartbeats per second of all ranks together, to limit the load on a shared file system."""
 FLOOR = 120.0
-"""Least seconds that a step may take, whatever the others took: shared file systems pause now and then."""
+"""Minimum of the time limit of a step in seconds, since shared file systems pause now and then."""
 TIMES = 20
-"""How many times the slowest step so far a step may take."""
+"""Time limit of a step as a multiple of the slowest step so far."""
 LATE = 4
-"""Signs that a rank has left out, before it is asked whether its process lives."""
+"""Missed heartbeats after which a rank is checked for being alive."""
 LOOKS = 5
-"""Signs that a living rank has time to write before it is said which one was first."""
+"""Heartbeats that a rank which is alive can write before the first hung rank is determined."""
 
 
 def due_after(mark: ProgressMark, progress_timeout: float) -> float:
-    """Seconds from a mark within which there must be the next one."""
+    """Return the seconds from a mark within which the next one must follow."""
     if mark.phase not in STEPS or not mark.slowest:
         return progress_timeout
     return min(progress_timeout, max(FLOOR, TIMES * mark.slowest))
 
 
 def granted(mark: ProgressMark, due: float, signs: Sequence[Sign]) -> float:
-    """Seconds that a rank may stand still: as long as those that it waits for, since they are behind it.
+    """Return the time limit of a rank: its own, or a longer one of a rank behind it, for which it waits.
 
-    Rank 0 alone calls callbacks and writes checkpoints; the others wait for it in their next step.
+    For example, only rank 0 runs callbacks and writes checkpoints, and the others wait for it in their next
+    step.
     """
     return max([due, *(sign.due for sign in signs if sign.marks < mark.number)])
 
 
 class Watchdog:
-    """Watches the work of this process, and ends it when nothing has moved for `progress_timeout` seconds.
+    """Watches the training thread of this process, and ends the process if it makes no progress in time.
 
-    It is a thread, yet its signs do not say that the run goes on: that is marked by the thread that does the
-    work. Each rank judges itself alone, since a silent rank keeps all others waiting; their signs only tell
-    which one was first. The stacks of a process whose interpreter is held are written by faulthandler's own
-    thread. A stopped process can do nothing: the others end the run.
+    The watchdog is a thread. Its heartbeats only show that the process is alive; progress is marked by the
+    training thread. Each rank checks only itself, since a hung rank makes all others wait; the heartbeats of
+    the others only show which rank hung first. If the interpreter lock is held, faulthandler's thread writes
+    the stacks. A stopped process cannot act; the other ranks end the run.
     """
 
     def __init__(
@@ -245,18 +246,18 @@ class Watchdog:
         self._alarm = folder.path / "signs" / "alarm"
 
     def start(self) -> None:
-        """Watch from now on, until the process ends."""
+        """Start watching, until the process ends."""
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def failed(self) -> None:
-        """The work has failed: if that is since another rank is stopped or gone, say so.
+        """Record a hang if the work has failed because another rank is stopped or gone.
 
-        The libraries that ranks meet by give up on such a rank in times of their own, and blame the one that
-        they are told by.
+        Communication libraries give up on such a rank after their own timeouts, and blame the rank that
+        reports the error.
         """
         before = self._signs()
         written = [sign.written for sign in before]
-        # Clocks of two hosts only decide whether it is worth a look.
+        # Clocks of hosts are compared only to decide whether to check further.
         if self._raised() or not written or max(written) - min(written) < LATE * self._every:
             return
         time.sleep(LOOKS * self._every)
@@ -275,8 +276,8 @@ class Watchdog:
                 due = granted(self._heart.last, due, self._signs())
                 if self._unchanged.seconds > due:
                     break
-            # Should no thread be able to run when it is due, the stacks are written by faulthandler; that is
-            # before another rank has ended the run.
+            # If no Python thread can run at that time, faulthandler writes the stacks, before another rank
+            # ends the run.
             late = due - self._unchanged.seconds + 2 * self._every
             faulthandler.dump_traceback_later(late, file=sys.__stderr__ or 2)
             time.sleep(self._every)
@@ -286,7 +287,7 @@ class Watchdog:
             os._exit(EXIT_CODE)
 
     def _look(self) -> float:
-        """Give a sign; seconds that the work may stand still where it is."""
+        """Write a heartbeat. Return the time limit of the current mark in seconds."""
         mark = self._heart.last
         due = due_after(mark, self._progress_timeout)
         self._unchanged.look(mark.number)
@@ -296,12 +297,12 @@ class Watchdog:
             phase=mark.phase, epoch=mark.epoch, step=mark.step, marks=mark.number,
             moved=now - (time.monotonic() - mark.since), due=due, written=now,
         )  # fmt: skip
-        with contextlib.suppress(OSError):  # a full disk is for the work to report
+        with contextlib.suppress(OSError):  # the training thread reports a full disk
             self._folder.write_sign(sign)
         return due
 
     def _end(self, due: float) -> None:
-        """Have every rank write its stacks, and say which one was first; the first to know says so."""
+        """Make every rank write its stacks, and record which rank hung first, unless another rank has."""
         seconds, first = self._unchanged.seconds, not self._raised()
         with contextlib.suppress(OSError):
             self._alarm.touch()
@@ -318,7 +319,7 @@ class Watchdog:
             hang = first_hung(before, self._signs(), self._size, seconds)
             with contextlib.suppress(OSError):
                 self._folder.write_hang(hang)
-        # Not by print: the work may hold the lock of the stream.
+        # Not with print: the training thread may hold the lock of the stream.
         text = (
             f"scalestudy: Expected progress of every rank within {due:.0f} s. Received none: "
             f"{in_words(hang)}. The stacks of the ranks are in their logs; if it takes that long in "
@@ -327,14 +328,13 @@ class Watchdog:
         os.write(2, text.encode())
 
     def _signs(self) -> list[Sign]:
-        """Those of all ranks, as far as they can be read: a file system may fail for a while."""
+        """Return the heartbeats of all ranks, or [] while the file system fails."""
         try:
             return self._folder.signs()
         except OSError:
             return []
 
     def _raised(self) -> bool:
-        """Whether a rank has found that nothing moves."""
         try:
             return self._alarm.exists()
         except OSError:

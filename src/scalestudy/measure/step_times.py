@@ -1,27 +1,27 @@
-"""How long the steps of a process take: their distribution, in a few kilobytes however long it runs."""
+"""The distribution of a process's step times, in a few kilobytes for runs of any length."""
 
 from math import log2
 
 from scalestudy.study.records import EpochSteps, StepRecord
 
 PER_OCTAVE = 64
-"""Classes of the histogram from one time to twice that: each is 1 % wide, as narrow as steps may spread."""
+"""Classes of the histogram per factor of two; each is 1 % wide."""
 MOST = 512
-"""Entries kept of epochs; beyond, two that follow each other become one."""
+"""Maximum number of entries for epochs; beyond it, pairs of consecutive entries are merged."""
 
 
 def class_of(seconds: float) -> int:
-    """The class of a time in the histogram: from 2^(i/64) to 2^((i+1)/64) microseconds; 0 for all below."""
+    """Return the class i of a time: from 2^(i/64) to 2^((i+1)/64) microseconds; 0 for shorter times."""
     return max(0, int(PER_OCTAVE * log2(max(1e6 * seconds, 1.0))))
 
 
 def seconds_of(index: int) -> float:
-    """The time in the middle of a class, on logarithms."""
+    """Return the geometric mean of the limits of a class, in seconds."""
     return float(2 ** ((index + 0.5) / PER_OCTAVE) / 1e6)
 
 
 def quantile(histogram: dict[int, int], share: float) -> float:
-    """The time that this share of all calls stays below, to the width of a class; of at least one call."""
+    """Return the quantile at `share`, to the width of a class. The histogram must not be empty."""
     left = share * sum(histogram.values())
     for index in sorted(histogram):
         left -= histogram[index]
@@ -31,7 +31,7 @@ def quantile(histogram: dict[int, int], share: float) -> float:
 
 
 class StepTimes:
-    """Counts calls as they end."""
+    """Counts the durations of calls and of waits for input, and their sums per epoch."""
 
     def __init__(self, rank: int) -> None:
         self._rank, self._together, self._stride = rank, 1, 1
@@ -42,7 +42,7 @@ class StepTimes:
         self._seconds = self._waited = self._longest = 0.0
 
     def add(self, steps: int, seconds: float, waited: float) -> None:
-        """A call of so many steps took so long, after waiting for its input."""
+        """Count a call of `steps` steps that took `seconds`, after waiting `waited` seconds for input."""
         calls, waits = self._calls, self._waits
         if steps > self._together:
             self._together = steps
@@ -59,7 +59,7 @@ class StepTimes:
         self._longest = max(self._longest, seconds)
 
     def epoch_end(self, epoch: int) -> None:
-        """An epoch, counted from 1, is over."""
+        """Store the sums of an epoch, counted from 1, and start the next one."""
         own = EpochSteps(
             epochs=(epoch, epoch), calls=self._count, steps=self._steps, step_seconds=self._seconds,
             input_seconds=self._waited, longest=self._longest,
@@ -77,7 +77,7 @@ class StepTimes:
         self._begin()
 
     def record(self) -> StepRecord:
-        """All that was counted in epochs that are over."""
+        """Return the histograms of all calls, and the entries of finished epochs."""
         return StepRecord(
             rank=self._rank, steps_per_call=self._together, calls=dict(self._calls), waits=dict(self._waits),
             epochs=list(self._epochs),

@@ -1,4 +1,4 @@
-"""What a process used, as a row of numbers that all ranks can gather, and that a checkpoint keeps. Pure."""
+"""Resources used by a process, convertible to a row of numbers that ranks gather and checkpoints store."""
 
 import math
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
 OF_PROCESS = ("cpu_seconds", "read_bytes", "written_bytes")
 OF_NODE = ("sent_bytes", "received_bytes", "loopback_bytes", "cpu_joules")
 PEAKS = 3
-"""Fields of a `DeviceUse` that are peaks; the others add up."""
+"""Number of leading fields of `DeviceUse` that are peaks; the other fields are sums."""
 
 
 @dataclass
 class DeviceUse:
-    """One GPU over the windows in which it was watched. What it never told is NaN, and no zero.
+    """The use of one GPU in the measured windows. Quantities that it does not report are NaN, not zero.
 
     Attributes:
-        memory: The most bytes that were in use.
-        total: Bytes of memory that it has.
-        allocated: The most bytes that the framework had given to tensors at once.
+        memory: Peak bytes in use.
+        total: Bytes of memory of the GPU.
+        allocated: Peak bytes that the framework allocated to tensors.
     """
 
     memory: float = math.nan
@@ -43,10 +43,10 @@ class DeviceUse:
     _seconds: float = 0.0
 
     def stretch(self, before: Load, after: Load, seconds: float) -> None:
-        """A stretch between two looks.
+        """Add the interval between two samples.
 
-        Its utilisation is that of its end, which tells of the moment before. Its power is the mean of both
-        ends, so that energy is integrated by the trapezoidal rule.
+        Its utilisation is that of the later sample, which covers the time before it. Its power is the mean of
+        both samples, so energy is integrated by the trapezoidal rule.
         """
         self._seconds += seconds
         for load in (before, after):
@@ -65,25 +65,25 @@ class DeviceUse:
             self._without_power += 1
 
     def window(self, first: Load, last: Load) -> None:
-        """A whole window, by its first look and its last."""
+        """Add the energy of a whole window from its first and last sample."""
         self._windows += 1
         if first.energy is None or last.energy is None or last.energy < first.energy:
-            return  # not told; or the driver was loaded again
+            return  # not reported, or the driver was reloaded
         self._with_counter += 1
         self._counted += last.energy - first.energy
 
     def row(self) -> list[float]:
-        """All that it knows as `WIDTH` numbers."""
+        """Return all fields as `WIDTH` numbers."""
         return [float(getattr(self, field.name)) for field in fields(self)]
 
     def after(self, earlier: "DeviceUse") -> "DeviceUse":
-        """The use of both stretches of time."""
+        """Return the combined use of `earlier` and this one."""
         pairs = list(zip(earlier.row(), self.row(), strict=True))
         peaks = [_most(one, other) for one, other in pairs[:PEAKS]]
         return DeviceUse(*peaks, *(one + other for one, other in pairs[PEAKS:]))
 
     def record(self, rank: int, device: int) -> GpuUse:
-        """The record of it."""
+        """Return the record of this GPU."""
         joules, source = self._energy()
         watts = self._drawn / self._drawn_seconds if self._drawn_seconds else None
         if joules is not None and self._seconds:
@@ -103,20 +103,20 @@ class DeviceUse:
 
 
 WIDTH = len(fields(DeviceUse))
-"""Numbers of a `DeviceUse.row`."""
+"""Length of `DeviceUse.row`."""
 _SUMS = ("core_seconds", *OF_PROCESS, *OF_NODE)
-"""Seconds of cores granted, then the counters."""
+"""Granted cores times seconds, then the counters."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What one process used. Unknown is NaN.
+    """Resources used by one process. Unknown quantities are NaN.
 
     Attributes:
-        node: Whether it tells of its node.
-        peak_memory: Bytes; not of earlier processes.
-        sums: Of `_SUMS`.
-        gpus: Its GPUs.
+        node: Whether it also measured its node.
+        peak_memory: Peak resident bytes of this process, without earlier ones.
+        sums: Values of `_SUMS`.
+        gpus: Use of its GPUs.
     """
 
     node: bool
@@ -126,38 +126,38 @@ class Usage:
 
     @classmethod
     def of(cls, row: Sequence[float]) -> "Usage":
-        """What `row` gave."""
+        """Create the usage from a result of `row`."""
         node, peak_memory, *rest = map(float, row)
         starts = range(len(_SUMS), len(rest), WIDTH)
         gpus = tuple(DeviceUse(*rest[start : start + WIDTH]) for start in starts)
         return cls(bool(node), peak_memory, np.array(rest[: len(_SUMS)]), gpus)
 
     def row(self) -> list[float]:
-        """It as numbers; as many on every rank that has as many GPUs."""
+        """Return all values as numbers. The length depends only on the number of GPUs."""
         gpus = [number for gpu in self.gpus for number in gpu.row()]
         return [float(self.node), self.peak_memory, *self.sums.tolist(), *gpus]
 
     def after(self, earlier: "Usage") -> "Usage":
-        """This of a process that went on from `earlier`, which had as many GPUs."""
+        """Return this usage plus that of the `earlier` process, which must have the same number of GPUs."""
         gpus = tuple(gpu.after(before) for before, gpu in zip(earlier.gpus, self.gpus, strict=True))
         return Usage(self.node, self.peak_memory, self.sums + earlier.sums, gpus)
 
     @property
     def cpu_percent(self) -> float:
-        """Mean share of the granted cores that was used, in per cent; 0 without any time."""
+        """Mean share of the granted cores that was used, in per cent; 0 if no time has passed."""
         granted, used = self.sums[0], self.sums[1]
         return float(100 * used / granted) if granted else 0.0
 
     def process_use(self, rank: int) -> ProcessUse:
-        """The record of the process."""
+        """Return the record of the process."""
         return ProcessUse.model_validate({"rank": rank, **self._known(OF_PROCESS)})
 
     def node_use(self, rank: int) -> NodeUse:
-        """The record of its node."""
+        """Return the record of its node."""
         return NodeUse.model_validate({"rank": rank, **self._known(OF_NODE)})
 
     def gpu_uses(self, rank: int) -> list[GpuUse]:
-        """The records of its GPUs."""
+        """Return the records of its GPUs."""
         return [gpu.record(rank, device) for device, gpu in enumerate(self.gpus)]
 
     def _known(self, names: Sequence[str]) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""How busy the granted cores and GPUs are, what they draw, move and hold while a run trains."""
+"""Utilisation, energy, traffic and memory of the granted cores and GPUs while a run trains."""
 
 import math
 import resource
@@ -16,21 +16,22 @@ from scalestudy.hardware.nvml import GpuLoad, Load
 from scalestudy.measure.usage import OF_NODE, OF_PROCESS, DeviceUse, Usage
 
 EVERY = 1.0
-"""Seconds between two looks at the GPUs, and at counters that wrap."""
+"""Seconds between two samples of the GPUs, and of counters that wrap."""
 ROOT = Path("/")
-"""Where `/proc` and `/sys` are."""
+"""The directory that contains `proc` and `sys`."""
 
 
 def peak_memory() -> int:
-    """Peak resident memory of this process in bytes, the shared pages of mapped files included."""
+    """Return the peak resident memory of this process in bytes, including shared pages of mapped files."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 class Counters:
-    """Adds up, window by window, how far each counter went. Unknown is NaN, and stays so in every sum.
+    """Adds up the increments of counters in each window. Unknown increments are NaN, and so are their sums.
 
-    With `node` it tells of the node too; `needs_looks` says that a counter wraps unless `glance` is called.
+    If `node`, the counters of the node are included. If `needs_looks`, `glance` must be called regularly,
+    because a counter wraps.
     """
 
     def __init__(self, node: bool, root: Path = Path("/")) -> None:
@@ -42,25 +43,25 @@ class Counters:
         self._first = self._look()
 
     def open(self) -> None:
-        """A window begins."""
+        """Begin a window."""
         self._first = self._look()
 
     def close(self) -> None:
-        """It ends. A counter that went back was reset meanwhile: it is unknown."""
+        """End the window. A counter that decreased was reset meanwhile, so its increment is unknown."""
         gone = self._look() - self._first
         self._totals += np.where(gone < 0, math.nan, gone)
 
     def glance(self) -> None:
-        """See what wraps, within a window."""
+        """Read the counter that wraps, within a window."""
         if self._energy:
             self._energy.look()
 
     def totals(self) -> NDArray[np.float64]:
-        """How far each of `OF_PROCESS` and `OF_NODE` went in the windows so far."""
+        """Return the increments of `OF_PROCESS` and `OF_NODE` in all windows so far."""
         return self._totals.copy()
 
     def reasons(self) -> dict[str, str]:
-        """What is unknown, and why."""
+        """Return the unknown quantities with reasons."""
         reasons = {}
         if self._energy and self._energy.reason:
             reasons["cpu_joules"] = self._energy.reason
@@ -80,14 +81,14 @@ class Counters:
 
 
 class Utilisation:
-    """What this process's cores and GPUs do in windows, each a `with` of it; one sampler for all of them.
+    """Measures this process's cores and GPUs in windows, each a `with` block of this object.
 
-    GPUs are looked at when a window begins, then every `EVERY` seconds, and when it ends, so that the
-    shortest window counts. No sampler is started without GPUs and without a counter that wraps.
+    GPUs are sampled at the start of a window, every `EVERY` seconds, and at its end, so even a very short
+    window is measured. The sampler thread is started only for GPUs or a counter that wraps.
 
-    `cpus` is the number of cores granted; with `node` it tells of the node's network and processors' energy,
-    too; `allocated` gives the most bytes of each GPU that the framework had given to tensors at once. `whole`
-    says whether it knows of all earlier processes of the run.
+    `cpus` is the number of granted cores. If `node`, the network and CPU energy of the node are measured as
+    well. `allocated` returns the framework's peak bytes in tensors for each GPU. `whole` is False if the use
+    of an earlier process of the run is unknown.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class Utilisation:
             self._end()
 
     def resume(self, row: Sequence[float]) -> None:
-        """Go on from an earlier process's `row`; where it gave none, or had other GPUs, that is lost."""
+        """Add the usage `row` of an earlier process; without one, or for other GPUs, set `whole` to False."""
         earlier = Usage.of(row) if row else None
         if earlier is None or len(earlier.gpus) != len(self._uses):
             self.whole = False
@@ -128,7 +129,7 @@ class Utilisation:
             self._earlier = earlier
 
     def usage(self) -> Usage:
-        """What was used so far, an open window and earlier processes included."""
+        """Return the usage so far, including an open window and earlier processes."""
         with self._lock:
             if self._open.is_set():
                 self._end()
@@ -141,13 +142,13 @@ class Utilisation:
         return usage.after(self._earlier) if self._earlier else usage
 
     def gpu_percent(self) -> float | None:
-        """Mean of what the GPUs did when they were last looked at; None where none tells."""
+        """Return the mean utilisation of the GPUs at the last sample in per cent, or None if unknown."""
         with self._lock:
             seen = [load.busy for load in self._last if load.busy is not None] if self._uses else []
         return sum(seen) / len(seen) if seen else None
 
     def reasons(self) -> dict[str, str]:
-        """What it cannot tell, and why."""
+        """Return the quantities that cannot be measured with reasons."""
         reasons = self._counters.reasons()
         if any(name.startswith("MIG") for name in self._names):
             reasons["gpu_joules"] = "NVML reports no utilisation and no energy of MIG instances"

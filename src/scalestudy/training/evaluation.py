@@ -89,7 +89,6 @@ def constant_quality(trainer: Trainer, prepared: Prepared, samples: Indices) -> 
 
 
 def _parts(prepared: Prepared, samples: Indices) -> Iterator[NDArray[np.generic]]:
-    """Yield the targets of `samples` in small batches."""
     targets = prepared.targets
     size = max(1, AT_ONCE // (int(np.prod(targets.shape[1:])) * prepared.classes))
     for start in range(0, len(samples), size):

@@ -24,8 +24,7 @@ def are_logits(outputs: Array) -> bool:
 def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array:
     """Convert a model's outputs to class probabilities, float32 [B, classes] or [B, H, W, classes].
 
-    With two classes, outputs with one channel or without channel axis are the probability of the second.
-    `logits` says that the outputs are scores before a softmax or sigmoid.
+    A single channel, or none, is the second of two classes. `logits` are scores before a softmax or sigmoid.
 
     Raises:
         UserError: If the shape of the outputs does not match the classes.
@@ -52,10 +51,7 @@ def probabilities(outputs: Array, record: ModelRecord, *, logits: bool) -> Array
 
 
 def classes_of(values: Array) -> npt.NDArray[np.uint8]:
-    """Return the most probable class, or 255 where a probability is NaN.
-
-    With two classes, a probability of one half means the second class, as in the task's IoU.
-    """
+    """Return the most probable class (of two, the second from one half on), or 255 where one is NaN."""
     if values.shape[-1] == 2:
         best = (values[..., 1] >= 0.5).astype(np.uint8)
     else:

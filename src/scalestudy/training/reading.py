@@ -88,10 +88,9 @@ def lanes_of(prepared: Prepared) -> int:
 def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
     """Return the number of steps computed in one call, at most all `steps` of an epoch.
 
-    It depends on the batch given in the study, which is the same for every number of workers. Otherwise a
-    call could hold eight steps with one worker but only one with many, and the speed-up would include the
-    overhead of calls. For a strategy whose times are not compared, because one device computes all workers
-    in turn, it depends on the global batch on that device.
+    It depends on the batch given in the study, which is the same for every number of workers; otherwise the
+    speed-up would include the overhead of calls. For a strategy whose times are not compared, because one
+    device computes all workers in turn, it depends on the global batch.
     """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)

@@ -122,9 +122,7 @@ class Keeper:
         return position
 
     def after_call(self) -> None:
-        """Write a checkpoint or stop if that is due. Every rank must call this between two calls of an epoch.
-
-        This waits for devices only if a checkpoint is written.
+        """Write a checkpoint or stop if due, between two calls of an epoch. Every rank must call this.
 
         Raises:
             StoppedError: If all ranks must exit.
@@ -139,7 +137,7 @@ class Keeper:
                 self._act(decision)
 
     def after_epoch(self) -> None:
-        """Write a checkpoint or stop if that is due. Every rank must call this after an epoch's record.
+        """Write a checkpoint or stop if due, after an epoch's record. Every rank must call this.
 
         Raises:
             StoppedError: If all ranks must exit; not after the last epoch.

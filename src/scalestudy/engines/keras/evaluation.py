@@ -67,8 +67,8 @@ class Evaluation(ABC):
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Return the quality of predicting `answer` (shape [classes]) everywhere; None if not for classes.
 
-        With two classes, outputs with one channel or without channel axis are the probability of the second.
-        No variable is assigned, which could be a collective, so a single process may call this.
+        A single channel, or none, is the probability of the second of two classes. No variable is assigned,
+        which could be a collective, so a single process may call this.
         """
         name, metric = next(iter(self._task.metrics.items()))
         outputs: list[Any] = getattr(self._task.model, "outputs", [])  # unknown for a subclassed model

@@ -75,5 +75,4 @@ def phases_of(
 
 
 def _bytes(variables: Sequence[keras.Variable]) -> list[int]:
-    """Return the bytes of each variable's gradient."""
     return [prod(variable.shape) * np.dtype(variable.dtype).itemsize for variable in variables]

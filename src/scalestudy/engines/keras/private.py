@@ -143,7 +143,7 @@ def compile_words(model: keras.Model) -> dict[str, Any]:
 
 
 def first_epoch(model: keras.Model, epoch: int | None = None) -> int:
-    """Return the epoch at which `fit` begins, as set by callbacks (BackupAndRestore); first set it if given."""
+    """Return the epoch at which `fit` begins, which callbacks (BackupAndRestore) may set; set it if given."""
     if epoch is not None:
         model._initial_epoch = epoch
     return int(model._initial_epoch or 0)
@@ -315,7 +315,7 @@ def seed_generators(layer: keras.layers.Layer) -> list[Any]:
 
 
 def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:
-    """Return the method by which batch normalisation computes moments: (inputs, mask) -> mean, variance [C]."""
+    """Return how batch normalisation computes moments: (inputs, mask) -> mean and variance, shape [C]."""
     return layer._moments
 
 

@@ -1,1 +1,1 @@
-"""TensorFlow as an engine."""
+"""The TensorFlow engine."""

@@ -1,4 +1,4 @@
-"""TensorFlow, as an engine: how a worker's process is set up, and what it is made of."""
+"""TensorFlow as an engine: setting up a worker process, and the parts that a run uses."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -28,17 +28,17 @@ from scalestudy.util.errors import UserError
 
 
 class TensorFlow:
-    """The engine of TensorFlow; see `Engine`."""
+    """The TensorFlow engine; see `Engine`."""
 
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
-        """Devices, threads, determinism, seeds and precision. A worker then downloads nothing."""
+        """Set devices, threads, determinism, seeds and precision, and forbid downloads in workers."""
         precision, override = point.train.precision, os.environ.get(OVERRIDE)
         capability = capability_of_gpus() if device == "gpu" else None
         refuse_other_arithmetic(precision, device, capability, override)
         lanes = point.traits.workers_at_once(point.workers)
         set_up(
             threads=threads,
-            # Replicas of one process, and collectives, must be able to wait beside each other.
+            # Replicas of a process, and collectives, must be able to wait for each other concurrently.
             at_once=max(2, lanes) if point.workers > 1 else 1,
             cpu_devices=lanes if device == "cpu" else 1,
             deterministic=op_determinism(
@@ -56,7 +56,6 @@ class TensorFlow:
         return [str(details(gpu).get("device_name", gpu.name)) for gpu in listed]
 
     def why_missing(self) -> Reason:
-        """By how TensorFlow was built, by the driver, or in its own words."""
         info = tf.sysconfig.get_build_info()
         cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
         build = Build(f"TensorFlow {tf.__version__}", cuda)
@@ -68,7 +67,6 @@ class TensorFlow:
         return {"tensorflow": {key: info[key] for key in keys if key in info}}
 
     def allocated(self, device: str) -> list[int | None]:
-        """By TensorFlow's allocator of each GPU."""
         if device == "cpu":
             return []
         return [_peak(gpu.name) for gpu in tf.config.list_logical_devices("GPU")]
@@ -91,7 +89,6 @@ class TensorFlow:
         self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
         change: Callable[[list[Any]], None],
     ) -> StepTrial:  # fmt: skip
-        """Traced, as in a run."""
         values = [variable.value for variable in variables]
         reached: list[bool] = []
         stray: list[str] = []
@@ -132,7 +129,7 @@ class TensorFlow:
 def _peak(device: str) -> int | None:
     try:
         return int(tf.config.experimental.get_memory_info(device)["peak"])
-    except (ValueError, KeyError, tf.errors.OpError):  # of allocators that do not count
+    except (ValueError, KeyError, tf.errors.OpError):  # from allocators without counters
         return None
 
 

@@ -1,7 +1,7 @@
-"""Keras's optimizers by TensorFlow's kernels: an update is one kernel a variable, LAMB's seven.
+"""Keras optimizers with TensorFlow's fused kernels: one kernel per variable, seven for LAMB.
 
-Keras's own arithmetic is some thirty kernels each, which a GPU takes longer to launch than to compute.
-Settings that Keras casts to the type of a variable go through float32, in float64 too; here the same do.
+Keras launches about thirty kernels per variable, and a GPU takes longer to launch than to compute them.
+Settings that Keras casts to a variable's type by way of float32, even for float64, are cast likewise here.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from scalestudy.engines.keras.private import moments_of, replace_update
 
 
 def fuse(optimizer: keras.Optimizer) -> None:
-    """Let an optimizer of `make_optimizer` update by such kernels, to rounding as Keras does.
+    """Make an optimizer of `make_optimizer` use fused kernels; results equal Keras's up to rounding.
 
-    Within a replica it updates the copies of the variables that lie on its device.
+    In a replica it updates the copies of the variables on the replica's device.
     """
     update = KERNELS[type(optimizer)]
     replace_update(optimizer, partial(_updated, optimizer, update))
@@ -27,7 +27,7 @@ def _updated(
     optimizer: Any, update: Callable[..., None],
     gradients: Sequence[Any], variables: Sequence[Any], rate: Any,
 ) -> None:  # fmt: skip
-    """Decay the weights, as Keras does before it updates them, and update them."""
+    """Apply weight decay, then the update, in Keras's order."""
     rate = tf.cast(rate, gradients[0].dtype)
     if optimizer.weight_decay is not None:
         share = rate * tf.cast(optimizer.weight_decay, rate.dtype)
@@ -57,9 +57,10 @@ def _adam(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], ra
 
 
 def _lamb(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
-    """Adam's moments, then a rate for each variable: |w| / |u| of the weights and Adam's update u of them.
+    """Update Adam's moments, then each variable with a rate scaled by |w| / |u|, where u is Adam's update.
 
-    With β₁ᵗ and β₂ᵗ out of it, u = c m / (√v + ε √(1 − β₂ᵗ)), where c = √(1 − β₂ᵗ) / (1 − β₁ᵗ) is a scalar.
+    With the bias correction by β₁ᵗ and β₂ᵗ factored out, u = c m / (√v + ε √(1 − β₂ᵗ)), where
+    c = √(1 − β₂ᵗ) / (1 − β₁ᵗ) is a scalar.
     """
     first_power, second_power = powers = _powers(optimizer, rate.dtype)
     _apply_adam(optimizer, gradients, variables, tf.zeros_like(rate), powers)  # a rate of 0 moves no weight
@@ -80,7 +81,7 @@ def _lamb(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], ra
 
 
 def _powers(optimizer: Any, dtype: Any) -> list[Any]:
-    """β₁ᵗ and β₂ᵗ of this step t, from 1: scalars."""
+    """Return the scalars β₁ᵗ and β₂ᵗ for the current step t, from 1."""
     step = tf.cast(optimizer.iterations.value + 1, dtype)
     return [tf.pow(tf.cast(beta, dtype), step) for beta in (optimizer.beta_1, optimizer.beta_2)]
 

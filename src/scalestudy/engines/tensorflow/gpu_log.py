@@ -1,4 +1,4 @@
-"""What TensorFlow says while it looks for GPUs, in a process of its own. It is not imported here."""
+"""TensorFlow's log messages while it searches for GPUs, from a separate process that imports it."""
 
 import os
 import re
@@ -7,19 +7,19 @@ import sys
 from collections.abc import Mapping, Sequence
 
 LIMIT = 300.0
-"""Seconds to import it, from a slow file system."""
+"""Maximum seconds to import TensorFlow from a slow file system."""
 PROGRAM = "import tensorflow as tf; tf.config.list_physical_devices('GPU')"
 _LIBRARY = "Could not load dynamic library '"
-"""How TensorFlow begins to speak of a library, if it says all."""
+"""Start of TensorFlow's message about a missing library, at the highest log level."""
 PLACE = r"^.*?[\w./]+\.(?:cc|h|py):\d+\] "
 MOST = 300
-"""Characters of a quoted line."""
+"""Maximum characters of a quoted line."""
 SAYS_ALL = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_MAX_VLOG_LEVEL": "3"}
-"""Only so does it name the libraries that it misses."""
+"""Log levels at which TensorFlow names missing libraries."""
 
 
 def gpu_log(variables: Mapping[str, str] = os.environ) -> list[str]:
-    """Its lines, for a process with these variables; none if it does not come to an end."""
+    """Return the log lines of a process with these variables, or [] if it cannot start or times out."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", PROGRAM], env={**variables, **SAYS_ALL}, stdin=subprocess.DEVNULL,
@@ -53,11 +53,11 @@ REASONS = (
         "Install 'tensorflow[and-cuda]' in its environment.",
     ),
 )  # fmt: skip
-"""By which line it uses no GPU, what that means, and what to do."""
+"""Patterns of log lines that explain missing GPUs, with their meaning and what to do."""
 
 
 def explained(words: Sequence[str]) -> tuple[str, str]:
-    """Why it uses no GPU, and what to do: by its first line about a library, CUDA's start, or GPUs."""
+    """Return why TensorFlow uses no GPU, and what to do, from the first pattern of `REASONS` that matches."""
     for pattern, meaning, action in REASONS:
         line = next((line for line in words if re.search(pattern, line)), None)
         if line is not None:  # without its time and place in the framework's source

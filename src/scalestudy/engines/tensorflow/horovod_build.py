@@ -1,4 +1,4 @@
-"""How Horovod was built for TensorFlow, read from its files: nothing is imported."""
+"""How Horovod was built for TensorFlow, read from its files without importing it."""
 
 import hashlib
 import importlib.util
@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 
 
 def library_file() -> Path | None:
-    """Horovod's library for TensorFlow, if it is built."""
+    """Return Horovod's library for TensorFlow, or None if it is not built."""
     spec = importlib.util.find_spec("horovod")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for file in sorted(Path(folder).glob("tensorflow/mpi_lib*.so")):
@@ -18,13 +18,13 @@ def library_file() -> Path | None:
 
 
 def digest() -> str:
-    """SHA-256 of that library; "" without it. Builds of one source differ in it."""
+    """Return the SHA-256 of the library, which differs between builds, or "" without one."""
     library = library_file()
     return hashlib.sha256(library.read_bytes()).hexdigest() if library else ""
 
 
 def wheel() -> str | None:
-    """Key of the cached wheel that Horovod was installed from (environments/build-horovod.sh)."""
+    """Return the key of the cached wheel from which Horovod was installed (environments/build-horovod.sh)."""
     try:
         text = metadata.distribution("horovod").read_text("direct_url.json")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Layers that mean the same under every strategy: batch normalisation, and those of noise."""
+"""Keras layers that behave the same under every strategy: batch normalisation and noise."""
 
 import math
 from collections.abc import Iterator
@@ -19,22 +19,22 @@ PHILOX = 1
 class BatchNorm(keras.layers.BatchNormalization):
     """Keras's batch normalisation (last axis), with statistics per worker or over the global batch.
 
-    Per worker, it normalises with the statistics of the worker's own slice (fused where TensorFlow
-    can). Synchronised, it sums counts, means and squares over all workers, weighted by the samples
-    in each slice, so uneven slices are exact. By given statistics (frozen, or `training=False` in a
-    step) it takes the plain formula: the fused kernel's gradient is deterministic on no GPU.
+    Per worker, it normalises with the statistics of the worker's own slice, by the fused kernel if
+    possible. Synchronised, it sums counts, values and squares over all workers, so uneven slices are
+    exact. With given statistics (frozen, or `training=False` in a step) it uses the plain formula,
+    because the gradient of the fused kernel is not deterministic on GPUs.
 
-    The moving statistics move by the mean of the workers' statistics, weighted by their samples.
-    Each worker adds its own part, so that *the mean over workers* is exact; it is taken before
-    evaluation and saving.
+    The moving statistics are updated by the mean of the workers' statistics, weighted by their samples.
+    Each worker adds its own part, so *the mean over workers*, computed before evaluation and saving, is
+    exact.
     """
 
     keeps_statistics = True
 
     def keep_statistics(self) -> None:
-        """Have every replica keep the moving statistics for itself."""
-        # A mean on reading would be a collective, which a callback that reads weights on rank 0 alone would
-        # wait for in vain. Every replica keeps its own, and all take the mean when it is needed.
+        """Give every replica its own moving statistics."""
+        # With a mean on reading, a callback that reads weights on rank 0 only would wait forever for the
+        # collective. So every replica has its own values, and all compute the mean when it is needed.
         exchange_variables(self, {
             name: keras.Variable(
                 getattr(self, name).numpy(), dtype=self.variable_dtype, trainable=False, autocast=False,
@@ -49,7 +49,7 @@ class BatchNorm(keras.layers.BatchNormalization):
             raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
         worker = current()
         wide = inputs.dtype in (tf.float16, tf.bfloat16)
-        # On CPUs the fused kernel of these types takes six times as long as that of float32.
+        # On CPUs the fused kernel takes six times as long in these types as in float32.
         x = inputs if not wide or (self._fused(inputs) and gpu(0)) else tf.cast(inputs, tf.float32)
         dtype = tf.float32 if wide else x.dtype
         gamma = tf.cast(self.gamma.value, dtype) if self.scale else tf.ones(x.shape[-1:], dtype)
@@ -57,7 +57,7 @@ class BatchNorm(keras.layers.BatchNormalization):
         if not training or not self.trainable:
             mean = tf.cast(self.moving_mean.value, dtype)
             variance = tf.cast(self.moving_variance.value, dtype)
-            # Fused only outside of steps, where no gradient is taken.
+            # Fused only outside training steps, where no gradient is computed.
             if worker is None and self._fused(x):
                 y = tf.raw_ops.FusedBatchNormV3(
                     x=x, scale=gamma, offset=beta, mean=mean, variance=variance,
@@ -74,7 +74,7 @@ class BatchNorm(keras.layers.BatchNormalization):
                 epsilon=self.epsilon, is_training=True,
             )  # fmt: skip
             count = tf.cast(tf.size(x) // x.shape[-1], dtype)
-            # The op returns the unbiased variance; Keras, and the other branches, keep the biased.
+            # The op returns the unbiased variance; Keras and the other branches use the biased one.
             self._move(out.batch_mean, out.batch_variance * ((count - 1) / count), worker)
             return tf.cast(out.y, inputs.dtype)
         else:
@@ -87,10 +87,10 @@ class BatchNorm(keras.layers.BatchNormalization):
         return len(x.shape) == 4 and x.dtype != tf.float64
 
     def _synchronised(self, x: Any, worker: Working) -> tuple[Any, Any]:
-        """Mean and biased variance over the global batch, by one sum over the workers.
+        """Return mean and biased variance over the global batch, by one sum over the workers.
 
-        Squares are taken about the moving mean, alike on all workers: about zero, float32 would lose the
-        variance of channels whose mean is large.
+        Values are centred on the moving mean, which is the same on all workers. Without centring, float32
+        would lose the variance of channels with a large mean.
         """
         assert worker.sync_sum is not None
         about = tf.stop_gradient(tf.cast(self.moving_mean.value, x.dtype))
@@ -118,8 +118,6 @@ class BatchNorm(keras.layers.BatchNormalization):
 
 
 class _Drawing(RowNoise):
-    """Draws by TensorFlow."""
-
     def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
         draw = tf.raw_ops.StatelessRandomNormalV2 if normal else tf.raw_ops.StatelessRandomUniformV2
         start, step = worker.slice.start, worker.slice.step

@@ -1,4 +1,4 @@
-"""A slice computed in several parts, one after another: virtual workers, and micro-batches of a worker."""
+"""Computing a slice in several parts in turn: virtual workers, and micro-batches of a worker."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,16 +11,16 @@ from scalestudy.engines.tensorflow.strategies.replicas import Gradient, Gradient
 
 
 def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> Gradient:
-    """The same gradient, of a slice that is cut into so many parts, which add up. Compiled.
+    """Return a function that computes a slice in parts and adds up their gradients. Compiled.
 
-    Parts differ by a row at most. Memory is that of one part: layers see each as a slice of its own, with
-    batch statistics of its own.
+    The sizes of parts differ by at most one row. Memory is needed for one part only. Layers see each part as
+    a separate slice, with its own batch statistics.
 
     Args:
-        gradient: What is computed of a part.
-        parts: At least 2; an empty one computes a row that counts for nothing.
-        variables: Of the gradients. Where they are given, the last part is computed outside of the loop over
-            the others, so that what waits for one gradient need not wait for all.
+        gradient: Computes the gradients of one part.
+        parts: Number of parts, at least 2. An empty part computes one row with weight 0.
+        variables: Variables of the gradients. If given, the last part is computed outside the loop over the
+            others, so that the exchange of a gradient can start before all gradients are complete.
     """
 
     def part_of(whole: Slice, index: Any) -> Slice:
@@ -33,7 +33,7 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
 
         def rows_of(array: Any) -> Any:
             taken = array[begin : begin + length]
-            taken.set_shape([alike, *array.shape[1:]])  # GPUs and XLA compile for a size
+            taken.set_shape([alike, *array.shape[1:]])  # GPUs and XLA need static sizes
             return taken
 
         return whole._replace(

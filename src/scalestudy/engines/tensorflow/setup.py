@@ -1,4 +1,4 @@
-"""Setting TensorFlow up in a process, before it computes: afterwards devices and threads are fixed."""
+"""Setting up TensorFlow in a process before it computes; afterwards devices and threads are fixed."""
 
 import tensorflow as tf
 
@@ -9,7 +9,7 @@ def set_up(
     *,
     threads: int | None = None, at_once: int | None = None, cpu_devices: int = 1, deterministic: bool = True,
 ) -> None:  # fmt: skip
-    """Devices, threads of one operation, operations beside each other, and determinism; once a process."""
+    """Set CPU devices, threads per operation, concurrent operations and determinism. Once per process."""
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
     if at_once is not None:
@@ -23,26 +23,26 @@ def set_up(
 
 
 def begin(seed: int, precision: str) -> None:
-    """Seeds and precision of what is built from now on.
+    """Set seeds and precision for all that is built from now on.
 
-    TensorFloat-32, float32 to Keras, is a precision of its own: TensorFlow would take it for float32 on GPUs
-    from Ampere, where "float32" would then mean another arithmetic than on a V100.
+    TensorFloat-32 is enabled only for the precision "tf32". By default TensorFlow uses it for float32 on GPUs
+    since Ampere, where "float32" would then differ from the arithmetic on a V100.
     """
     begin_keras(seed, precision)
     tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
 
 
 def op_determinism(*, deterministic: bool, xla: bool, device: str) -> bool:
-    """Whether TensorFlow is asked for determinism.
+    """Return whether to enable TensorFlow's determinism.
 
-    On GPUs it hands that on to XLA, which else chooses kernels by their times and adds up in any order. On
-    CPUs XLA computes in one order anyway, and refuses max-pooling when told to be deterministic.
+    On GPUs TensorFlow passes it on to XLA, which otherwise selects kernels by timing and sums in any order.
+    On CPUs XLA is deterministic anyway, and rejects max-pooling if determinism is enabled.
     """
     return deterministic and not (xla and device == "cpu")
 
 
 def capability_of_gpus() -> tuple[int, int] | None:
-    """Lowest compute capability of the GPUs that TensorFlow sees; None where it says none."""
+    """Return the lowest compute capability of the GPUs that TensorFlow lists, or None if unknown."""
     details = tf.config.experimental.get_device_details
     gpus = tf.config.list_physical_devices("GPU")
     capabilities = [details(gpu).get("compute_capability") for gpu in gpus]

@@ -1,4 +1,4 @@
-"""Functions of a call, compiled once for slices of any size, and taking slices to their devices."""
+"""Moving slices to their devices, and compiling functions once for slices of any size."""
 
 import functools
 from collections.abc import Callable
@@ -15,10 +15,10 @@ from scalestudy.data.loading.slices import Call, Slice
 
 
 def stage(part: Slice, device: int) -> Slice:
-    """A slice whose arrays are tensors where the process's device of that index computes.
+    """Convert the arrays of a slice to tensors on this process's device with this index.
 
-    On CPUs these are the arrays' own memory, which is not copied. On a GPU they are copied once, before this
-    returns: in the thread that reads, so that the steps before it are computed meanwhile.
+    On CPUs the tensors share the arrays' memory. On a GPU the arrays are copied before this returns, in the
+    thread that reads, so the copy overlaps with the computation of earlier steps.
     """
     place = gpu(device)
     return part._replace(
@@ -28,23 +28,23 @@ def stage(part: Slice, device: int) -> Slice:
 
 
 def tensor(array: NDArray[Any], place: str | None = None) -> Any:
-    """A tensor of an array: in its memory where that is aligned, or copied to the device `place`.
+    """Convert an array to a tensor that shares its memory if that is aligned, or copy it to device `place`.
 
-    The array must not change as long as the tensor is used; its memory lives on with the tensor.
+    The array must not change while the tensor is used. The tensor keeps its memory alive.
     """
     if array.ctypes.data % ALIGNMENT or not (array.flags.c_contiguous and array.flags.writeable):
         with tf.device("CPU:0"):
             there = tf.convert_to_tensor(array)
     else:
         there = tf.experimental.dlpack.from_dlpack(array.__dlpack__())
-    if place is None or array.dtype == np.int32:  # TensorFlow keeps int32 in host memory, on GPUs as well
+    if place is None or array.dtype == np.int32:  # TensorFlow keeps int32 in host memory
         return there
     with tf.device(place):
         return tf.identity(there)
 
 
 def tensors_of(call: Call) -> list[Slice]:
-    """A call's slices as tensors, staged or not; all numbers int64 but `steps`, which counts a loop."""
+    """Return a call's slices as tensors, staged or not; numbers are int64, except `steps` (int32)."""
     staged = [
         part if tf.is_tensor(leaves(part.inputs)[0]) else stage(part, device)
         for device, part in enumerate(call)
@@ -64,25 +64,25 @@ def tensors_of(call: Call) -> list[Slice]:
 
 @functools.lru_cache(maxsize=256)
 def number(value: int | bool, dtype: Any) -> Any:
-    """A scalar in host memory. The same few come again with every call, for every device."""
+    """Return a scalar in host memory. It is cached, since calls use the same few values."""
     with tf.device("CPU:0"):
         return tf.constant(value, dtype)
 
 
 @functools.cache
 def gpu(device: int) -> str | None:
-    """The GPU of that index among those of this process, for `tf.device`; None where it computes on CPUs."""
+    """Return the name of this process's GPU with this index for `tf.device`, or None on CPUs."""
     return f"GPU:{device}" if tf.config.list_logical_devices("GPU") else None
 
 
 class Compiled:
-    """Compiles a function (slices, one per device) -> tensors once, for slices of any size.
+    """A function (slices, one per device) -> tensors, compiled once for slices of any size.
 
-    Slices differ between workers and in the last batch of an epoch; on CPUs one graph serves them all, which
-    costs no speed and halves the compilation. XLA needs sizes, and compiles for each (`fixed`); so do GPUs:
-    without them TensorFlow puts a transpose before and behind every batch normalisation. `columns` are those
-    of inputs and targets, where some are sequences of different length: then there is one graph. `call`
-    calls it with the slices; by default here.
+    The sizes of slices differ between workers and in the last batch of an epoch. On CPUs one graph computes
+    all sizes, which costs no speed and halves the compilation. XLA needs static sizes and compiles for each
+    (`fixed`). So do GPUs: for dynamic sizes TensorFlow inserts a transpose before and after every batch
+    normalisation. `columns` describes inputs and targets if some are sequences of different length; then one
+    graph is compiled. `call` calls the compiled function with the slices, by default in this process.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Compiled:
         self._compiled: Any = None
 
     def __call__(self, call: Call) -> Any:
-        """Call the compiled function with slices that are staged, or as they were read."""
+        """Call the compiled function with slices, staged or as read."""
         slices = tensors_of(call)
         if self._compiled is None:
             fixed = self._fixed or (self._columns is None and gpu(0) is not None)
@@ -123,7 +123,7 @@ def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) 
 
 
 def scaled_inputs(inputs: Any, scale: float | None) -> Any:
-    """Stored integers -> [0, 1] in Keras's float type; without a scale as `typed`."""
+    """Scale stored integers to [0, 1] in Keras's float type; without a scale, return `in_floatx(inputs)`."""
     if scale is None:
         return in_floatx(inputs)
     floatx = keras.config.floatx()
@@ -131,6 +131,6 @@ def scaled_inputs(inputs: Any, scale: float | None) -> Any:
 
 
 def in_floatx(columns: Any) -> Any:
-    """What a task reads itself: floating-point numbers in Keras's float type, all else as it is."""
+    """Cast floating-point columns to Keras's float type; leave other types unchanged."""
     floatx = keras.config.floatx()
     return map_columns(lambda array: tf.cast(array, floatx) if array.dtype.is_floating else array, columns)

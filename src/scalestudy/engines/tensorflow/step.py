@@ -1,4 +1,4 @@
-"""The compiled training step: exact gradients of a global batch, however it is divided."""
+"""The compiled training step: exact gradients of a global batch, for any division into slices."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,15 +22,15 @@ from scalestudy.tasks.base import Task
 GROW_AFTER = 2000
 START = 2.0**15
 WIRE = {"none": None, "fp16": tf.float16, "bf16": tf.bfloat16}
-"""What gradients are summed in, by `launch.compression`; None for their own type."""
+"""Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""
 
 
 class LossScale:
-    """Dynamic scale of the loss, so that float16 gradients neither vanish nor overflow.
+    """Dynamic loss scale, so that float16 gradients neither underflow nor overflow.
 
-    Halved when a gradient is not finite (that step is left out), doubled after 2,000 good steps
-    (Micikevicius et al. 2018, arXiv:1710.03740). What is not finite on one worker is not finite in the sum
-    that all have: nothing is exchanged for it.
+    The scale is halved if a gradient is not finite (the step is skipped), and doubled after 2,000 good steps
+    (Micikevicius et al. 2018, arXiv:1710.03740). A value that is not finite on one worker is not finite in
+    the sum either, so all workers decide the same without further exchange.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class LossScale:
         self.value, self.good = (variable.value for variable in self.variables)
 
     def overflow(self, gradients: Gradients) -> Any:
-        """Whether any of summed gradients is not finite."""
+        """Return whether any of the summed gradients is not finite."""
         finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
         return tf.logical_not(tf.reduce_all(finite))
 
@@ -64,7 +64,7 @@ class LossScale:
 
 
 def rounded(gradient: Gradient, dtype: Any) -> Gradient:
-    """The same gradient, in numbers of another type."""
+    """Return a function that casts the gradients of `gradient` to `dtype`."""
 
     def smaller(part: Slice) -> tuple[Gradients, Any]:
         gradients, losses = gradient(part)
@@ -74,8 +74,8 @@ def rounded(gradient: Gradient, dtype: Any) -> Gradient:
 
 
 def step_of(part: Slice, index: Any, place: str | None) -> Slice:
-    """The slice of step `index` of a call, whose arrays lie on the device `place`."""
-    with tf.device(place):  # unsaid, it would be the first GPU, and all would go there and back
+    """Return the slice of step `index` of a call, whose arrays are on the device `place`."""
+    with tf.device(place):  # without it, TensorFlow would copy all arrays to the first GPU and back
         step = part.step + tf.cast(index, tf.int64)
         inputs = map_columns(itemgetter(index), part.inputs)
         targets = map_columns(itemgetter(index), part.targets)
@@ -85,9 +85,9 @@ def step_of(part: Slice, index: Any, place: str | None) -> Slice:
 def slices_of(
     call: Sequence[Slice], index: Any, replicas: CompiledReplicas, optimizer: keras.Optimizer, begin: int
 ) -> list[Slice]:
-    """The slices of step `index` of a call, with the rows that they are of.
+    """Return the slices of step `index` of a call, with their rows.
 
-    Where updates overtake each other, the optimizer is told which one this is.
+    If updates can overtake each other, on remote workers, set the optimizer's step count to this step.
     """
     parts = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
     if replicas.remote:
@@ -101,26 +101,26 @@ def make_train_call(
     compression: str = "none", local_steps: LocalSteps | None = None,
     columns: tuple[Described, Described] | None = None, frozen: Sequence[str] = (), begin: int = 0,
 ) -> Compiled:  # fmt: skip
-    """Compile the slices of a call -> sum of losses on this process, with the weights updated.
+    """Compile a function: slices of a call -> sum of losses in this process; it updates the weights.
 
-    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch), so that the
-    sum over workers is the gradient of the global mean, whatever the sizes of the slices.
+    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the sum
+    over workers is the gradient of the global mean, for slices of any size.
 
     Args:
         task: Model and loss.
-        replicas: How the workers combine.
-        optimizer: Built; takes gradients as summed.
-        scale: Multiplies stored inputs into [0, 1]; None of what a task reads itself.
-        xla: Whether XLA compiles what a worker computes.
+        replicas: Sums gradients over the workers.
+        optimizer: The built optimizer; it must not sum gradients itself.
+        scale: Scales stored inputs to [0, 1]; None for samples that a task reads itself.
+        xla: Whether XLA compiles the computation of a worker.
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
-        buckets: In which gradients are summed over workers.
-        accumulate: Parts in which each worker computes its slice.
-        compression: As `launch.compression`: the numbers in which gradients are summed over workers.
+        buckets: Buckets in which gradients are summed over workers.
+        accumulate: Number of micro-batches in which each worker computes its slice.
+        compression: Type in which gradients are summed over workers, as in `launch.compression`.
         local_steps: When workers average weights instead of summing gradients.
-        columns: As of `Compiled`.
-        frozen: Names of the model's layers that stay as they are.
-        begin: Step of the run at which the optimizer begins to count.
+        columns: As in `Compiled`.
+        frozen: Names of the frozen layers of the model.
+        begin: Step of the run at which the optimizer starts to count.
     """
     model = task.model
     with kept(model, frozen):
@@ -174,7 +174,7 @@ def gradient_of(
     task: Task, variables: Sequence[Any], size: int, sync_sum: Callable[[Any], Any] | None, *,
     scale: float | None, frozen: Sequence[str], loss_scale: LossScale | None,
 ) -> Callable[[Slice], tuple[Gradients, Any]]:  # fmt: skip
-    """Slice -> gradients by `variables` of a worker among `size`, and the sum of its losses; traced."""
+    """Return a traced function: slice -> gradients of `variables`, and the sum of losses, of a worker."""
     model = task.model
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
@@ -193,7 +193,7 @@ def gradient_of(
                     sample_losses = task.loss(part.targets, model(part.inputs, training=True))
             losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
             objective = losses / total
-            if model.losses:  # regularisers: once for the global batch, shared out by samples
+            if model.losses:  # regularisers count once per global batch, divided by samples
                 objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
             if loss_scale:
                 objective *= tf.cast(loss_scale.value, objective.dtype)
@@ -204,7 +204,7 @@ def gradient_of(
 
 
 def average(replicas: CompiledReplicas, variables: Sequence[Any], buckets: Buckets, due: Any) -> None:
-    """Set variables, of which each worker has its own values, to their means where that is due. Compiled."""
+    """Set each worker's own variables to their means over workers if `due`. Compiled."""
 
     def averaged() -> Any:
         means = replicas.means([tf.identity(variable) for variable in variables], buckets)

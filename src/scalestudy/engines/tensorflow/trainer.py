@@ -1,4 +1,4 @@
-"""One process's part of a run, computed by TensorFlow."""
+"""One process's part of a run, computed with TensorFlow."""
 
 from functools import partial
 from operator import itemgetter
@@ -107,7 +107,6 @@ class TensorFlowTrainer(KerasTrainer):
         share_values(self._group, [variable.value for variable in self._all])
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        """The weights of the model, then of the loss, for each copy of it in this process."""
         weights = (*self.task.model.weights, *self.task.weights)
         copies = [self._replicas.copies(weight.value) for weight in weights]
         return [list(copy) for copy in zip(*copies, strict=True)]
@@ -118,9 +117,9 @@ class CompiledEvaluation(Evaluation):
 
     Args:
         task: Model, loss and metrics.
-        replicas: The devices that share a slice out.
-        scale: What multiplies stored inputs into [0, 1]; None leaves them as they are.
-        columns: What inputs and targets are, where some are sequences of different length.
+        replicas: The devices that evaluate.
+        scale: Maps stored inputs to [0, 1]; with None inputs are not scaled.
+        columns: Describes inputs and targets if some are sequences of different length.
     """
 
     def __init__(

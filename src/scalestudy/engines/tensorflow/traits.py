@@ -1,4 +1,4 @@
-"""TensorFlow and its strategies, as all see them before TensorFlow is imported."""
+"""Properties of TensorFlow and its strategies that are known without importing TensorFlow."""
 
 import importlib.util
 import json
@@ -15,11 +15,11 @@ from scalestudy.util.errors import UserError
 
 TF_CONFIG = "TF_CONFIG"
 TYPES = {"worker": "worker", "parameter-server": "ps", "coordinator": "chief"}
-"""What TensorFlow calls the roles of processes."""
+"""TensorFlow's names of the roles of processes."""
 
 
 def tf_config(process: Process) -> str:
-    """The value of TF_CONFIG for one process: the k-th process of a host listens there at `port + k`.
+    """Return TF_CONFIG for one process; the k-th process on a host, from 0, listens on `port + k`.
 
     Raises:
         UserError: If there is no port or a host is unknown.
@@ -45,12 +45,12 @@ def tf_config(process: Process) -> str:
 NAME = "tensorflow"
 STRATEGIES = "scalestudy.engines.tensorflow.strategies"
 LIBTPU = "libtpu"
-"""The driver of TPUs, a package that cloud images bring."""
+"""The TPU driver, a package in cloud images."""
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
-"""TensorFlow's gRPC server listens at all interfaces and has no setting for that, nor for who may connect."""
+"""TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
 BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
-"""Its rendezvous asks for the run's secret, and listens at one interface where a name tells which; Gloo's
-connections for data are made at one interface, and ask for nothing."""
+"""Its rendezvous requires the run's secret and listens on one interface if the host's name determines it.
+Gloo's data connections use one interface, without authentication."""
 
 SINGLE = Traits(
     "single", "one worker, alone", NAME, most_workers=1, plain=True, accumulates=True,
@@ -113,7 +113,7 @@ NCCL = "Try NCCL_SOCKET_IFNAME=IFACE, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env
 
 
 class TensorFlowTraits(EngineTraits):
-    """What there is to know of TensorFlow."""
+    """The traits of TensorFlow."""
 
     name = NAME
     label = "TensorFlow"
@@ -177,15 +177,15 @@ class TensorFlowTraits(EngineTraits):
     )  # fmt: skip
     trial_module = f"{STRATEGIES}.collectives"
     unused = ("sklearn",)
-    """Keras takes scikit-learn, where it is installed, for wrappers in its style: hundreds of files that no
-    worker needs, and a fifth of the processor time of the import."""
+    """Packages hidden while Keras is imported. It imports scikit-learn, if installed, for wrappers that no
+    worker needs: hundreds of files, and a fifth of the CPU time of the import."""
 
     def environment(
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
         process: Process | None = None, quiet: bool = False,
     ) -> Mapping[str, str | None]:  # fmt: skip
-        """Messages, Keras's backend, how GPUs are taken, and TF_CONFIG; see `EngineTraits.environment`."""
-        level = "2" if quiet else "1"  # errors only, or all but information
+        """Set log levels, Keras's backend, GPU options and TF_CONFIG; see `EngineTraits.environment`."""
+        level = "2" if quiet else "1"  # errors only, or errors and warnings
         changes: dict[str, str | None] = {
             "KERAS_BACKEND": "tensorflow",
             "TF_CPP_MIN_LOG_LEVEL": variables.get("TF_CPP_MIN_LOG_LEVEL", level),
@@ -194,12 +194,11 @@ class TensorFlowTraits(EngineTraits):
         if gpus:
             changes |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
         if rendezvous == BY_TF_CONFIG and process is not None:
-            changes |= dict.fromkeys(PROXIES)  # gRPC would send the workers' traffic there
+            changes |= dict.fromkeys(PROXIES)  # gRPC would send the workers' traffic to the proxy
             changes[TF_CONFIG] = tf_config(process)
         return changes
 
     def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
-        """TensorFlow, or Horovod with TensorFlow's part."""
         if importlib.util.find_spec("tensorflow") is None:
             return UserError(
                 "TensorFlow in this environment",
@@ -225,20 +224,17 @@ class TensorFlowTraits(EngineTraits):
         return None
 
     def weights_folder(self, variables: Mapping[str, str]) -> str:
-        """Keras's folder."""
         return variables.get("KERAS_HOME", os.path.expanduser("~/.keras"))
 
     @property
     def built(self) -> str:
-        """Horovod."""
         return "horovod"
 
     def build_id(self) -> str:
-        """Horovod's build, which its version does not tell apart: with Gloo, MPI or NCCL."""
+        """Identify Horovod's build, since builds with Gloo, MPI or NCCL have the same version."""
         return horovod_build.wheel() or horovod_build.digest()
 
     def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
-        """By TensorFlow's own words."""
         return explained(gpu_log(variables))
 
 

@@ -56,7 +56,6 @@ class Torch:
         return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
     def why_missing(self) -> Reason:
-        """Explain missing GPUs from PyTorch's build or the driver."""
         return why_not_listed(Build(f"PyTorch {torch.__version__}", torch.version.cuda), None)
 
     def build_record(self) -> dict[str, Any]:
@@ -64,7 +63,6 @@ class Torch:
         return {"torch": {"cuda_version": torch.version.cuda, "cudnn_version": cudnn}}
 
     def allocated(self, device: str) -> list[int | None]:
-        """Return the peak of PyTorch's allocator for each GPU."""
         if device == "cpu":
             return []
         return [torch.cuda.max_memory_allocated(index) for index in range(torch.cuda.device_count())]
@@ -147,7 +145,6 @@ def as_on_tensorflow() -> None:
 
 
 def _leaves(tensor: Any) -> list[Any]:
-    """Return the parameters that a tensor was computed from."""
     nodes, seen, leaves = [tensor.grad_fn], set[Any](), []
     while nodes:
         node = nodes.pop()

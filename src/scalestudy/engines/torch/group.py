@@ -68,7 +68,6 @@ class _RoundedSum:
         self._work = dist.all_reduce(self._rounded, async_op=True)
 
     def wait(self) -> None:
-        """Wait for the sum and copy it to the tensor."""
         self._work.wait()
         self._tensor.copy_(self._rounded)
 

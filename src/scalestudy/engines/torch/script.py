@@ -35,12 +35,10 @@ class StoreGroup(Group):
         self._used = 0
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum an array over processes."""
         rows = [pickle.loads(row) for row in self._all(pickle.dumps(values))]
         return np.sum(rows, axis=0, dtype=values.dtype)
 
     def share_object(self, value: Any) -> Any:
-        """Return rank 0's object on every rank."""
         key = self._key()
         if self.rank == 0:
             self._store.set(key, pickle.dumps(value))
@@ -89,7 +87,6 @@ class OneProcess(Group):
     """A single process."""
 
     def to_first(self, value: Any) -> list[Any] | None:
-        """Return the value of this process."""
         return [value]
 
 
@@ -166,7 +163,6 @@ class TorchScript:
         return value.detach().double() if isinstance(value, torch.Tensor) else float(value)
 
     def parameters(self, model: torch.nn.Module) -> int:
-        """Return the number of parameters of a model."""
         return sum(parameter.numel() for parameter in model.parameters())
 
     def digest(self, model: torch.nn.Module) -> str:
@@ -180,11 +176,9 @@ class TorchScript:
         return words.hexdigest()
 
     def devices(self) -> list[str]:
-        """Return the names of the devices in use."""
         return [torch.cuda.get_device_name(self.device)] if self._gpu else ["cpu"]
 
     def build_record(self) -> dict[str, Any]:
-        """Return how PyTorch was built."""
         cudnn: Any = torch.backends.cudnn
         return {"torch": {"cuda": torch.version.cuda, "cudnn": cudnn.version()}}
 
@@ -196,7 +190,6 @@ class TorchScript:
         return ways.get("cuda" if self._gpu else "cpu")
 
     def lightning_callback(self, workers: Any, quality: str, better: str | None) -> Any:
-        """Return a callback for Lightning; see `LoopWorkers.lightning_callback`."""
         return lightning_callback(workers, quality, better)
 
     def _record(self) -> None:

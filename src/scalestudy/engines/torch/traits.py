@@ -96,7 +96,6 @@ class TorchTraits(EngineTraits):
         return changes
 
     def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
-        """Return an error if PyTorch is not installed."""
         if importlib.util.find_spec("torch") is not None:
             return None
         return UserError("PyTorch in this environment", "an environment without it", self.install)

@@ -1,1 +1,1 @@
-"""Keras's own `fit`, `evaluate` and `predict`, their batches shared by several workers."""
+"""Keras's `fit` and `evaluate` with batches divided among several workers, and `predict` in each process."""

@@ -1,6 +1,6 @@
-"""What layers of the user's own model do while workers share it, where their meaning would depend on them.
+"""Behaviour of layers in `fit` on several workers, for layers that would depend on the number of workers.
 
-Nothing is exchanged for another layer: the model stays the user's own, whatever class it is of.
+Methods of the layers are replaced temporarily, so the user's model keeps its own layers and classes.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ from scalestudy.util.errors import UserError
 
 
 def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
-    """Within, noise is what one worker would draw, and batch normalisation spans workers if asked to.
+    """Make noise in the block the same as on one worker, and synchronise batch normalisation if it asks to.
 
-    Other layers that draw do so on each worker by seeds of its own.
+    Other layers that draw random numbers get different seeds on each worker.
 
     Raises:
-        UserError: If a layer is asked to normalise over all workers in a way that is not known here.
+        UserError: If a layer combines synchronised batch normalisation with renormalisation.
     """
     calls: dict[Any, dict[str, Callable[..., Any]]] = {}
     for layer in all_layers(model):
@@ -39,13 +39,13 @@ def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
             calls[layer] = {"_moments": _moments(layer)}
         elif (noise := noise_of(layer)) is not None:
             calls[layer] = {"call": _noisy(layer, noise)}
-        elif getattr(layer, "noise_shape", None) is None:  # else it draws alike for all samples
+        elif getattr(layer, "noise_shape", None) is None:  # else all samples share the numbers
             calls |= {generator: {"next": _own_seeds(generator)} for generator in seed_generators(layer)}
     return replaced(calls)
 
 
 def _noisy(layer: keras.layers.Layer, noise: Noise) -> Callable[..., Any]:
-    """Keras's own noise for the rows of the whole batch, of which each worker draws its own."""
+    """Return a replacement for `call` by which each worker draws its rows of Keras's noise for the batch."""
     plain = layer.call
 
     def call(inputs: Any, training: bool = False) -> Any:
@@ -62,18 +62,19 @@ def _noisy(layer: keras.layers.Layer, noise: Noise) -> Callable[..., Any]:
 
 
 def _moved_on(state: Any, worker: Working) -> Any:
-    """The seed of this step; the state is then that of the next one."""
+    """Return the seed of this step and advance the state to the next step."""
     first = tf.cast(worker.slice.first, state.dtype)
     ahead = tf.stack([tf.zeros_like(first), tf.ones_like(first)])
-    seed = tf.identity(state) - ahead * (1 - first)  # the first of those computed in turn has moved it on
+    seed = tf.identity(state) - ahead * (1 - first)  # the first slice computed in turn advanced the state
     state.assign(seed + ahead)
     return seed
 
 
 def _rows_of_noise(draw: Callable[..., Any], sample: list[Any], seed: Any, start: Any, rows: Any) -> Any:
-    """Rows of what `draw` gives for a whole batch as Keras asks for it, from `start` on.
+    """Return `rows` rows, from `start` on, of the numbers that Keras draws for the whole batch.
 
-    A counter of Philox (Salmon et al., SC11) gives four numbers: the worker begins at that of its first.
+    A counter of Philox (Salmon et al., SC11) gives four numbers. The worker starts at the counter of its
+    first number.
     """
     values = tf.cast(tf.reduce_prod(tf.stack(sample)), tf.int64)
     begin = start * values
@@ -88,9 +89,9 @@ def _rows_of_noise(draw: Callable[..., Any], sample: list[Any], seed: Any, start
 
 
 def _own_seeds(generator: Any) -> Callable[..., Any]:
-    """Stands in for `next` of a seed generator: each worker has seeds of its own, the first one Keras's.
+    """Return a replacement for `next` of a seed generator: the first worker has Keras's seeds, others differ.
 
-    What is drawn by them depends on how the batch is divided, and no two workers draw the same.
+    No two workers draw the same numbers, so the noise depends on the division of the batch.
     """
     plain = generator.next
 
@@ -108,7 +109,7 @@ def _own_seeds(generator: Any) -> Callable[..., Any]:
 
 
 def _moments(layer: layers.BatchNormalization) -> Callable[..., Any]:
-    """Mean and variance over the worker's own rows, or over those of all workers (`synchronized=True`)."""
+    """Return a function for mean and variance over the worker's rows, or all rows (`synchronized=True`)."""
     plain = own_moments(layer)
 
     def moments(inputs: Any, mask: Any) -> Any:
@@ -116,7 +117,7 @@ def _moments(layer: layers.BatchNormalization) -> Callable[..., Any]:
         if worker is None:
             return plain(inputs, mask)
         if worker.sync_sum is None or not layer.synchronized:
-            # Of a row of zeros the moving statistics instead, so that they stay as they are.
+            # For a padding row, return the moving statistics, so that they do not change.
             moving = layer.moving_mean.value, layer.moving_variance.value
             return tuple(
                 tf.where(worker.slice.count > 0, value, tf.cast(before, value.dtype))
@@ -126,7 +127,7 @@ def _moments(layer: layers.BatchNormalization) -> Callable[..., Any]:
         axes = [other for other in range(len(inputs.shape)) if other != axis]
         weights = tf.ones_like(inputs) if mask is None else tf.cast(mask, inputs.dtype)[..., None]
         weights = tf.where(worker.slice.count > 0, weights, tf.zeros_like(weights)) * tf.ones_like(inputs)
-        # About the moving mean, which every worker knows: about zero, float32 would lose the variance.
+        # Centred on the moving mean, the same on all workers; otherwise float32 would lose the variance.
         about = tf.stop_gradient(tf.cast(layer.moving_mean.value, inputs.dtype))
         centred = inputs - tf.reshape(about, [-1 if other == axis else 1 for other in range(len(axes) + 1)])
         sums = [

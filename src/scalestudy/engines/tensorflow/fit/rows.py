@@ -1,4 +1,4 @@
-"""A worker's rows of each batch that Keras would give to `fit`, `evaluate` or `predict`."""
+"""A worker's rows of each batch that Keras passes to `fit` or `evaluate`."""
 
 import contextlib
 import zlib
@@ -21,29 +21,29 @@ from scalestudy.util.errors import RunError, UserError
 
 AHEAD = 2
 SAMPLED = 4096
-"""Numbers of each array of a batch that tell whether all workers have the same."""
+"""Values per array of a batch in the checksum that shows whether all workers read the same batch."""
 
 
 class BatchForm(NamedTuple):
-    """What a batch is made of.
+    """The structure of a batch.
 
     Attributes:
-        structure: x, or (x, y), or (x, y, sample_weight), each nested as the user gave it, of specs.
-        flat: The specs that are not None, in the order of Keras's trees; any number of rows.
+        structure: Specs of x, (x, y) or (x, y, sample_weight), nested as the user passed them.
+        flat: The specs that are not None, in the order of Keras's trees, for any number of rows.
     """
 
     structure: Any
     flat: list[Any]
 
     def packed(self, leaves: Sequence[Any]) -> Any:
-        """Values for `flat` in the structure of the batch, None where it has none."""
+        """Pack values for `flat` into the structure of the batch."""
         given = iter(leaves)
         flat = [None if spec is None else next(given) for spec in keras.tree.flatten(self.structure)]
         return keras.tree.pack_sequence_as(self.structure, flat)
 
 
 def form_of(structure: Any) -> BatchForm:
-    """The form of batches with these specs."""
+    """Return the form of batches with these specs; raise UserError if one is not a dense batch."""
 
     def any_rows(spec: Any) -> Any:
         if spec is None:
@@ -63,18 +63,18 @@ def form_of(structure: Any) -> BatchForm:
 
 
 class FitBatch(NamedTuple):
-    """What Keras hands on: one step, and what it is made of."""
+    """The batch that Keras passes on: one step, and the form of its batch."""
 
     form: BatchForm
     call: Call
 
 
 class WorkerRows:
-    """Stands in for one of Keras's data adapters: gives this process's rows instead of whole batches.
+    """A replacement for a data adapter of Keras, with this process's rows instead of whole batches.
 
-    Arrays are cut before anything is converted: no worker touches another's rows. A stream (a dataset, a
-    generator, a `PyDataset`) is gone through by every worker, since nothing else tells where a batch begins;
-    so many of its batches are one step `together`: 1, or one for each worker.
+    Arrays are sliced before they are converted, so no worker reads another's rows. A stream (a dataset, a
+    generator, a `PyDataset`) is read completely by every worker, because it cannot be split otherwise. One
+    step consists of `together` of its batches: 1, or one for each worker.
     """
 
     def __init__(self, adapter: Any, replicas: CompiledReplicas, *, together: int = 1) -> None:
@@ -91,7 +91,7 @@ class WorkerRows:
 
     @property
     def num_batches(self) -> int | None:
-        """Steps of an epoch, where they are known."""
+        """Number of steps of an epoch, if known."""
         batches = self._adapter.num_batches
         return batches if batches is None or self._rows is not None else -(-int(batches) // self._together)
 
@@ -102,17 +102,18 @@ class WorkerRows:
         self._adapter.on_epoch_end()
 
     def get_numpy_iterator(self) -> Iterator[FitBatch]:
-        """The steps of an epoch. A dataset's iterator is made at once: each that is made shuffles anew.
+        """Return an iterator over the steps of an epoch; create a dataset's iterator immediately.
 
-        Keras makes one more than it uses for each epoch of a known length; so orders are those of Keras.
+        Each new iterator shuffles again, and Keras creates one more than it uses for each epoch of known
+        length. Creating as many keeps Keras's order.
         """
         calls = self._shuffled() if self._rows is not None else self._of_stream(iter(self._dataset))
         return (FitBatch(self.form, call) for call in calls)
 
     def _shuffled(self) -> Iterator[Call]:
-        """Steps of arrays, in an order that is drawn when the first is asked for."""
+        """Yield steps of arrays, in an order drawn when the first step is requested."""
         rows, _ = batch_of(self._adapter)
-        order = np.zeros(rows, np.int64)  # of the epoch that begins, as Keras draws it on rank 0
+        order = np.zeros(rows, np.int64)  # replaced by the order that Keras draws on rank 0
         if self._order is not None:
             order = np.concatenate([keras.tree.flatten(batch)[0].numpy() for batch in self._order])
         reader = Prefetch(self._of_arrays(self._group.share(order)), AHEAD, "rows")
@@ -149,15 +150,14 @@ class WorkerRows:
                 yield (_slice(leaves, sum(sizes[:first]), total),)
 
     def _bounds(self, total: int) -> tuple[int, int]:
-        """The rows of this process."""
         (first, last), workers = self._replicas.slices[0], self._replicas.workers
         return worker_slice(total, first, workers)[0], worker_slice(total, last - 1, workers)[1]
 
 
 def _slice(leaves: Sequence[Any], start: int, total: int) -> Slice:
-    """A slice of one step whose inputs are all that the batch has, by their places."""
+    """Return a slice of one step whose inputs are all arrays of the batch, keyed by their index."""
     count = int(leaves[0].shape[0])
-    if not count:  # one row of zeros, which counts for nothing
+    if not count:  # one row of zeros with weight 0
         types = [leaf.dtype.as_numpy_dtype if tf.is_tensor(leaf) else leaf.dtype for leaf in leaves]
         leaves = [np.zeros((1, *leaf.shape[1:]), kind) for leaf, kind in zip(leaves, types, strict=True)]
     inputs = {str(index): _on_device(leaf) for index, leaf in enumerate(leaves)}
@@ -183,14 +183,14 @@ def _first_row(rows: Any) -> Any:
 
 
 def _taken(rows: Any, chosen: NDArray[np.int64]) -> NDArray[Any]:
-    """Rows of one array, as NumPy's; a view where they lie one after another."""
+    """Return the chosen rows as a NumPy array; consecutive rows are sliced."""
     in_order = len(chosen) > 0 and bool(np.all(np.diff(chosen) == 1))
     asked = slice(int(chosen[0]), int(chosen[-1]) + 1) if in_order else chosen
     return np.asarray(rows.convert_to_numpy(rows[asked]))
 
 
 def _digest(batches: list[list[Any]]) -> int:
-    """A checksum of some numbers of every array; 0 of none."""
+    """Return a checksum over some values of every array, or 0 without arrays."""
     checksum = 0
     for leaf in (leaf for leaves in batches for leaf in leaves):
         flat = leaf.numpy().reshape(-1)
@@ -200,10 +200,10 @@ def _digest(batches: list[list[Any]]) -> int:
 
 
 def _refuse_unequal(group: Group, mine: list[int]) -> None:
-    """Refuse a step for which the workers have read different batches; every rank must ask.
+    """Check that all workers have read the same batches for a step. Every rank must call this.
 
     Raises:
-        RunError: On every rank, naming one that differs.
+        RunError: On every rank, naming a rank that differs.
     """
     if group.size == 1:
         return

@@ -1,4 +1,4 @@
-"""`fit`, `evaluate` and `predict` of Keras, with their batches shared by the workers of a group."""
+"""Keras's `fit` and `evaluate` with batches divided among the workers of a group, and `predict`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -25,17 +25,17 @@ from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, 
 from scalestudy.util.errors import UserError
 
 DEFAULT_BATCH = 32
-"""Keras's."""
+"""Keras's default batch size."""
 KEPT = "scalestudy_steps"
-"""Attribute of a model that holds what was compiled for it, as long as the model lives."""
+"""Attribute of a model that holds its compiled functions, as long as the model exists."""
 STEPS = ("train_step", "test_step", "compute_loss", "compute_metrics")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class FitSession:
-    """What several workers share of Keras's training; see `Engine.script_session`.
+    """Keras's training on several workers; see `Engine.script_session`.
 
-    They draw from one seed, so that what is shuffled is alike; the script may set its own afterwards.
+    All workers get the same random seed, so that they shuffle alike. The script may set its own afterwards.
     """
 
     def __init__(self, joined: Joined) -> None:
@@ -45,7 +45,7 @@ class FitSession:
             keras.utils.set_random_seed(int(self.group.share(seed)[0]))
 
     def fit(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:
-        """Keras's `fit`; see `Workers.fit`."""
+        """Run Keras's `fit` on all workers; see `Workers.fit`."""
         callbacks = _listed(arguments.pop("callbacks", None))
         if self.group.rank:
             arguments["verbose"] = 0
@@ -53,14 +53,14 @@ class FitSession:
         with self._shared(model, per_worker) as shared:
             together = Together(self.group, callbacks)
             history = model.fit(*data, callbacks=[Averaging(shared.average), *called, together], **arguments)
-            # Under an optimizer that averages weights, Keras has just set them.
+            # An optimizer that averages weights has just assigned them.
             shared.begin()
-        # Rank 0's, which knows the rates that its callbacks have put down.
+        # Rank 0's history includes the learning rates that its callbacks logged.
         history.history = self.group.share_object(history.history)
         return history
 
     def evaluate(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:
-        """Keras's `evaluate`."""
+        """Run Keras's `evaluate` on all workers."""
         if self.group.rank:
             arguments |= {"verbose": 0, "callbacks": None}
         with self._shared(model, per_worker) as shared:
@@ -69,14 +69,14 @@ class FitSession:
             return model.evaluate(*data, **arguments)
 
     def predict(self, model: keras.Model, x: Any, **arguments: Any) -> Any:
-        """Keras's `predict`, of all samples in each process."""
+        """Run Keras's `predict` for all samples in each process."""
         if self.group.rank:
             arguments |= {"verbose": 0, "callbacks": None}
         return model.predict(x, **arguments)
 
     @contextmanager
     def _shared(self, model: keras.Model, per_worker: bool) -> Iterator["_SharedModel"]:
-        """Within, the model's own `fit` and `evaluate` are those of all workers."""
+        """Make the model's `fit` and `evaluate` compute on all workers inside the block."""
         _refuse_other_loops(model)
         shared = _SharedModel(model, self._replicas, per_worker)
         functions = {
@@ -88,7 +88,7 @@ class FitSession:
 
 
 class _SharedModel:
-    """A model while the workers share it; `per_worker` where a batch is one worker's, and not that of all."""
+    """A model while several workers train it; `per_worker` if a batch belongs to one worker, not to all."""
 
     def __init__(self, model: keras.Model, replicas: CompiledReplicas, per_worker: bool) -> None:
         self._model, self._replicas, self._per_worker = model, replicas, per_worker
@@ -96,7 +96,7 @@ class _SharedModel:
         self._forms: dict[str, Steps] = {}
 
     def epochs(self, **arguments: Any) -> Any:
-        """What Keras goes over: its own iterator, with this worker's rows of each batch."""
+        """Return Keras's iterator over epochs, with this worker's rows of each batch."""
         arguments.pop("distribute_strategy", None)
         together = self._replicas.workers if self._per_worker else 1
         size, steps = arguments.get("batch_size"), arguments.get("steps_per_epoch")
@@ -109,23 +109,21 @@ class _SharedModel:
         return iterator
 
     def train(self, batches: Sequence[FitBatch]) -> Any:
-        """Stands in for Keras's train function."""
         return self._forms[str(batches[0].form)].train([batch.call for batch in batches])
 
     def test(self, batches: Sequence[FitBatch]) -> Any:
-        """Stands in for Keras's test function."""
         return self._forms[str(batches[0].form)].test([batch.call for batch in batches])
 
     def begin(self) -> None:
-        """Give all workers the model that rank 0 has; it must be built."""
+        """Give all workers the values of rank 0's model, which must be built."""
         share_values(self._replicas.group, [variable.value for variable in self._model.variables])
 
     def average(self) -> None:
-        """Set what each worker keeps for itself to its mean over all; every rank must ask."""
+        """Set each worker's own variables to their means over workers. Every rank must call this."""
         self._replicas.average(self._local)
 
     def _build(self, form: BatchForm) -> None:
-        """Take what was compiled for this model before, if nothing has changed since; else compile it."""
+        """Reuse the functions compiled for this model if nothing has changed; otherwise create new ones."""
         model = self._model
         build_from(model, form.structure)
         compiled = compiled_of(model)
@@ -138,7 +136,7 @@ class _SharedModel:
             vars(model)[KEPT] = parts, local, forms
         self._local, self._forms = local, forms
         if str(form) not in forms:
-            # XLA only where it was asked for: Keras takes it unasked where it can.
+            # XLA only if the user requested it; Keras's default is to use it where possible.
             forms[str(form)] = Steps(
                 model, self._replicas, form, together=_synchronises(model),
                 xla=compile_words(model).get("jit_compile") is True,
@@ -146,7 +144,7 @@ class _SharedModel:
 
 
 def local_variables(model: keras.Model) -> list[Any]:
-    """Tensors that each worker moves by its own rows: moving statistics, and what is like them."""
+    """Return the tensors that each worker updates from its own rows, such as moving statistics."""
     layers = all_layers(model)
     frozen = {id(variable) for layer in layers if not layer.trainable for variable in layer.variables}
     free = [variable for variable in model.non_trainable_variables if id(variable) not in frozen]
@@ -159,7 +157,7 @@ def _synchronises(model: keras.Model) -> bool:
 
 
 def _refuse_other_loops(model: keras.Model) -> None:
-    """Refuse a model that trains itself in another way than Keras does."""
+    """Check that a model is compiled and trained by Keras's own step."""
     if not getattr(model, "compiled", False):
         raise UserError("a compiled model", "a model that is not compiled", "Call model.compile(...) first.")
     custom = [name for name in STEPS if getattr(type(model), name) is not getattr(keras.Model, name)]
@@ -178,11 +176,10 @@ def _refuse_other_loops(model: keras.Model) -> None:
 
 
 def _nothing(force: bool = False) -> None:
-    """Keras is to make no function of its own."""
+    """Replace `make_train_function`, so that Keras does not create its own function."""
 
 
 def _listed(callbacks: Any) -> list[keras.callbacks.Callback]:
-    """The user's callbacks, however they were given."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
     return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks] if callbacks else []

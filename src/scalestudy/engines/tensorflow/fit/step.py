@@ -1,8 +1,8 @@
-"""What stands in for Keras's train and test functions: one batch, computed by all workers, counted once.
+"""Replacements for Keras's train and test functions, in which all workers compute each batch together.
 
-A worker's gradient is that of its part of the loss of the whole batch, as Keras would have it; the sum over
-workers is applied by the user's own optimizer on each. Beside it goes one vector: what the batch adds to the
-loss and to the variables of the metrics, so that every worker has the metrics of all rows after each batch.
+A worker's gradient is that of its part of Keras's loss of the whole batch. The user's optimizer applies the
+sum over workers on each of them. Workers also sum one vector with what the batch adds to the loss and to the
+metric variables, so that every worker has the metrics of all rows after each batch.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from scalestudy.engines.tensorflow.staging import tensors_of
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
 
 BUCKET = 32 * 2**20
-"""Bytes of gradients that are summed at once, where these are not cut in halves; as in a study."""
+"""Bytes of a bucket of gradients, unless they are exchanged in halves; the same as in a study."""
 
 
 class Steps:
@@ -44,7 +44,7 @@ class Steps:
         self.test = self._function(self._test)
 
     def _function(self, step: Callable[[list[Slice]], Any]) -> Callable[[Sequence[Call]], Any]:
-        """A function of the calls that Keras takes at once: the metrics after the last of them."""
+        """Return a function of several calls that returns the metrics after the last of them."""
         compiled = tf.function(step, input_signature=[[_specs(self._form)]], autograph=False)
 
         def function(calls: Sequence[Call]) -> Any:
@@ -67,7 +67,7 @@ class Steps:
                 objective, sums = self._objective(part, training=True)
                 objective = optimizer.scale_loss(objective)
             values = tape.gradient(objective, variables)
-            # Known while it is traced, and the same on all: an optimizer leaves what has no gradient alone.
+            # Known during tracing and the same on all workers. Variables without a gradient are not updated.
             reached[:] = [index for index, value in enumerate(values) if value is not None]
             gradients = [tf.convert_to_tensor(values[index]) for index in reached]
             known = [trained[index] for index in reached]
@@ -89,7 +89,7 @@ class Steps:
         return self._count(sums)
 
     def _objective(self, part: Slice, *, training: bool) -> tuple[Any, Any]:
-        """This worker's part of the loss, and what its rows add to the loss and the metrics, as a vector."""
+        """Return this worker's part of the loss, and a vector of what it adds to the loss and the metrics."""
         x, y, weights = keras.utils.unpack_x_y_sample_weight(self._form.packed(list(part.inputs.values())))
         floatx = keras.config.floatx()
         count, total = tf.cast(part.count, floatx), tf.cast(part.total, floatx)
@@ -103,7 +103,7 @@ class Steps:
         objective = tf.zeros([], floatx)
         if self._compiled.loss is not None:
             objective += tf.cast(self._losses(worker, y, outputs, weights, losses), floatx)
-        for loss in model.losses:  # once for the batch, shared out by samples
+        for loss in model.losses:  # counted once per batch, divided by samples
             objective += tf.cast(tf.reduce_sum(loss), floatx) * count / total
         if self._compiled.metrics is not None:
             deltas = self._metric_deltas(y, outputs, weights)
@@ -117,12 +117,12 @@ class Steps:
         return tf.where(real, objective, zero), tf.where(real, sums, tf.zeros_like(sums))
 
     def _synchronises(self) -> bool:
-        """Whether a worker's layers and losses can ask the others: not where they are computed in turn."""
+        """Return whether layers and losses can sum over workers: not if workers are computed in turn."""
         one_by_one = any(last - first > 1 for first, last in self._replicas.slices)
         return self._together or not one_by_one
 
     def _losses(self, worker: Working, y: Any, outputs: Any, weights: Any, parts: list[Any]) -> Any:
-        """Keras's sum of this worker's parts of the losses; they are put into `parts`."""
+        """Return Keras's sum of this worker's parts of the losses, and append these to `parts`."""
 
         def noted(loss: Any) -> Callable[..., Any]:
             part = part_of(loss, worker)
@@ -135,7 +135,7 @@ class Steps:
 
         functions = [noted(part.loss) for part in self._compiled.parts]
         variables = [v for metric in self._compiled.loss_metrics for v in metric.variables]
-        # Keras adds to its means by itself, which are taken from the vector instead.
+        # Discard Keras's own updates of the mean losses; these come from the vector of sums.
         with (
             parts_replaced(self._compiled, functions),
             keras.StatelessScope(state_mapping=[(v, tf.convert_to_tensor(v.value)) for v in variables]),
@@ -150,7 +150,7 @@ class Steps:
         return [scope.get_current_value(v) for v in variables]
 
     def _count(self, sums: Any) -> Any:
-        """Add what the batch adds, of all workers; the metrics after it."""
+        """Add the sums of a batch over all workers to the metrics, and return the metrics."""
         group = self._replicas.group
         if group.size > 1:
             sums = group.tensor_sum(sums)

@@ -1,4 +1,4 @@
-"""What the callbacks of rank 0 decide, told to all workers."""
+"""Sharing the decisions of rank 0's callbacks with all workers."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,16 +15,18 @@ HARMLESS = (
     keras.callbacks.CSVLogger, keras.callbacks.History, keras.callbacks.ProgbarLogger,
     keras.callbacks.RemoteMonitor,
 )  # fmt: skip
-"""Keras's callbacks that decide nothing once training has begun: stops, rates or weights."""
+"""Keras callbacks that do not change stop, rate or weights after training has begun."""
 OF_BATCHES = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 
 
 class Together(keras.callbacks.Callback):
-    """Comes after the user's callbacks, and is the only one of the other ranks: they do as rank 0 does.
+    """A callback after the user's callbacks that gives all ranks the decisions of rank 0.
+
+    On other ranks no user callbacks run.
 
     Args:
         group: The processes.
-        callbacks: The user's, as this rank has them; only rank 0's are called.
+        callbacks: The user's callbacks on this rank; only those of rank 0 are called.
     """
 
     def __init__(self, group: Group, callbacks: Sequence[keras.callbacks.Callback]) -> None:
@@ -35,7 +37,7 @@ class Together(keras.callbacks.Callback):
         self._group, self._careful, self._each_batch = group, bool(careful), bool(each_batch)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Begin with what rank 0 has, which a callback may have restored."""
+        """Begin with rank 0's epoch, weights and optimizer, which a callback may have restored."""
         begin = self._group.share(np.array([first_epoch(self.model)], np.int64))
         first_epoch(self.model, int(begin[0]))
         self._agree(weights=True, optimizer=True)
@@ -66,10 +68,10 @@ class Together(keras.callbacks.Callback):
 
 
 class Averaging(keras.callbacks.Callback):
-    """Comes before the user's callbacks: what they evaluate and save are the weights of all workers.
+    """A callback before the user's callbacks, so that they evaluate and save averaged weights.
 
     Args:
-        average: Sets what each worker keeps for itself to its mean over all; every rank must ask.
+        average: Sets each worker's own variables to their means; every rank must call it.
     """
 
     def __init__(self, average: Callable[[], None]) -> None:
@@ -84,7 +86,7 @@ class Averaging(keras.callbacks.Callback):
 
 
 def hears_batches(callback: keras.callbacks.Callback) -> bool:
-    """Whether a callback is told of batches."""
+    """Return whether a callback overrides a method that is called for each batch."""
     if isinstance(callback, keras.callbacks.LambdaCallback):
         return any(name in vars(callback) for name in OF_BATCHES)
     plain = keras.callbacks.Callback

@@ -1,1 +1,1 @@
-"""How TensorFlow's workers combine their gradients: one file per strategy."""
+"""TensorFlow's strategies, which combine the workers' gradients: one file per strategy."""

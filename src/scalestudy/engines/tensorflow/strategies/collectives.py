@@ -1,4 +1,4 @@
-"""TensorFlow's collectives and Horovod's, each tried in a process of its own; see `engines.trial`."""
+"""Tests of TensorFlow's and Horovod's collectives, each in its own process; see `engines.trial`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from scalestudy.engines.trial import ExchangeTrial, start
 
 
 class TensorFlowTrial(ExchangeTrial):
-    """Sums are compiled, as in training: eager calls have Horovod's take place on the CPU, always."""
+    """Compiled sums, as in training. Horovod always computes eager sums on the CPU."""
 
     def load(self) -> None:
         import tensorflow  # noqa: F401 (before all that imports it too)
@@ -35,7 +35,7 @@ class TensorFlowTrial(ExchangeTrial):
             answer["horovod"] = built()
         except ModuleNotFoundError:
             pass
-        except Exception as error:  # a library that does not load says so in many ways
+        except Exception as error:  # a library that does not load raises errors of many types
             answer["horovod_error"] = f"{type(error).__name__}: {error}"
         return answer
 
@@ -60,7 +60,7 @@ class TensorFlowTrial(ExchangeTrial):
                 tensor = group.tensor_sum(tensor)
             return tensor
 
-        zeros = tf.zeros([max(1, size // 4)], tf.float32)  # whose sums stay finite
+        zeros = tf.zeros([max(1, size // 4)], tf.float32)  # sums of zeros stay finite
 
         def call() -> None:
             chained(zeros)[:1].numpy()  # waits until the device has the last sum
@@ -68,13 +68,13 @@ class TensorFlowTrial(ExchangeTrial):
         return call
 
     def copies(self, source: str, target: str, size: int, count: int) -> Callable[[], None]:
-        """Each tensor is copied once a call: TensorFlow keeps what it has copied eagerly."""
+        """Copy each tensor once per call, in a graph: TensorFlow caches eager copies."""
         import tensorflow as tf
 
         with tf.device(source):
             tensors = [tf.random.stateless_uniform([size // 4], (0, copy)) for copy in range(count)]
         for tensor in tensors:
-            tensor[:1].numpy()  # it is there
+            tensor[:1].numpy()  # wait until it is there
 
         @tf.function(autograph=False)  # type: ignore[untyped-decorator]
         def last(*tensors: Any) -> Any:

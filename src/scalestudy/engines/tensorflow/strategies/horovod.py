@@ -16,11 +16,11 @@ from scalestudy.util.errors import UserError
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """One worker in each process.
+    """Join with one worker in each process.
 
     Raises:
-        UserError: If Horovod sees another number of processes than the launcher started.
-        RunError: If they do not find each other.
+        UserError: If Horovod reports a rank or size other than the launcher's.
+        RunError: If the processes do not reach each other.
     """
     horovod_rendezvous.join(placement, device=device)
     hvd.init()
@@ -38,15 +38,15 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
 
 
 def built() -> dict[str, bool]:
-    """What Horovod's library was built with. Starts nothing."""
+    """Return what Horovod's library was built with, without starting Horovod."""
     return {"gloo": bool(hvd.gloo_built()), "mpi": bool(hvd.mpi_built()), "nccl": bool(hvd.nccl_built())}
 
 
 class HorovodGroup(TensorGroup):
-    """Processes that Horovod holds together."""
+    """The processes that Horovod connects."""
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over processes in the host's memory, by Gloo or MPI: NCCL sums for GPUs of their own alone."""
+        """Sum over processes in host memory by Gloo or MPI; NCCL needs a separate GPU for each process."""
         with tf.device("CPU:0"):
             return np.asarray(hvd.allreduce(tf.constant(values), op=hvd.Sum, name="host_sum").numpy())
 
@@ -54,19 +54,18 @@ class HorovodGroup(TensorGroup):
         return hvd.allreduce(tensor, op=hvd.Sum, name="tensor_sum")
 
     def build_record(self) -> dict[str, Any]:
-        """How Horovod was built, and the controller that it uses."""
         return {"horovod": {**built(), "controller": "mpi" if hvd.mpi_enabled() else "gloo"}}
 
     def close(self) -> None:
-        """Shut Horovod down, so that no rank waits for one that has left."""
+        """Shut Horovod down, so that no rank waits for one that has exited."""
         hvd.shutdown()
 
 
 class HorovodReplicas(CompiledReplicas):
-    """One device a process.
+    """One device per process.
 
-    A bucket of gradients is a group that Horovod exchanges alone (see `rendezvous`), so that sums are
-    taken in one order and runs repeat bit for bit.
+    Horovod exchanges each bucket of gradients as a separate group (see `horovod_rendezvous.tuning`), so that
+    the order of sums is fixed and runs repeat bit for bit.
     """
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
@@ -75,5 +74,5 @@ class HorovodReplicas(CompiledReplicas):
         return summed(gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum))
 
     def sync_sum(self, tensor: Any) -> Any:
-        """Horovod's all-reduce, whose gradient is an all-reduce."""
+        """Sum by Horovod's all-reduce, whose gradient is an all-reduce."""
         return hvd.allreduce(tensor, op=hvd.Sum)

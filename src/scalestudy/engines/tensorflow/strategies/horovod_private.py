@@ -1,4 +1,4 @@
-"""What we use of Horovod that it does not promise to keep; nowhere else. Known in 0.28.1."""
+"""All uses of private parts of Horovod (known in 0.28.1)."""
 
 import hmac
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPSer
 
 
 def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str) -> Any:
-    """The server by which Gloo's processes find each other, at this address, for who knows the secret.
+    """Return the rendezvous server of Gloo's processes at this address, which requires the secret.
 
-    Horovod's own client signs nothing (`horovod/common/gloo/http_store.h`), though its Python parts could;
-    so the secret is the first part of every path (see `told_address`). Who reads what goes over the
-    network between the nodes can read it.
+    Horovod's client does not sign requests (`horovod/common/gloo/http_store.h`), though its Python parts
+    could. So the secret is the first part of every path (see `told_address`). It is not encrypted on the
+    network.
 
     Raises:
         OSError: If it cannot listen there.
@@ -27,15 +27,16 @@ def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str
 
 
 def told_address(address: str, port: int, secret: str) -> str:
-    """What HOROVOD_GLOO_RENDEZVOUS_ADDR must be for Horovod's client to bring the secret.
+    """Return the HOROVOD_GLOO_RENDEZVOUS_ADDR with which Horovod's client sends the secret.
 
-    It asks for http://ADDR:PORT/SCOPE/KEY and takes what is before the first slash for host and port.
+    The client requests http://ADDR:PORT/SCOPE/KEY and parses the part before the first slash as host and
+    port.
     """
     return f"{address}:{port}/{secret}"
 
 
 class _Guarded(RendezvousHandler):  # type: ignore[misc]
-    """Hears nobody who does not bring the secret; refuses before a body is read."""
+    """Rejects requests without the secret, before it reads their body."""
 
     path: str
 
@@ -48,7 +49,7 @@ class _Guarded(RendezvousHandler):  # type: ignore[misc]
         if not hmac.compare_digest(brought[: len(prefix)], prefix):
             self.send_error(403)
             return False
-        # Its other methods, those of Python's server of files, would show the working folder.
+        # The other methods, inherited from Python's file server, would expose the working folder.
         if self.command not in ("GET", "PUT", "DELETE") or scope_and_key.count("/") != 1:
             self.send_error(400)
             return False

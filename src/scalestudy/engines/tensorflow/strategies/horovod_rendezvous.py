@@ -1,7 +1,7 @@
-"""How Horovod's processes find each other: by MPI, by horovodrun, or by a server of rank 0 (no ssh).
+"""The rendezvous of Horovod's processes: by MPI, by horovodrun, or by a server on rank 0, without ssh.
 
-Rank 0 hears only who brings the run's secret, at one interface where a name tells which. Gloo's connections
-for data are made at the same interface, to ports that the processes tell each other there.
+Rank 0 accepts only requests with the run's secret, on one interface if the host's name determines it. Gloo's
+data connections use the same interface, with ports that the processes exchange through the server.
 """
 
 import os
@@ -18,17 +18,17 @@ IDENTITY = (
     "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME", "HOROVOD_GLOO_RENDEZVOUS_ADDR",
     "HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS", "HOROVOD_ELASTIC",
 )  # fmt: skip
-"""What tells Horovod who and where it is; left over from another run, it would be believed."""
+"""Variables that give Horovod its rank and hosts. Values left from another run must be removed."""
 
 
 def join(placement: Placement, *, device: str = "cpu") -> None:
-    """Set the environment that Horovod's controller reads; under Gloo, rank 0 also serves the rendezvous.
+    """Set the environment that Horovod's controller reads. With Gloo, rank 0 also serves the rendezvous.
 
-    Under mpirun MPI is used if Horovod is built with it, otherwise Gloo where the hosts are known.
+    Under mpirun MPI is used if Horovod is built with it, otherwise Gloo if the hosts are known.
 
     Raises:
-        UserError: If there is no way to meet.
-        RunError: If rank 0 cannot listen, or does not in time.
+        UserError: If neither MPI nor a rendezvous server can be used.
+        RunError: If rank 0 cannot listen, or does not listen in time.
     """
     for name, value in tuning(device).items():
         os.environ.setdefault(name, value)
@@ -47,13 +47,13 @@ def join(placement: Placement, *, device: str = "cpu") -> None:
 
 
 def tuning(device: str) -> dict[str, str]:
-    """What we change of how Horovod works, unless the user has said otherwise.
+    """Return the Horovod settings that apply unless the user sets them.
 
-    A bucket of gradients goes alone, whatever else is there at the moment: fused with another by chance,
-    it would be summed in another order. On CPUs Horovod's thread asks less often whether there is work:
-    every millisecond, as it does, takes a tenth of a core, which a worker on one core feels more than
-    the longer wait. A GPU's worker has cores to spare, and would only wait. Gloo's own limit of 30 s is less
-    than ranks that import a framework from a cold file system may be apart.
+    Group fusion is disabled: if timing decided which buckets are fused, the order of sums would vary. On CPUs
+    the cycle time of Horovod's thread is longer, since its default of 1 ms takes a tenth of a core, which
+    costs a worker on one core more than the longer wait. A GPU worker has cores to spare and would only wait
+    longer. Gloo's default timeout of 30 s is too short for ranks that import a framework from a cold file
+    system.
     """
     values = {
         "HOROVOD_DISABLE_GROUP_FUSION": "1",
@@ -63,17 +63,17 @@ def tuning(device: str) -> dict[str, str]:
 
 
 def mpi_built() -> bool:
-    """Whether Horovod's library holds an MPI controller. Starts neither Horovod nor MPI."""
+    """Return whether Horovod is built with MPI, without starting either."""
     import horovod.tensorflow as hvd
 
     return bool(hvd.mpi_built())
 
 
 def gloo_environment(placement: Placement) -> dict[str, str]:
-    """The variables that Gloo's controller reads.
+    """Return the variables that Gloo's controller reads.
 
-    Horovod's cross communicator joins the processes of one local rank over the nodes that have it, so
-    with uneven nodes its ranks are not the nodes' numbers.
+    Horovod's cross communicator joins the processes with the same local rank on all nodes that have it, so
+    on uneven nodes its ranks differ from node ranks.
     """
     hosts, local_rank = placement.hosts, placement.local_rank
     cross = [node for node in dict.fromkeys(hosts) if hosts.count(node) > local_rank]
@@ -101,7 +101,7 @@ def _meet(placement: Placement) -> None:
             "none",
             "Start the workers with scalestudy: their launcher or the run's folder holds it.",
         )
-    address = meeting_address(placement, ipv6=False)  # which Horovod's own client does not know
+    address = meeting_address(placement, ipv6=False)  # Horovod's client does not support IPv6
     interface = interface_of(placement, address)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = told_address(address, port, secret)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)

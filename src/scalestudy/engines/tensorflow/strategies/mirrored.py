@@ -1,4 +1,4 @@
-"""TensorFlow's strategies of one process with a worker on each device: mirrored, central storage, TPU."""
+"""TensorFlow's strategies with one process and a worker per device: mirrored, central storage, TPU."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -26,7 +26,7 @@ SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """A worker on each GPU of this node, or on each of as many logical CPU devices.
+    """Join for MirroredStrategy: a worker on each GPU of this process, or on each of several logical CPUs.
 
     Raises:
         UserError: If there are fewer devices than workers.
@@ -37,7 +37,7 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
 
 
 def join_central(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """CentralStorageStrategy: the same workers, the variables on the CPU.
+    """Join for CentralStorageStrategy: the same workers as mirrored, with variables on the CPU.
 
     Raises:
         UserError: If there are fewer devices than workers.
@@ -48,12 +48,12 @@ def join_central(placement: Placement, *, workers: int, device: str, communicati
 
 
 def join_tpu(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """TPUStrategy: a worker on each core of this host's TPU; `device` is that of everything else.
+    """Join for TPUStrategy: a worker on each core of this host's TPU.
 
-    Without a TPU nothing of it has been run.
+    This has never been run on a TPU.
 
     Raises:
-        UserError: If there is no TPU, or if it has another number of cores than there are workers.
+        UserError: If there is no TPU, or if its number of cores differs from the number of workers.
     """
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect("local")
@@ -76,7 +76,7 @@ def join_tpu(placement: Placement, *, workers: int, device: str, communication: 
 
 
 def devices_of(workers: int, device: str) -> list[str]:
-    """Names of a "cpu" or "gpu" device of this process for each of its workers.
+    """Return the name of a "cpu" or "gpu" device of this process for each worker.
 
     Raises:
         UserError: If there are fewer devices than workers.
@@ -92,7 +92,7 @@ def devices_of(workers: int, device: str) -> list[str]:
 
 
 class MirroredReplicas(CompiledReplicas):
-    """Replicas that MirroredStrategy holds, one per device; see `Replicas`."""
+    """Replicas of MirroredStrategy, one per device; see `Replicas`."""
 
     overlaps_once = True
 
@@ -109,7 +109,7 @@ class MirroredReplicas(CompiledReplicas):
         self, gradient: Gradient, update: Update, slices: Sequence[Slice], loss_scale: "LossScale | None", *,
         buckets: Buckets, together: bool = False,
     ) -> Any:  # fmt: skip
-        """One step on all replicas. The optimizer must take gradients as they are: summed over replicas."""
+        """Compute a step on all replicas. The optimizer must not sum gradients again; see `take_summed`."""
 
         def compute() -> tuple[Gradients, Any]:
             gradients, losses = gradient(slices[self._device()])
@@ -133,10 +133,10 @@ class MirroredReplicas(CompiledReplicas):
         return self._sum(losses)
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
-        """TensorFlow's all-reduce within a replica, once for each bucket.
+        """Sum gradients by TensorFlow's all-reduce in a replica, once for each bucket.
 
-        TensorFlow packs what is reduced at once into one tensor, and begins a collective when it is there
-        and the one before it on this device is done.
+        TensorFlow packs a bucket into one tensor. It starts a collective when the tensor is complete and the
+        previous collective on this device is done.
         """
         context = tf.distribute.get_replica_context()
         return summed(gradients, buckets, lambda part: context.all_reduce(SUM, part))
@@ -145,14 +145,14 @@ class MirroredReplicas(CompiledReplicas):
         return tf.nest.map_structure(self._sum, self._strategy.run(lambda: compute(slices[self._device()])))
 
     def sync_sum(self, tensor: Any) -> Any:
-        """TensorFlow's all-reduce within a replica, which has a gradient."""
+        """Sum by TensorFlow's all-reduce in a replica, which is differentiable."""
         return tf.distribute.get_replica_context().all_reduce(SUM, tensor)
 
     def parts(self, variable: Any) -> list[Any]:
         return self._local(variable)
 
     def average(self, variables: Sequence[Any]) -> None:
-        """Let every replica assign the mean over replicas; compiled for each list of variables."""
+        """Set variables to their means over replicas; compiled for each list of variables."""
         if not variables:
             return
         if self._average is None or self._average[0] is not variables:
@@ -167,7 +167,6 @@ class MirroredReplicas(CompiledReplicas):
         self._average[1]()
 
     def _device(self) -> int:
-        """Index of the replica being traced."""
         replica = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
         return int(replica)
 
@@ -180,9 +179,9 @@ class MirroredReplicas(CompiledReplicas):
 
 
 class CentralReplicas(MirroredReplicas):
-    """Replicas that read one set of variables: on the CPU, or on the only device.
+    """Replicas that share one set of variables, on the CPU or on the only device.
 
-    Each step copies weights to the devices and gradients back, and updates once.
+    Each step copies weights to the devices and gradients back, and updates the variables once.
     """
 
     overlaps_once = False
@@ -190,20 +189,19 @@ class CentralReplicas(MirroredReplicas):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Where the model is made.
+        """Make the variables shared: one that each worker has elsewhere takes the mean of assigned values.
 
-        What workers keep for themselves elsewhere is here the mean of what they assign: the same, for
-        averages that move by a share of their own.
+        For moving averages, to which each worker adds its own share, the result is the same.
         """
         with self._strategy.scope(), tf.variable_creator_scope(_shared):
             yield
 
     def parts(self, variable: Any) -> list[Any]:
-        """The one variable, as every device has it."""
+        """Return the shared variable for every device."""
         return [variable] * self.size
 
     def average(self, variables: Sequence[Any]) -> None:
-        """Nothing: there is one of each."""
+        """Do nothing: variables are shared."""
 
 
 def _shared(create: Callable[..., Any], **options: Any) -> Any:

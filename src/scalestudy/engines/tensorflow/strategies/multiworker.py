@@ -1,4 +1,4 @@
-"""TensorFlow's MultiWorkerMirroredStrategy: a process for each worker, by TensorFlow's own collectives."""
+"""TensorFlow's MultiWorkerMirroredStrategy: a process for each worker, and TensorFlow's collectives."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,13 +20,13 @@ COMMUNICATION = {
 }
 
 HOSTS = 2**30
-"""Key of the group of all CPUs; the strategy counts those of its own from 1."""
+"""Key of the collective group of all CPUs; the strategy numbers its own groups from 1."""
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """One worker in each process; TF_CONFIG must be set before TensorFlow is imported.
+    """Join with one worker in each process. TF_CONFIG must be set before TensorFlow is imported.
 
-    TensorFlow takes NCCL only when it is told, not by AUTO.
+    On GPUs "auto" selects NCCL, because TensorFlow's AUTO does not.
     """
     chosen = "nccl" if (communication, device) == ("auto", "gpu") else communication
     options = tf.distribute.experimental.CommunicationOptions(implementation=COMMUNICATION[chosen])
@@ -36,7 +36,7 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
 
 
 class CollectiveGroup(TensorGroup):
-    """Processes that add up by TensorFlow's own collectives: those of a strategy of one device a process."""
+    """Processes that sum by TensorFlow's collectives, with one device per process."""
 
     def __init__(self, strategy: tf.distribute.Strategy, placement: Placement, communication: str) -> None:
         super().__init__(placement.rank, placement.size, communication=communication)
@@ -45,7 +45,7 @@ class CollectiveGroup(TensorGroup):
         self._of_hosts: dict[Any, Callable[[Any], Any]] = {}
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Sum over processes in the host's memory: a GPU's sum would wait for all that it was given to do."""
+        """Sum over processes in host memory; on a GPU, the sum would wait for all work queued there."""
         if self.size == 1:
             return values
         form = values.dtype, values.shape
@@ -58,7 +58,7 @@ class CollectiveGroup(TensorGroup):
             return np.asarray(self._of_hosts[form](tf.constant(values)).numpy())
 
     def _ring(self, value: Any, number: int) -> Any:
-        """Sum over processes of their CPUs' tensors; every rank numbers the forms of sums alike. Compiled."""
+        """Sum a CPU tensor over processes. `number` of a shape is the same on every rank. Compiled."""
         with tf.device("CPU:0"):
             return tf.raw_ops.CollectiveReduceV2(
                 input=value, group_size=self.size, group_key=HOSTS, instance_key=number, ordering_token=[],
@@ -66,19 +66,19 @@ class CollectiveGroup(TensorGroup):
             )  # fmt: skip
 
     def tensor_sum(self, tensor: Any) -> Any:
-        """Sum over processes by TensorFlow's own collective; compiled for each shape."""
+        """Sum a tensor over processes by TensorFlow's collective; compiled for each shape."""
         form = tensor.dtype, tuple(tensor.shape)
         if form not in self._compiled:
             function = tf.function(lambda value: self.all_reduced([value])[0], autograph=False)
-            # Concrete, or TensorFlow would warn that it is compiled for one shape after the other.
+            # A concrete function, because TensorFlow warns of functions retraced for many shapes.
             self._compiled[form] = function.get_concrete_function(tf.TensorSpec(tensor.shape, tensor.dtype))
         return self._compiled[form](tensor)
 
     def all_reduced(self, tensors: list[Any]) -> list[Any]:
-        """Sums over processes, in one collective. Compiled."""
+        """Sum tensors over processes in one collective. Compiled."""
 
         def all_reduce(*parts: Any) -> Any:
-            # The identity puts a tensor on the replica's device, which the all-reduce asks for.
+            # The identity places a tensor on the replica's device, as the all-reduce requires.
             values = [tf.identity(part) for part in parts]
             return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
 
@@ -86,7 +86,7 @@ class CollectiveGroup(TensorGroup):
 
 
 class CollectiveReplicas(CompiledReplicas):
-    """One device a process. Its variables are its own: TensorFlow's scope would only slow their updates."""
+    """One device per process, with plain variables: TensorFlow's scope would only slow down their updates."""
 
     group: CollectiveGroup
     overlaps_once = True
@@ -98,7 +98,7 @@ class CollectiveReplicas(CompiledReplicas):
         return summed(gradients, buckets, self.group.all_reduced)
 
     def sync_sum(self, tensor: Any) -> Any:
-        """TensorFlow's all-reduce. Its own gradient is one only within a replica: here it is said."""
+        """Sum by TensorFlow's all-reduce, with an explicit gradient: outside a replica, it has none."""
 
         @tf.custom_gradient  # type: ignore[untyped-decorator]
         def total(value: Any) -> Any:

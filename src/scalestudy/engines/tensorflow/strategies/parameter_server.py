@@ -1,7 +1,7 @@
-"""TensorFlow's ParameterServerStrategy: each worker takes steps by itself, on weights that a server holds.
+"""TensorFlow's ParameterServerStrategy: each worker computes its own steps on weights that a server holds.
 
-The coordinator says which rows a step takes; a worker reads them, takes the weights as they are, and has the
-server change them by its gradients, whatever other workers have changed meanwhile.
+The coordinator assigns rows to a step. A worker reads them, fetches the current weights, and sends its
+gradients to the server, which applies them even if other workers have updated the weights meanwhile.
 """
 
 from collections import deque
@@ -24,16 +24,16 @@ from scalestudy.engines.tensorflow.strategies.mirrored import MirroredReplicas
 from scalestudy.engines.tensorflow.strategies.replicas import Gradients, TensorGroup
 
 MOST_TERMS = 64
-"""Of a sum, that are waited for together."""
+"""Maximum number of pending terms of a sum."""
 AHEAD = 2
-"""Steps of each worker that are given out at a time."""
+"""Steps scheduled ahead for each worker."""
 LOOK_EVERY = 1.0
-"""Seconds between two looks at those that are waited for."""
+"""Seconds between two checks of the workers while waiting."""
 
 
 def join(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """The coordinator; workers and servers must serve, and TF_CONFIG be set before TensorFlow is imported."""
-    gpu(0)  # asked now, and remembered: later the workers' would be listed here as well
+    """Join as coordinator. All other processes must serve; TF_CONFIG must be set before the import."""
+    gpu(0)  # cached now, because TensorFlow later lists the workers' GPUs as well
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     group = TensorGroup()
@@ -43,12 +43,12 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
 def serve(
     placement: Placement, read: Callable[[NDArray[Any], NDArray[Any]], list[NDArray[Any]]], *, threads: int
 ) -> None:
-    """Let the coordinator compute in this process, in threads of TensorFlow's own.
+    """Let the coordinator compute in this process, in background threads of TensorFlow.
 
     Args:
-        placement: This process among all.
-        read: Gives a worker's rows: (row numbers, epochs), both of shape [b] -> inputs, then targets.
-        threads: Of one operation.
+        placement: Placement of this process.
+        read: Reads a worker's rows: (row numbers, epochs), both of shape [b] -> inputs, then targets.
+        threads: Threads per operation.
     """
     offer(read)
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
@@ -59,7 +59,7 @@ def serve(
 
 
 class RemoteReplicas(MirroredReplicas):
-    """The workers as their coordinator sees them: one replica, computed by whichever worker is free."""
+    """The workers from the coordinator's side: one replica, computed by any free worker."""
 
     overlaps_once = False
 
@@ -70,7 +70,7 @@ class RemoteReplicas(MirroredReplicas):
         self._most = AHEAD * workers
 
     def call(self, function: Any, slices: Sequence[Slice]) -> "Remote":
-        """Have a worker compute it; waits only while all workers have enough to do."""
+        """Schedule a call on a free worker; wait while `AHEAD` steps per worker are already scheduled."""
         while len(self._under_way) >= self._most:
             self._await(self._under_way.popleft())
         value = self._coordinator.schedule(function, args=(slices,))
@@ -81,7 +81,7 @@ class RemoteReplicas(MirroredReplicas):
         return [Later(partial(values.item, index)) for index in range(values.length)]
 
     def read(self, part: Slice, *, training: bool) -> Slice:
-        """In the process of a worker: what it has offered to read."""
+        """Read the rows of a slice in the worker's process, by the function passed to `serve`."""
         assert self.remote is not None
         inputs, targets = self.remote.training if training else self.remote.evaluation
         flat, count = [*leaves(inputs), *leaves(targets)], len(leaves(inputs))
@@ -93,14 +93,13 @@ class RemoteReplicas(MirroredReplicas):
         return part._replace(inputs=like(inputs, arrays[:count]), targets=like(targets, arrays[count:]))
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
-        """Those of one worker alone."""
         return gradients
 
     def parts(self, variable: Any) -> list[Any]:
         return [variable]
 
     def average(self, variables: Sequence[Any]) -> None:
-        """Nothing: there is one of each."""
+        """Do nothing: variables are shared."""
 
     def _await(self, value: Any) -> None:
         assert self.remote is not None
@@ -109,23 +108,21 @@ class RemoteReplicas(MirroredReplicas):
 
 
 class Remote:
-    """What a worker is computing: a number, or a list of arrays."""
+    """A result that a worker computes: a number, or a list of arrays."""
 
     def __init__(self, value: Any, wait_for: Callable[[Any], None]) -> None:
         self._value, self._wait_for = value, wait_for
 
     @property
     def length(self) -> int:
-        """Of the list."""
         return length(self._value)
 
     def fetch(self) -> Any:
-        """It, once it is there; raises what the worker has raised."""
+        """Wait for the result and return it. Errors of the worker are raised here."""
         self._wait_for(self._value)
         return self._value.fetch()
 
     def item(self, index: int) -> Any:
-        """One of the list."""
         return self.fetch()[index]
 
     def __float__(self) -> float:
@@ -133,7 +130,7 @@ class Remote:
 
 
 class Later:
-    """An array that is not there yet, or the sum of several, added up in their order."""
+    """An array that is still being computed, or a sum of such arrays, added in order."""
 
     def __init__(self, get: Callable[[], Any]) -> None:
         self._sum: Any = None

@@ -22,33 +22,33 @@ Update = Callable[[Gradients], None]
 
 
 class TensorGroup(Group):
-    """Processes that also exchange tensors. The default is one process alone."""
+    """Processes that also exchange tensors. The default is a single process."""
 
     def tensor_sum(self, tensor: Any) -> Any:
-        """Sum over processes of a tensor, where it lies, the same on every rank."""
+        """Sum a tensor over processes, on its device; the same on every rank."""
         return tensor
 
 
 class CompiledReplicas(Replicas):
     """Replicas whose step is compiled; see `Replicas`. The default is one worker on one device.
 
-    What is marked as compiled is called while TensorFlow traces.
+    Methods marked "Compiled" are called while TensorFlow traces.
     """
 
     group: TensorGroup
     overlaps_once = False
-    """Whether on GPUs only the first bucket's sum is under way while back-propagation goes on: TensorFlow's
-    collectives wait for all that was begun before them."""
+    """Whether on GPUs only the first bucket's sum overlaps with back-propagation, because TensorFlow's
+    collectives wait for all work started before them."""
     copies_weights = True
-    """Whether each device has a copy of the weights, which its worker alone updates."""
+    """Whether each device has its own copy of the weights, updated only by its worker."""
 
     @property
     def in_halves(self) -> bool:
-        """Whether gradients are best exchanged in two buckets: here only the first one's sum is hidden."""
+        """Whether two buckets are best, since only the first one's sum overlaps with back-propagation."""
         return self.overlaps_once and self.group.communication == "nccl"
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Where the model and the optimizer are made."""
+        """Return the context in which the model and the optimizer are created."""
         return nullcontext()
 
     def call(self, function: Any, slices: Sequence[Slice]) -> Any:
@@ -56,11 +56,11 @@ class CompiledReplicas(Replicas):
         return function(slices)
 
     def arrays(self, values: Any) -> list[Any]:
-        """What such a call gave, a list, as arrays that can be added up."""
+        """Convert the list that such a call returned to arrays that can be added."""
         return [value.numpy() for value in values]
 
     def read(self, part: Slice, *, training: bool) -> Slice:
-        """The rows of a slice, where they are computed. Compiled."""
+        """Return a slice with its rows, in the process that computes it. Compiled."""
         return part
 
     def step(
@@ -70,12 +70,12 @@ class CompiledReplicas(Replicas):
         """Compute one step on all workers and update the weights. Compiled.
 
         Args:
-            gradient: What a worker computes.
+            gradient: Computes the gradients and losses of a slice.
             update: Applies gradients, summed over all workers.
-            slices: Of one step, one per device of this process.
+            slices: Slices of one step, one per device of this process.
             loss_scale: For float16, otherwise None.
-            buckets: In which gradients are summed.
-            together: Whether layers sum over all workers, so that none of them can be computed by itself.
+            buckets: Buckets in which gradients are summed.
+            together: Whether layers sum over all workers, so that workers cannot be computed in turn.
 
         Returns:
             The sum of losses over the workers of this process.
@@ -89,35 +89,35 @@ class CompiledReplicas(Replicas):
         return losses
 
     def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
-        """Gradients and losses of one device's slice, summed over the workers it computes. Compiled."""
+        """Return gradients and losses of a device's slice, summed over the workers it computes. Compiled."""
         return gradient(part)
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
-        """Gradients summed over the processes. Compiled."""
+        """Sum gradients over processes. Compiled."""
         return gradients
 
     def means(self, values: Sequence[Any], buckets: Buckets) -> list[Any]:
-        """Means over the processes of tensors, of which each has its own. Compiled."""
+        """Return the means of tensors over processes. Compiled."""
         return [total / self.group.size for total in self.sum_gradients(list(values), buckets)]
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
-        """Sum over this process's devices of what `compute` makes of each one's slice. Compiled."""
+        """Sum the results of `compute` for the slices of this process's devices. Compiled."""
         return compute(slices[0])
 
     def sync_sum(self, tensor: Any) -> Any:
-        """Sum of a tensor over all workers, from within a worker; differentiable. Compiled."""
+        """Sum a tensor over all workers from inside a worker's computation; differentiable. Compiled."""
         return tensor
 
     def parts(self, variable: Any) -> list[Any]:
-        """What stands for `variable` on each device of this process."""
+        """Return the component of `variable` on each device of this process."""
         return [variable]
 
     def copies(self, variable: Any) -> list[NDArray[Any]]:
-        """The values of a variable on each device of this process."""
+        """Return the values of a variable on each device of this process."""
         return [part.numpy() for part in self.parts(variable)]
 
     def average(self, variables: Sequence[Any]) -> None:
-        """Set variables that each worker keeps for itself to their mean over all workers, everywhere."""
+        """Set variables that each worker has for itself to their means over all workers."""
         if self.group.size == 1 or not variables:
             return
         means = self.group.mean([variable.numpy() for variable in variables])
@@ -126,44 +126,43 @@ class CompiledReplicas(Replicas):
 
 
 class VirtualReplicas(CompiledReplicas):
-    """n workers on one device: how a model converges at 14 or 64 workers, studied on a laptop.
+    """n workers on one device, to study on a laptop how a model converges with 14 or 64 workers.
 
-    Each worker's slice is computed by itself, with its own batch-norm statistics, and the gradients
-    are summed as the workers' would be. Memory is that of one worker. Synchronised batch
-    normalisation joins the slices in every layer, so then the global batch is computed as one: the
-    result is that of synchronised workers, but says nothing of how workers combine.
+    Each worker's slice is computed separately, with its own batch-norm statistics, and the gradients are
+    summed as over real workers. Memory is needed for one worker only. With synchronised batch normalisation
+    the global batch is computed at once: the result equals that of synchronised workers, but does not test
+    their exchange.
     """
 
     def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
-        """Gradients and losses summed over the n slices of the global batch."""
         if together or self.workers == 1:
             return gradient(part)
-        # Not above: a check imports this file before it times the import of TensorFlow.
+        # Imported here, because a check imports this file before it times the import of TensorFlow.
         from scalestudy.engines.tensorflow.parts import in_parts
 
         return in_parts(gradient, self.workers)(part)
 
 
 def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
-    """What one of TensorFlow's strategies has joined."""
+    """Return the group and replicas of a TensorFlow strategy with their types."""
     assert isinstance(joined.replicas, CompiledReplicas)
     return joined.replicas.group, joined.replicas
 
 
 def join_single(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """The strategy "single": one worker in one process, the reference that all others are held against."""
+    """Join for the strategy "single": one worker in one process, the reference for all others."""
     group = TensorGroup()
     return Joined(group, CompiledReplicas(group, 1, slices=[(0, 1)]))
 
 
 def join_virtual(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """The strategy "virtual": all workers in one process."""
+    """Join for the strategy "virtual": all workers in one process."""
     group = TensorGroup()
     return Joined(group, VirtualReplicas(group, workers, slices=[(0, workers)]))
 
 
 def share_values(group: Group, variables: Sequence[Any]) -> None:
-    """Give every process the values that TensorFlow's variables have on rank 0. Every rank must ask."""
+    """Give every process rank 0's values of TensorFlow variables. Every rank must call this."""
     if group.size == 1 or not variables:
         return
     values = group.share_object([variable.numpy() for variable in variables])
@@ -173,7 +172,7 @@ def share_values(group: Group, variables: Sequence[Any]) -> None:
 
 
 def without_exchange(joined: Joined) -> Joined:
-    """The same workers, who sum no gradients; see `Engine.without_exchange`."""
+    """Return the same workers without summing gradients; see `Engine.without_exchange`."""
     group, exchanging = tensors(joined)
     replicas = copy.copy(exchanging)
     replicas.sum_gradients = lambda gradients, buckets: gradients  # type: ignore[method-assign]
