@@ -1,1 +1,1 @@
-"""Starting the workers of a run."""
+"""Launchers, which start the workers of runs."""

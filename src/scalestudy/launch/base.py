@@ -1,4 +1,4 @@
-"""What a launcher is: it starts the workers of a study's points somewhere, and reports how they stand."""
+"""The interface of a launcher, which starts the workers of a study's points and reports their states."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PointStatus:
-    """A point as it stands.
+    """The state of a point.
 
     Attributes:
         point: The point.
         state: Its state.
-        reason: Why it failed or was cancelled, in one sentence; of a run that cannot be judged also what to
-            do; "" for any other state.
-        run: The run that decides: the newest finished one, else one at work, else the newest.
-        result: Of a finished run.
-        progress: How far a run is that is under way; None if it has not said so yet.
-        failure: What was written down of a failure.
-        job: The job that the run was given to; None for a run of this machine.
-        view: The queue's last word on that job, None if there is none.
-        waits: What a queued job waits for, in words; "" if nobody says.
-        silent: Of a run under way: seconds, in fives, since its last rank has come further; None if unknown.
-        still: Whether that is so long that its pace tells nothing any more.
+        reason: Why it failed or was cancelled, in one sentence; for corrupt records also what to do; ""
+            for any other state.
+        run: The run that determines the state: the newest finished one, else a running one, else the newest.
+        result: Result of a finished run.
+        progress: Progress of a running run; None if it has not reported any.
+        failure: The recorded failure.
+        job: The run's job in the queue; None for a run on this machine.
+        view: The queue's last answer about that job; None if there is none.
+        waits: What a queued job waits for, in words; "" if unknown.
+        silent: Seconds, in steps of five, since the slowest rank of a running run progressed; None if
+            unknown.
+        still: Whether `silent` is so long that the run's pace says nothing about its end.
     """
 
     point: Point
@@ -61,19 +62,19 @@ class PointStatus:
 
     @property
     def runnable(self) -> bool:
-        """Whether it is to be run: neither done nor under way."""
+        """Whether the point is to be run: neither done, queued nor running."""
         return self.state in (*UNSUCCESSFUL, "missing")
 
 
 @dataclass(frozen=True)
 class Overview:
-    """All points of a study as they stand.
+    """The states of all points of a study.
 
     Attributes:
-        points: Row by row.
-        asked: Unix time of the queue's word; 0 if there is none.
-        error: Why there is no newer one; "" if it is new.
-        silent: Title of the queue that gave none.
+        points: The points, in the order of the study.
+        asked: Unix time of the queue's last answer; 0 if there is none.
+        error: Why there is no newer answer; "" if the answer is current.
+        silent: Title of the queue that was asked.
     """
 
     points: list[PointStatus]
@@ -93,25 +94,25 @@ class Overview:
 
     @property
     def runnable(self) -> list[PointStatus]:
-        """Points that are to be run."""
+        """Points to be run."""
         return [status for status in self.points if status.runnable]
 
     @property
     def damaged(self) -> list[PointStatus]:
-        """Points with a run whose records are corrupt."""
+        """Points with corrupt records."""
         return [status for status in self.points if status.state == "corrupt"]
 
     @property
     def states(self) -> dict[str, State]:
-        """State of every point by its name."""
+        """State of each point, by name."""
         return {status.name: status.state for status in self.points}
 
     def of(self, name: str) -> PointStatus:
-        """The point of this name."""
+        """Return the point with this name."""
         return next(status for status in self.points if status.name == name)
 
     def over(self, points: Sequence[Point]) -> Overview:
-        """The same of these points; one that the folder does not hold yet is missing."""
+        """Return the overview of these points only; a point that is not in the folder yet is missing."""
         known = {status.name: status for status in self.points}
         return replace(
             self, points=[known.get(point.name) or PointStatus(point, "missing") for point in points]
@@ -120,14 +121,14 @@ class Overview:
 
 @dataclass(frozen=True)
 class Options:
-    """How points are to be started. What a launcher has no use for it ignores.
+    """How points are started. A launcher ignores options that do not apply to it.
 
     Attributes:
-        base: Folder that relative paths of the study are seen from.
-        order: Order of runs; as the study has it when None.
-        at_most: Jobs that may be in the queue at once; None for all.
-        after: A job that must have succeeded before any of these starts.
-        feeds: Whether what is left is submitted by and by, so that nobody needs to be told.
+        base: Folder to which relative paths in the study refer.
+        order: Order of runs; None for the study's.
+        at_most: Maximum number of jobs in the queue at once; None for no limit.
+        after: Job that must succeed before any of these starts.
+        feeds: Whether the caller submits the remaining points later, so that no note about them is needed.
         resubmissions: How often a point may be submitted again.
     """
 
@@ -141,14 +142,14 @@ class Options:
 
 @dataclass(frozen=True)
 class Moved:
-    """A step of a launcher: this point's run has moved forward, begun or ended."""
+    """A step of a launcher: this point's run has begun, made progress or ended."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Lost:
-    """A step of a launcher: this point's run has failed, and its folder cannot say so: the disk is full."""
+    """A step of a launcher: this point's run failed, and its folder could not record it (a full disk)."""
 
     name: str
     failure: Failure
@@ -156,7 +157,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Submitted:
-    """A step of a launcher: a queue has taken this point."""
+    """A step of a launcher: a queue has accepted this point."""
 
     name: str
     job: str
@@ -164,7 +165,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Note:
-    """A step of a launcher: something the user should know."""
+    """A step of a launcher: a message for the user."""
 
     text: str
 
@@ -173,12 +174,12 @@ Step = Moved | Lost | Submitted | Note
 
 
 class Launcher(Protocol):
-    """Starts the workers of points. Found by its name, in the group of entry points "scalestudy.launchers".
+    """Starts the workers of points. Registered by name in the entry point group "scalestudy.launchers".
 
     Attributes:
-        title: What users call it: "Slurm".
-        detached: Whether what it starts goes on when this process ends. Its data is prepared ahead then.
-        checked: Whether `check` can ask its queue about the site, and submit to it.
+        title: Name shown to users, such as "Slurm".
+        detached: Whether its runs continue when this process ends. Their data is then prepared beforehand.
+        checked: Whether `check` can ask its queue about the site and submit to it.
     """
 
     title: str
@@ -186,46 +187,45 @@ class Launcher(Protocol):
     checked: bool
 
     def points(self, study: Study, options: Options) -> list[Point]:
-        """The points of a study as they can be run there.
+        """Return the points of a study, expanded for the devices of this launcher.
 
         Raises:
-            UserError: If one is impossible there, naming the line.
+            UserError: If a point is impossible there; the message names the line.
         """
         ...
 
     def refuse(self, points: Sequence[Point]) -> None:
-        """Refuse points whose software is not there, before anything is prepared.
+        """Refuse points whose software is not installed. Called before data is prepared.
 
         Raises:
-            UserError: Saying what to install.
+            UserError: If software is missing; the message says what to install.
         """
         ...
 
     def start(
         self, folder: StudyFolder, points: Sequence[Point], options: Options
     ) -> Generator[Step, None, None]:
-        """Start points, each with its data, in the folder that the caller has locked.
+        """Start points with their prepared data. The caller holds the lock of the folder.
 
-        Every step moves forward what this process has to do; between two of them it may be thrown a
-        KeyboardInterrupt, or be closed. On this machine the steps last until the last worker has ended; a
-        queue's are its submissions.
+        Between two steps, the caller may throw a KeyboardInterrupt into the generator, or close it. On this
+        machine the generator ends with the last worker; for a queue, each submission is a step.
 
         Raises:
-            UserError: What a queue refuses, with its own words.
-            RunError: If it cannot be reached, or if the folder cannot be written to.
-            KeyboardInterrupt: Where workers are this process's own, after they have ended.
+            UserError: If a queue refuses a job; the message quotes the queue.
+            RunError: If the queue cannot be reached, or the folder cannot be written to.
+            KeyboardInterrupt: On this machine, after the workers have ended.
         """
         ...
 
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
-        """What `start` would do in that folder, as texts to print; nothing is written.
+        """Yield what `start` would do in that folder, as texts to print. Nothing is written.
 
         Args:
             target: The study's folder, which need not exist.
             study: The study.
-            points: Those that would be started, by name; with their data where the launcher is detached.
+            points: Points that would be started, by name; with their data if the launcher is detached.
             overview: All points.
             options: How to start them.
         """
@@ -233,10 +233,10 @@ class Launcher(Protocol):
 
 
 def launcher(name: str) -> Launcher:
-    """The launcher of this name.
+    """Return the launcher with this name.
 
     Raises:
-        UserError: There is none here, though a study may have been made where there was.
+        UserError: If it is not installed here. The study may come from a machine where it is.
     """
     if name not in LAUNCHERS:
         raise UserError(
@@ -249,10 +249,10 @@ def launcher(name: str) -> Launcher:
 
 
 def launcher_of(study: Study) -> Launcher:
-    """The launcher of a study."""
+    """Return the launcher of a study."""
     return launcher(study.launch.on)
 
 
 def queues() -> list[str]:
-    """Names of the launchers that outlive this process."""
+    """Return the names of the launchers whose runs outlive this process."""
     return [name for name in names() if launcher(name).detached]

@@ -1,4 +1,4 @@
-"""Asks a user's task file about its data and its model, in a process of its own."""
+"""Query the data and the model of a user's task file in a separate process."""
 
 import json
 import os
@@ -21,26 +21,25 @@ from scalestudy.util.errors import UserError
 WANTED = ("data", "kind")
 PROGRESS_TIMEOUT = LaunchSettings().progress_timeout
 FRAMEWORK_WITHIN = 600.0
-"""Seconds more for Python and the framework to start, before the file's own code runs."""
+"""Additional seconds for Python and the framework to start before the file's own code runs."""
 TIMEOUT = "Timeout ("
-"""What faulthandler writes before the stacks of a process that took too long."""
+"""Text that faulthandler writes before the stacks of a process that exceeded its time."""
 
 
 def describe_task(path: Path | str, within: float = PROGRESS_TIMEOUT) -> dict[str, Any]:
-    """What the task file says: {"data": source or None, "kind": kind or None, "reads": true or false}.
+    """Describe a task file: {"data": source or None, "kind": kind or None, "reads": true or false}.
 
-    "kind" is "masks", "classes" or "custom"; "reads" is whether it has a function `read`.
+    "kind" is "masks", "classes" or "custom"; "reads" is whether the file has a function `read`.
 
-    What stands in the file as a literal (`data = "folder"`) is read, which costs nothing. Only for what is
-    computed there the file is run, in a process of its own; without a framework, as on a login node, that
-    stays unknown.
+    Literals in the file (`data = "folder"`) are read without running it. The file is run, in a separate
+    process, only for values that it computes; without a framework, as on a login node, these stay unknown.
 
     Args:
         path: The task file.
-        within: Seconds that its own code may take.
+        within: Time limit of the file's own code in seconds.
 
     Raises:
-        UserError: If the file is no Python, or cannot be imported where it has to be, or not in time.
+        UserError: If the file is not valid Python, or must be imported and fails or exceeds the time limit.
     """
     read = read_task_file(Path(path))
     if read.unknown & set(WANTED) and any_installed():
@@ -49,11 +48,11 @@ def describe_task(path: Path | str, within: float = PROGRESS_TIMEOUT) -> dict[st
 
 
 class BuiltModel(NamedTuple):
-    """What is known of a task once its model was built and tried.
+    """The result of building a task's model and trying it.
 
     Attributes:
-        parameters: Of the model.
-        notes: What is likely wrong about it.
+        parameters: Number of parameters of the model.
+        notes: Likely mistakes in it.
     """
 
     parameters: int
@@ -63,16 +62,16 @@ class BuiltModel(NamedTuple):
 def build_task(
     path: Path | str, info: dict[str, Any], within: float = PROGRESS_TIMEOUT, environment: str | None = None,
 ) -> BuiltModel:  # fmt: skip
-    """Build the task's model once, its weights downloaded where they are missing, and try it on two samples.
+    """Build the task's model once, download missing pretrained weights, and try it on two samples.
 
     Args:
         path: The task file.
         info: {"prepared": folder of the prepared data set}.
-        within: Seconds that the import of the file may take.
-        environment: Folder of the virtual environment that it is built in; this process's where None.
+        within: Time limit for importing the file in seconds.
+        environment: Folder of the virtual environment to build it in; None for that of this process.
 
     Raises:
-        UserError: If it cannot be built, or does not fit its data.
+        UserError: If the model cannot be built or does not fit its data.
     """
     answer = _ask(
         modules.BUILD_TASK, path, json.dumps(info), within=within, after=FETCHED_WITHIN,
@@ -110,7 +109,7 @@ def _ask(
 def _output(
     command: Sequence[str], variables: Mapping[str, str], within: float, after: float
 ) -> tuple[int, str, str]:
-    """Exit code, output and errors of a process that ends with this one, and in time."""
+    """Run a command; return exit code, output and errors. It ends with this process or at its time limit."""
     variables = {**variables, ASKED_BY: str(os.getpid()), WITHIN: str(within)}
     try:
         done = subprocess.run(
@@ -123,7 +122,7 @@ def _output(
 
 
 def _too_long(path: Path | str, errors: str, within: float) -> UserError:
-    """With the line of the task file that its stack, innermost first, comes to first."""
+    """Return the error, with the innermost line of the task file on the stack."""
     line = re.search(rf'File "{re.escape(str(path))}", line (\d+) in (\S+)', errors)
     where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
     return UserError(
@@ -134,7 +133,7 @@ def _too_long(path: Path | str, errors: str, within: float) -> UserError:
 
 
 def _end(code: int, errors: str) -> str:
-    """How a process ended that has given no answer."""
+    """Describe the end of a process that printed no answer."""
     if code < 0:
         return f"its process was ended by {signal.Signals(-code).name}"
     last = (errors.strip().splitlines() or ["no output"])[-1]

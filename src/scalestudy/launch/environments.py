@@ -1,4 +1,4 @@
-"""The environment that a point's workers start in: another one where `[launch] environments` names it."""
+"""Virtual environments and images that a point's workers start in, as `[launch] environments` names them."""
 
 import os
 import subprocess
@@ -12,24 +12,24 @@ from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
 STARTS_WITHIN = 60.0
-"""Seconds for a Python to start, from a slow file system."""
+"""Seconds for Python to start from a slow file system."""
 
 
 def own_source() -> Path | None:
-    """The folder that Scalestudy is imported from, where it is not installed like any other package."""
+    """Return the folder that Scalestudy is imported from; None if it is installed in site-packages."""
     folder = Path(scalestudy.__file__).resolve().parents[1]
     return None if folder.name in ("site-packages", "dist-packages") else folder
 
 
 def python_of(folder: str) -> str:
-    """The Python of a virtual environment."""
+    """Return the path of the Python of a virtual environment."""
     return os.path.join(folder, "bin", "python")
 
 
 def variables_of(folder: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """Variables of a process of that environment, of which `variables` are this one's.
+    """Return `variables`, those of this process, changed for a process in the virtual environment `folder`.
 
-    It imports the same source as this process, where that is not installed.
+    If Scalestudy is not installed, that process imports the same source as this one.
     """
     source = own_source()
     path = [str(source)] if source else []
@@ -43,8 +43,8 @@ def variables_of(folder: str, variables: Mapping[str, str]) -> dict[str, str]:
 def refuse_missing_software(points: Sequence[Point], *, images: bool = False) -> None:
     """Refuse points that the software of this machine, or of the environments that they name, cannot run.
 
-    With `images`, for a queue, an environment may be the image of a container, and only what points name is
-    looked at: what else there is on the nodes is not known here.
+    With `images`, for a queue, an environment may be a container image, and only environments that points
+    name are checked: the other software of the nodes is not known here.
 
     Raises:
         UserError: If an environment, an engine's framework, or a library of one of its strategies is missing.
@@ -64,7 +64,7 @@ def refuse_missing_software(points: Sequence[Point], *, images: bool = False) ->
 
 
 def no_folder(engine: EngineTraits, folder: str) -> UserError:
-    """That there is nothing where an environment of this engine is to be."""
+    """Return the error for a missing environment of this engine."""
     return UserError(
         f"the folder of an environment in environments of {engine.name} under [launch]",
         f"{folder}, which does not exist",
@@ -73,14 +73,18 @@ def no_folder(engine: EngineTraits, folder: str) -> UserError:
 
 
 def is_image(path: str) -> bool:
-    """Whether this is a container's image, and no virtual environment: a file, or a folder like a root."""
+    """Whether a path is a container image, a file or a root folder, rather than a virtual environment."""
     return os.path.isfile(path) or os.path.isdir(os.path.join(path, "usr"))
 
 
 def _missing_there(
     engine: EngineTraits, folder: str, libraries: Collection[str], *, startable: bool
 ) -> UserError | None:
-    """What a virtual environment lacks; unless `startable`, its Python may need the modules of a node."""
+    """Return an error if a virtual environment lacks software.
+
+    Without `startable`, its Python may need the modules of a node; if it does not start here, nothing is
+    checked.
+    """
     key = f"environments of {engine.name} under [launch]"
     if not os.path.isdir(folder):
         return no_folder(engine, folder)
@@ -96,7 +100,7 @@ def _missing_there(
 def _lacking(
     engine: EngineTraits, built: Built, folder: str, libraries: Collection[str], key: str
 ) -> UserError | None:
-    """What of this version of Scalestudy, the engine's needs and libraries is not in an environment."""
+    """Return an error if an environment lacks this version of Scalestudy, the engine or a library."""
     theirs, ours = built.packages.get("scalestudy", "none"), scalestudy.__version__
     if own_source() is None and theirs != ours:
         action = "Install the same version in both."
@@ -114,7 +118,7 @@ def _lacking(
 
 
 def starts(folder: str) -> bool:
-    """Whether the Python of a virtual environment starts here, without the modules of a node."""
+    """Whether the Python of a virtual environment starts without the modules of a node."""
     try:
         done = subprocess.run(
             [python_of(folder), "-c", ""], capture_output=True, stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Why a run failed: which rank was the first, or how its job ended, in one sentence."""
+"""Why a run failed, in one sentence: which rank failed first, or how its job ended."""
 
 import contextlib
 import re
@@ -17,9 +17,10 @@ TAIL_LINES = 15
 
 
 def log_files(run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
-    """The run's logs with what stands before their lines: "[0] ", or "[job] ".
+    """Return the logs of a run, each with the prefix of its lines: "[0] " or "[job] ".
 
-    Of all ranks, or of one; with `job` the job's own, which also stands for ranks that have said nothing.
+    The logs are those of all ranks or of one. The job's own log is returned with `job`, without a prefix, and
+    if the logs of all ranks are empty.
     """
     folder = run.path / "logs"
     jobs = [file for file in (folder / "job.log", _early_log(run)) if file and _is_filled(file)][:1]
@@ -40,7 +41,7 @@ def _is_filled(log: Path) -> bool:
 
 
 def last_lines(run: RunFolder, name: str, count: int = TAIL_LINES) -> list[str]:
-    """The last lines of a log that are not empty, "rank-0" or "job"; none where it cannot be read."""
+    """Return the last non-empty lines of a log ("rank-0" or "job"); none if it cannot be read."""
     return _filled_lines(run.path / "logs" / f"{name}.log", count)
 
 
@@ -53,28 +54,28 @@ def _filled_lines(file: Path | None, count: int) -> list[str]:
 
 
 WAKE = 0.5
-"""Seconds by which clocks of nodes, or two processes that see one end, may put it after its echo."""
+"""Seconds by which a first failure may appear later than its consequences (clocks of nodes differ)."""
 ECHOES = ("SIGTERM", "SIGHUP", "SIGABRT")
-"""Signals by which launchers and frameworks end a rank after another one has failed."""
+"""Signals by which launchers and frameworks end a rank after another has failed."""
 OF_OTHERS = (
     "UnavailableError", "CancelledError", "AbortedError", "DeadlineExceededError", "HorovodInternalError",
     "Horovod has been shut down", "Connection closed by peer", "Connection reset by peer",
     "remote process exited",
 )  # fmt: skip
-"""Words of TensorFlow, Horovod, Gloo and NCCL that say that another rank is gone, or does not answer."""
+"""Messages of TensorFlow, Horovod, Gloo and NCCL about another rank that ended or does not answer."""
 
 
 _GLOO_TIMEOUT = re.compile(r"Wait timeout after (\d+) seconds")
-"""What Horovod says before it aborts since another rank has not joined in time (gloo/http_store.cc)."""
+"""Message of Horovod before it aborts because another rank has not joined in time (gloo/http_store.cc)."""
 
 
 def first_cause(causes: Iterable[Cause]) -> Cause | None:
-    """The end that brought about the others: the earliest, and of several at once one that is no echo.
+    """Return the cause that led to the others: the earliest; of simultaneous ones, one that is no echo.
 
-    An echo is what ranks suffer when another is gone: an exception out of the framework, and not out of the
-    user's own files, or being ended by a launcher or a framework. The surest of all is an exception that says
-    so; an abort beside it may be what it speaks of. The local launcher ends the others by SIGHUP: under load
-    that may be seen before the end it followed.
+    An echo is how a rank ends after another has failed: by an exception from the framework, rather than from
+    the user's files, or by a signal from a launcher or a framework. An exception that names a lost peer is
+    the surest echo; an abort at the same time may be the failure that it reports. The local launcher ends the
+    other ranks with SIGHUP, which under load may be recorded before the first failure.
     """
     causes = sorted(causes, key=lambda cause: cause.time)
     causes = [cause for cause in causes if cause.signal != "SIGHUP"] or causes
@@ -83,16 +84,17 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
 
 
 def _point(run: RunFolder) -> Point | None:
-    """None where it cannot be read: how its run ended is told all the same."""
+    """Return the run's point; None if it cannot be read, so that the failure is still reported."""
     with contextlib.suppress(UserError):
         return run.point()
     return None
 
 
 def lost_workers(run: RunFolder) -> list[Cause]:
-    """The ends of workers that were survived: by a signal, where workers take no steps together.
+    """Return the ends of workers that the run survived, in order of time; none for a synchronous strategy.
 
-    Not that of the last one, nor those that came after another end.
+    An asynchronous run survives workers ended by a signal, but not its last worker. Ends after any other kind
+    of end do not count.
     """
     point, lost = _point(run), list[Cause]()
     if point is None or point.traits.synchronous:
@@ -106,7 +108,7 @@ def lost_workers(run: RunFolder) -> list[Cause]:
 
 
 def deciding(run: RunFolder, causes: Sequence[Cause]) -> list[Cause]:
-    """The ends that a run may have ended by: not those of workers that were survived, if there are others."""
+    """Return the causes that may have ended a run: without survived losses of workers, if others remain."""
     lost = {cause.rank for cause in lost_workers(run)} if causes else set()
     return [cause for cause in causes if cause.rank not in lost] or list(causes)
 
@@ -114,7 +116,7 @@ def deciding(run: RunFolder, causes: Sequence[Cause]) -> list[Cause]:
 def failure_of(
     run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None, last: str = ""
 ) -> Failure:
-    """The failure to write down for a run that ended by this; for the other arguments see `sentence`."""
+    """Return the failure to record for a run that ended by `cause`. For other arguments, see `sentence`."""
     tail = last_lines(run, f"rank-{cause.rank}")
     reason = sentence(cause, hosts=hosts, last=last, point=_point(run))
     if cause.signal == "SIGABRT" and (late := _GLOO_TIMEOUT.search("\n".join(tail))):
@@ -129,10 +131,10 @@ def failure_of(
 
 
 def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point | None = None) -> str:
-    """One sentence on how a rank ended, without a full stop.
+    """Describe in one sentence, without a full stop, how a rank ended.
 
-    With `hosts` it names the rank's host, with `point` its role if it was no worker; `last` is quoted of its
-    log where nothing else is known.
+    With `hosts`, it names the rank's host; with `point`, the rank's role unless it is a worker. `last`, a
+    line of its log, is quoted if the cause has no message.
     """
     who = f"rank {cause.rank}{_role(point, cause.rank)}"
     on = f" on {cause.host}" if hosts and cause.host else ""
@@ -152,7 +154,7 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point 
 
 
 def _role(point: Point | None, rank: int | None) -> str:
-    """What follows the rank of a process that is no worker, as " (parameter server)"; else nothing."""
+    """Return the role of a rank that is no worker, such as " (parameter server)"; "" for a worker."""
     role = point.roles[rank] if point and rank is not None and rank < len(point.roles) else "worker"
     return f" ({role.replace('-', ' ')})" if role != "worker" else ""
 
@@ -169,20 +171,20 @@ def _memory(cause: Cause) -> str:
 
 
 def _echo(cause: Cause) -> int:
-    """0 for an end of a rank's own, 1 for what may be an echo, 2 for one that speaks of another rank."""
+    """Return 0 for a rank's own failure, 1 for a possible echo, 2 for an end that names another rank."""
     if cause.kind == "signal":
         return int(cause.signal in ECHOES)
     if cause.kind not in ("exception", "exit"):
         return 0
-    if any(words in cause.words for words in OF_OTHERS):  # in a script, out of a line of its own
+    if any(words in cause.words for words in OF_OTHERS):  # in a script, raised from the user's own line
         return 2
     return 0 if cause.frame else 1
 
 
 def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) -> Failure:
-    """The failure of a run that was ended since nothing moved, with the last lines of the rank's log.
+    """Return the failure of a run that was ended because it hung, with the last lines of the rank's log.
 
-    If others still waited for a rank that had been killed, it ended by that.
+    If the rank that the others waited for had been killed by a signal, that signal is the failure.
     """
     for cause in run.causes() if not hang.lives else ():
         if cause.rank == hang.rank and cause.kind == "signal" and cause.signal not in ECHOES:
@@ -193,15 +195,15 @@ def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) ->
 
 
 INTERRUPTED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "BOOT_FAIL", "DEADLINE", "STOPPED", "LOST")
-"""Ends of jobs that are no fault of the run's own: it can go on from its checkpoint."""
+"""Ends of jobs that the run did not cause: it can continue from its checkpoint."""
 ABLE_TO_GO_ON = 75
-"""Exit code of a job script that stopped at a checkpoint and could not put itself back into the queue."""
+"""Exit code of a job script that stopped at a checkpoint and could not requeue itself."""
 _START = re.compile(r"\d{4}-\d\d-\d\dT\S+Z job ")
 _NO_CAUSE = re.compile(
     r"[-=]{5,}\s*$|\d{4}-\d\d-\d\dT\S+Z (job|ended|stopped) |scalestudy: rank \d+ of \d+ on |"
     r"asked to stop( \(SIGTERM\))?$"
 )
-"""Lines that the job and the workers write of their own accord, and those that mpirun draws."""
+"""Lines of a log that do not explain a failure: those of the job, the workers and mpirun's separators."""
 _ENDS = {
     "TIMEOUT": "the time limit was reached",
     "STOPPED": "the time limit was near, and the job could not be put back into the queue",
@@ -212,10 +214,10 @@ _ENDS = {
 
 
 def failure_of_job(run: RunFolder, view: JobView) -> Failure:
-    """The failure to write down for a run whose job is over, by the queue's last word.
+    """Return the failure to record for a run whose job is over, from the queue's last answer.
 
-    What its ranks have written of their ends counts where the queue knows no better, then the exit code of
-    the job's script.
+    If the queue gives no specific reason, the causes recorded by the ranks decide, then the exit code of the
+    job script.
     """
     hang = run.hang()
     if hang is not None and view.state != "CANCELLED":
@@ -239,7 +241,7 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
 
 
 def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:
-    """One sentence on how a job ended: by the queue, else by its exit code and the last line of a log."""
+    """Describe in one sentence how a job ended, by its state, else its exit code and the last log line."""
     where = f" on {view.nodes}" if view.nodes else ""
     if state == "CANCELLED":
         by = f" by user {view.by}" if view.by else ""
@@ -251,7 +253,7 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
     quoted = f": {last}" if last else ""
     if code:
         who = "the job" if rank is None else f"rank {rank}"
-        name = _signal_name(code - 128) if code > 128 else None  # to which a shell adds 128
+        name = _signal_name(code - 128) if code > 128 else None  # a shell adds 128 to a signal
         return f"{who} ended with exit code {code}{f' ({name})' if name else ''}{where}{quoted}"
     if view.signal:
         name = _signal_name(view.signal) or f"signal {view.signal}"
@@ -263,10 +265,10 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
 
 
 def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
-    """The rank to blame, if it was alone, and the last lines of its log, of the job's, or of rank 0's."""
+    """Return the last lines of the job's log or of rank 0's; and the rank, 0 if it is the only one."""
     lines = last_lines(run, "job", 1 << 30)
     starts = [number for number, line in enumerate(lines) if _START.match(line)]
-    # Of its last start: it may have been put back into the queue.
+    # Only lines since the last start: the job may have been requeued.
     lines = [line for line in lines[starts[-1] if starts else 0 :] if not _NO_CAUSE.match(line)]
     if not lines and (words := last_lines(run, "rank-0")):
         alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
@@ -275,7 +277,7 @@ def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
 
 
 def _early_log(run: RunFolder) -> Path | None:
-    """What the job printed before it had opened its log."""
+    """Return the file of the output that the job printed before it opened its log."""
     record = run.job()
     return output_of(Path(record.script)) if record else None
 

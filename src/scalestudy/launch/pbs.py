@@ -1,4 +1,4 @@
-"""PBS Professional and OpenPBS as a queue: client commands, what they print, and words of a job script.
+"""PBS Professional and OpenPBS: client commands, parsers of their output, and options of job scripts.
 
 States, substates and exit statuses are those of the PBS Professional Reference Guide ("States" and "Job
 attributes") and of the Administrator's Guide ("Job exit status codes").
@@ -29,11 +29,11 @@ from scalestudy.launch.queue.site import Site
 from scalestudy.util.errors import UserError
 
 FORGOTTEN = ("unknown job id", "job has finished")
-"""How PBS says of a job that there is nothing left to ask or to delete."""
+"""Messages of PBS about a job that can no longer be queried or deleted."""
 
 
 class Pbs(Queue):
-    """PBS Professional and OpenPBS, by their client commands."""
+    """PBS Professional and OpenPBS, used through their client commands."""
 
     name = "pbs"
     title = "PBS"
@@ -57,7 +57,7 @@ class Pbs(Queue):
     )  # fmt: skip
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
-        """Raise what a failed command means; that jobs are forgotten is no failure."""
+        """Raise the error of a failed command, unless it only reports forgotten jobs."""
         lines = [line.lower() for line in errors.splitlines() if line.strip()]
         if lines and all(any(phrase in line for phrase in FORGOTTEN) for line in lines):
             return output
@@ -66,7 +66,7 @@ class Pbs(Queue):
     # Jobs
 
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
-        """What PBS says of these jobs: of those that qstat has forgotten, what its history says."""
+        """Return what qstat, or else its history, reports about these jobs."""
         details = self._details(jobs)
         if forgotten := [job for job in jobs if job not in details]:
             details |= self._details(forgotten, "-x")
@@ -76,10 +76,10 @@ class Pbs(Queue):
         }
 
     def _details(self, jobs: Sequence[str], *history: str) -> dict[str, dict[str, Any]]:
-        """What qstat prints of these jobs, by id, a hundred in a call.
+        """Return the attributes of these jobs from qstat, by id, with a hundred jobs in a call.
 
-        Without -E, qstat prints only the first of several jobs in JSON. One that is left out without a word
-        of error was not answered about: it must not be taken for forgotten.
+        Without -E, qstat prints only the first of several jobs in JSON. A job that is missing both from the
+        output and from the errors must not be taken for forgotten: QueueUnreachable is raised.
         """
         details: dict[str, dict[str, Any]] = {}
         for ids in chunks(list(dict.fromkeys(jobs))):
@@ -98,7 +98,7 @@ class Pbs(Queue):
         return details
 
     def marked(self) -> list[MarkedJob]:
-        """By their variables."""
+        """Return this user's live jobs that carry a mark in their variables."""
         jobs = self._details(self.call("qselect", "-u", getpass.getuser()).split())
         return [
             MarkedJob(job, str(fields.get("Job_Name", "")), view.state, mark)
@@ -108,15 +108,15 @@ class Pbs(Queue):
         ]
 
     def advice(self, words: str) -> str:
-        """Where to look."""
+        """Return where to look."""
         return "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
 
     def after(self, job: str) -> list[str]:
-        """By its attribute "depend"."""
+        """Return the option for the attribute "depend"."""
         return ["-W", f"depend=afterok:{job}"]
 
     def in_words(self, reason: str) -> str:
-        """The server's comment on a waiting job: "Not Running: Insufficient …" -> "insufficient …"."""
+        """Shorten the server's comment on a waiting job: "Not Running: Insufficient …", "insufficient …"."""
         if reason == "Dependency":
             return "waits for another job"
         words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
@@ -125,12 +125,12 @@ class Pbs(Queue):
     # Job scripts
 
     def directives(self, job: JobScript) -> list[str]:
-        """Options of qsub, each whole.
+        """Return the options of qsub, each with its value.
 
-        One chunk is what the job has of one node, and chunks are scattered over nodes.
+        A chunk holds the job's resources on one node; chunks are scattered over nodes.
 
         Raises:
-            UserError: If the site names what PBS does not have, or would split.
+            UserError: If the site has a setting that PBS lacks, or a value that qsub would split.
         """
         site, layout = job.site, job.layout
         if site.qos:
@@ -139,7 +139,7 @@ class Pbs(Queue):
                 f'qos = "{site.qos}" in {site.name}',
                 "Remove it; a queue is named by partition.",
             )
-        # Of these, qsub makes more than a path on this machine.
+        # qsub gives these characters a meaning of their own in paths.
         output = "/dev/null" if re.search(r"[\s:%^]", job.printed) else job.printed
         lines = [
             f"-N {job_name(job.name)}",
@@ -158,7 +158,7 @@ class Pbs(Queue):
         return lines + ([f"-A {word(site.account, 'account', site)}"] if site.account else [])
 
     def option_names(self, option: str) -> set[str]:
-        """By its letter, as in "-P value"; of -l and -W by the names of what they set."""
+        """Return the letter of an option ("-P value"); for -l and -W also the names of the attributes."""
         match = re.fullmatch(r"-([A-Za-z])(?: ([^\s\"'\\#]+))?", option)
         letter, value = match.groups() if match else ("", None)
         if letter in ("l", "W") and value:
@@ -166,10 +166,9 @@ class Pbs(Queue):
         return {letter} if letter else set()
 
     def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
-        """By mpiexec, which takes the nodes from PBS itself: as HPE's PALS has it, or MPICH's "hydra".
+        """Return the command of mpiexec, which gets the nodes from PBS: of HPE's PALS, or MPICH's "hydra".
 
-        "srun", which a profile names by default, is Slurm's: here it is PALS's. PBS's own `mpiexec` is
-        neither.
+        "srun", the default of a profile, stands for the mpiexec of PALS. PBS's own `mpiexec` is neither.
         """
         if site.launcher in ("srun", "mpiexec"):
             return [
@@ -181,11 +180,11 @@ class Pbs(Queue):
         return None
 
     def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
-        """With the nodes of the job, and the variables that name them."""
+        """Return the option for the job's nodes and the prefix of PBS's variables."""
         return [], '--hostfile "$PBS_NODEFILE"', ("PBS_",)
 
     def prepare(self) -> list[str]:
-        """The nodes, for all ranks: only the first one has PBS's file."""
+        """Export the names of the nodes for all ranks: only the first node has the file of PBS."""
         nodes = "$(awk '!seen[$0]++' \"$PBS_NODEFILE\" | paste -sd,)"
         return [f"SCALESTUDY_NODES={nodes}", "export SCALESTUDY_NODES"]
 
@@ -197,24 +196,24 @@ STATES = {
     "Q": "PENDING", "W": "PENDING", "H": "PENDING", "T": "PENDING", "M": "PENDING",
     "R": "RUNNING", "E": "COMPLETING", "S": "SUSPENDED", "U": "SUSPENDED",
 }  # fmt: skip
-"""PBS's letters of jobs that are not over, in the common words."""
+"""States of jobs that are not over, by PBS's letter."""
 OVER = "F"
-"""A job that is in the history."""
+"""State of a job in the history."""
 TERMINATED = 91
 """Substate of a job that was deleted."""
 FINISHED = 92
-"""Substate of a job that has ended; without an exit status, since a job it waited for did not succeed."""
+"""Substate of a job that has ended. Without an exit status, a job that it depended on did not succeed."""
 SIGNALLED = 256
-"""Exit statuses from here on are this plus the number of the signal that ended the job."""
+"""Added to the number of the signal that ended a job; the sum is its exit status."""
 STATUSES = {-20: "NODE_FAIL", -26: "OUT_OF_MEMORY", -27: "OUT_OF_MEMORY", -29: "TIMEOUT"}
-"""Exit statuses by which PBS says itself why a job ended."""
+"""States of jobs that PBS ended, by exit status."""
 
 
 def parse_qstat(text: str) -> dict[str, dict[str, Any]]:
-    """Attributes of jobs by id from `qstat -f -F json`.
+    """Return the attributes of jobs, by id, from the output of `qstat -f -F json`.
 
     Raises:
-        ValueError: If it is not what qstat prints.
+        ValueError: If the text has another form.
     """
     if not text.strip():
         return {}
@@ -226,7 +225,7 @@ def parse_qstat(text: str) -> dict[str, dict[str, Any]]:
 
 
 def job_view(job: str, fields: dict[str, Any]) -> JobView:
-    """A job by its attributes."""
+    """Return the view of a job from its attributes."""
     letter = str(fields.get("job_state", ""))
     if letter == OVER:
         return _ended(job, fields)
@@ -234,7 +233,7 @@ def job_view(job: str, fields: dict[str, Any]) -> JobView:
     waits = state == "PENDING"
     reason = "Dependency" if letter == "H" and fields.get("depend") else str(fields.get("comment", ""))
     start = fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
-    if letter == "H":  # nobody can expect when somebody will release it
+    if letter == "H":  # a held job has no expected start
         start = None
     return JobView(
         job=job, state=state, reason=reason if waits else "", nodes=_nodes(fields), start=_time(start)
@@ -265,27 +264,27 @@ def _ended(job: str, fields: dict[str, Any]) -> JobView:
 
 
 def _signal(status: int | None) -> int | None:
-    """The signal that ended a job or, as shells have it, the last command of its script."""
+    """Return the signal that ended a job or, as shells encode it, the last command of its script."""
     if status is None or status <= 128 or 192 < status <= SIGNALLED:
         return None
     return status - (SIGNALLED if status > SIGNALLED else 128)
 
 
 def _used_up(fields: dict[str, Any]) -> bool:
-    """Whether a job has had all the time that it asked for."""
+    """Whether a job has used all of its time limit."""
     used = _seconds(fields.get("resources_used", {}).get("walltime"))
     limit = _seconds(fields.get("Resource_List", {}).get("walltime"))
     return used is not None and limit is not None and used >= limit
 
 
 def _nodes(fields: dict[str, Any]) -> str:
-    """Hosts of "n1/0*4+n2/0*4", each once: "n1,n2"."""
+    """Return the hosts of "n1/0*4+n2/0*4", each once: "n1,n2"."""
     places = [place.partition("/")[0] for place in str(fields.get("exec_host", "")).split("+")]
     return ",".join(dict.fromkeys(place for place in places if place))
 
 
 def _time(text: object) -> str:
-    """ISO 8601 of "Tue Oct 11 08:13:45 2022"; "" for what is none."""
+    """Convert "Tue Oct 11 08:13:45 2022" to ISO 8601; "" for any other text."""
     try:
         return datetime.strptime(str(text), "%a %b %d %H:%M:%S %Y").isoformat()
     except ValueError:
@@ -305,7 +304,7 @@ def _number(value: object) -> int | None:
 
 
 def word(text: str, key: str, site: Site) -> str:
-    """A value that qsub reads as one word.
+    """Return `text`, the value of a key of a site profile, if qsub reads it as one word.
 
     Raises:
         UserError: If it holds blanks or quotes, at which qsub would split it.
@@ -322,7 +321,7 @@ def word(text: str, key: str, site: Site) -> str:
 def _select(site: Site, layout: JobLayout) -> str:
     parts = [str(layout.nodes), f"ncpus={layout.cpus_per_node}", f"mpiprocs={layout.tasks_per_node}"]
     if layout.gpus_per_node and site.gpu_request:
-        # Slurm's form is the profile's default, and says nothing to PBS.
+        # The profile's default is a Slurm option, which PBS does not know.
         slurms = site.gpu_request.startswith("-")
         parts.append(f"ngpus={layout.gpus_per_node}" if slurms else gpu_request(site, layout))
     if memory := memory_per_node(site, layout):
@@ -333,7 +332,7 @@ def _select(site: Site, layout: JobLayout) -> str:
 
 
 def _memory(text: str) -> str:
-    """PBS's form of "180G" (and of a bare number, which is in MiB): "180gb"."""
+    """Convert "180G" to PBS's form, "180gb"; a bare number is in MiB."""
     number = text.rstrip("BbKkMmGgTt")
     unit = text[len(number) :].lower().removesuffix("b") or "m"
     return f"{number}{unit}b"

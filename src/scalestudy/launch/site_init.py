@@ -1,4 +1,4 @@
-"""The commented file of `scalestudy site init`, generated from the model, so it cannot go stale. Pure."""
+"""The commented file that `scalestudy site init` writes, generated from the model of a site profile."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,15 +15,15 @@ from scalestudy.study.template import comment, one_line, toml_line
 from scalestudy.util.errors import ScalestudyError
 
 LONGEST = 24 * 3600
-"""Seconds of the time limit that is proposed where a partition allows more."""
+"""Upper bound in seconds of the proposed time limit."""
 NOT_KNOWN = "Slurm did not answer: write the cores of a node here."
 
 
 def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
-    """Values of a profile, from the answers of sinfo and from the accounts that the user may charge.
+    """Propose values of a site profile from sinfo's nodes and the accounts that the user may charge.
 
-    The partition is the default one if it has GPUs or none has; otherwise the one with most nodes with GPUs.
-    Where its nodes differ, the most frequent kind with GPUs counts.
+    The partition is the default one if it has GPUs or no partition has any; otherwise the one with the most
+    identical nodes with GPUs. If its nodes differ, the most frequent kind with GPUs counts.
     """
     values: dict[str, Any] = {"account": accounts[0]} if len(set(accounts)) == 1 else {}
     up = [kind for kind in nodes if kind.up and kind.cpus > 0]
@@ -43,7 +43,7 @@ def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
 
 
 def site_template(values: Mapping[str, Any]) -> str:
-    """Text of a site profile: every key with its meaning. Keys without a value are commented out."""
+    """Return the text of a site profile: every key with its meaning; keys without a value as comments."""
     lines = comment(
         "A site profile: how to submit jobs to one cluster. Studies name it in launch.site; "
         "`scalestudy check SITE` checks it. Values after # are defaults, or examples where it says so."
@@ -73,7 +73,11 @@ def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> lis
 
 
 def ask_site() -> tuple[dict[str, Any], str, ScalestudyError | None]:
-    """Values of a profile, the name of the cluster ("" if unknown), and the error if Slurm did not answer."""
+    """Ask Slurm for values of a profile.
+
+    Returns:
+        The values, the name of the cluster ("" if unknown), and the error if Slurm did not answer.
+    """
     slurm = Slurm()
     try:
         nodes = slurm.partitions()

@@ -1,4 +1,4 @@
-"""Slurm as a queue: its client commands, what they print, and its words in a job script."""
+"""Slurm: client commands, parsers of their output, and options of job scripts."""
 
 import contextlib
 import getpass
@@ -25,11 +25,11 @@ from scalestudy.launch.queue.script import JobScript
 from scalestudy.launch.queue.site import Site, notation, seconds
 
 CLIENT_VARIABLES = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT")
-"""Variables by which the client commands find their cluster."""
+"""Variables that tell the client commands which cluster to use."""
 FORMATS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
-"""Variables of a user's own taste in output, which the parsers do not share."""
+"""Prefixes of variables that change the output of the client commands, which the parsers do not expect."""
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
-"""The reason last: it alone may hold anything."""
+"""The reason is last, because only it may contain the separator."""
 MARKED_FORMAT = "%i|%T|%j|%k"
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
 SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
@@ -43,7 +43,7 @@ ADVICE = {
     "node configuration": "`sinfo -o '%P %D %c %m %G %f'` shows nodes; correct cpus_per_node, gpus_per_node, "
     "gpu_request, memory_per_node or constraint in the site profile.",
 }
-"""What to do when sbatch says this; the first phrase found counts."""
+"""Advice by a phrase in a message of sbatch; the first phrase found counts."""
 REASONS = {
     "Priority": "others come first",
     "Resources": "waits for free nodes",
@@ -60,9 +60,9 @@ REASONS = {
 
 
 class Slurm(Queue):
-    """Slurm, by its client commands.
+    """Slurm, used through its client commands.
 
-    Without a controller they wait for minutes, and what they print depends on the language and on variables.
+    Without a controller they wait for minutes. Their output depends on the language and on variables.
     """
 
     name = "slurm"
@@ -89,10 +89,11 @@ class Slurm(Queue):
     )  # fmt: skip
 
     def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
-        """Variables of a command, without those that would change what is printed.
+        """Return the variables of a command, without those that would change its output.
 
-        A job to submit gets nothing of the allocation that the user may be in (SLURM_* of salloc or of a
-        notebook's job would reach its srun), and no options of sbatch, which would overrule the profile.
+        When a job is submitted, variables of the allocation that the user may be in are removed (SLURM_* of
+        salloc or of a notebook's job would reach its srun), as are sbatch's own (SBATCH_*), which would
+        override the profile.
         """
         unwanted = ("SLURM_", "SBATCH_") if submitting else FORMATS
         return {
@@ -102,25 +103,25 @@ class Slurm(Queue):
         }
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
-        """Raise what a failed command means: without a slurm.conf there is no cluster."""
+        """Raise the error of a failed command; without a slurm.conf there is no cluster (QueueAbsent)."""
         if "configuration source" in (errors or output):
             raise QueueAbsent(self.title, program, "commands that know of no cluster (no slurm.conf)")
         return super().failed(program, code, output, errors)
 
     def advice(self, words: str) -> str:
-        """Which key of the site profile it is about, and what shows what there is."""
+        """Return the key of the site profile to correct, and the command that shows valid values."""
         return next((advice for phrase, advice in ADVICE.items() if phrase in words.lower()), "")
 
     # Jobs
 
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> dict[str, JobView]:
-        """What Slurm says of these jobs.
+        """Return what Slurm reports about these jobs.
 
-        One squeue for a hundred jobs, and one sacct for those that are over or that squeue does not show.
+        squeue is called for a hundred jobs at once, and sacct for those that are over or not shown by squeue.
 
         Raises:
             QueueUnreachable: If Slurm does not answer, or if this machine talks to another cluster.
-            QueueRefused: If Slurm refuses to say.
+            QueueRefused: If Slurm refuses to answer.
             QueueAbsent: If this machine has no Slurm.
         """
         views = self._in_queue(jobs)
@@ -129,7 +130,7 @@ class Slurm(Queue):
             return views
         for job, record in self._accounted(over).items():
             if job not in views:
-                # Of another user's job squeue may be silent (PrivateData) where accounting is not.
+                # squeue may hide another user's job (PrivateData) that accounting shows.
                 views[job] = record
             elif record.ended:  # accounting lags behind the controller
                 views[job] = record.model_copy(update={"reason": views[job].reason})
@@ -145,7 +146,7 @@ class Slurm(Queue):
             try:
                 text = self.call("squeue", "-h", "-t", "all", "-o", SQUEUE_FORMAT, "-j", ",".join(ids))
             except QueueRefused as refused:
-                # The only job asked for is forgotten; of several, squeue passes over the forgotten ones.
+                # squeue fails if the only job is forgotten; among several, it skips forgotten ones.
                 if "invalid job id" not in refused.words.lower():
                     raise
             else:
@@ -162,7 +163,7 @@ class Slurm(Queue):
         return views
 
     def marked(self) -> list[MarkedJob]:
-        """By their comments."""
+        """Return this user's jobs that carry a mark in their comment."""
         text = self.call("squeue", "-h", "-u", getpass.getuser(), "-o", MARKED_FORMAT)
         return [
             MarkedJob(job, name, state, mark)
@@ -171,7 +172,7 @@ class Slurm(Queue):
         ]
 
     def cluster_name(self) -> str:
-        """Slurm's name of the cluster that this machine talks to; "" if it does not say."""
+        """Return Slurm's name of the cluster that this machine talks to; "" if unknown."""
         try:
             text = self.call("scontrol", "show", "config")
         except QueueRefused:
@@ -180,7 +181,7 @@ class Slurm(Queue):
         return match[1] if match else ""
 
     def accounts(self) -> list[str]:
-        """Accounts that the user may charge; empty where there is no accounting, or it does not answer."""
+        """Return the accounts that the user may charge; empty if accounting is absent or does not answer."""
         user = f"user={getpass.getuser()}"
         try:
             text = self.call("sacctmgr", "-n", "-P", "show", "assoc", user, "format=Account")
@@ -189,15 +190,15 @@ class Slurm(Queue):
         return [line.strip() for line in text.splitlines() if line.strip()]
 
     def partitions(self) -> list["Nodes"]:
-        """The nodes of all partitions; without -e, different nodes would share a line, "12+"."""
+        """Return the nodes of all partitions. Without -e, sinfo would merge different nodes ("12+")."""
         return parse_sinfo(self.call("sinfo", "-h", "-e", "-o", SINFO_FORMAT))
 
     def after(self, job: str) -> list[str]:
-        """A job that can never start is cancelled."""
+        """Return the options; Slurm cancels the job if it can never start."""
         return [f"--dependency=afterok:{job}", "--kill-on-invalid-dep=yes"]
 
     def in_words(self, reason: str) -> str:
-        """What a pending job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as Slurm names them."""
+        """Describe what a job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as in Slurm."""
         word = re.split(r"[,( ]", reason.strip(" ()"), maxsplit=1)[0]
         if word not in REASONS and (word.startswith(("QOS", "Assoc")) or "Limit" in word):
             return f"a limit is reached ({word})"
@@ -206,7 +207,7 @@ class Slurm(Queue):
     # Job scripts
 
     def directives(self, job: JobScript) -> list[str]:
-        """Options of sbatch, by their long names."""
+        """Return the options of sbatch, with their long names."""
         site, layout = job.site, job.layout
         lines = [
             f"--job-name={job_name(job.name)}",
@@ -233,17 +234,17 @@ class Slurm(Queue):
         return lines + [f"--{option}={value}" for option, value in named.items() if value]
 
     def option_names(self, option: str) -> set[str]:
-        """By its long name, as in "--name=value"."""
+        """Return the long name of an option, "--name=value"."""
         match = re.fullmatch(r"--([a-z][a-z0-9-]*)(=.*)?", option)
         return {match[1]} if match else set()
 
     def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
-        """By srun, which is told a number per node only where all nodes have it."""
+        """Return the srun command, with a number of tasks per node only if all nodes have as many."""
         if site.launcher != "srun":
             return None
         even = layout.nodes * layout.tasks_per_node == layout.tasks
         per_node = f" --ntasks-per-node={layout.tasks_per_node}" if even else ""
-        # Slurm's binding goes by cores; a worker chooses those that are near its GPU.
+        # Slurm binds by cores only; a worker chooses cores near its GPU itself.
         binding = ["--cpu-bind=none"] if layout.gpus_per_node else []
         return [
             f"srun --nodes={layout.nodes} --ntasks={layout.tasks}{per_node}",
@@ -254,13 +255,13 @@ class Slurm(Queue):
         ]
 
     def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
-        """Mpirun's own step must have all cores of a node; workers stay on theirs by themselves."""
+        """Give mpirun's step all cores of a node; workers restrict themselves to their own."""
         return ["export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"], "", ()
 
     # Inside a job
 
     def is_running(self) -> bool:
-        """Whether Slurm says that the job is running."""
+        """Whether Slurm reports the job as running."""
         try:
             job = self.call("scontrol", "show", "job", "-o", self.own_job())
         except QUEUE_ERRORS:
@@ -268,9 +269,9 @@ class Slurm(Queue):
         return " JobState=RUNNING " in job
 
     def requeue(self) -> bool:
-        """Call `scontrol requeue`.
+        """Call `scontrol requeue`, if the job is running.
 
-        Slurm takes a requeue of a job that is being cancelled, and brings it back: only one that runs is.
+        Slurm would also requeue a job that is being cancelled.
         """
         if not self.is_running():
             return False
@@ -286,13 +287,13 @@ SLURM = QueueLauncher(Slurm(), checked=True)
 
 
 def _rows(text: str, count: int) -> list[list[str]]:
-    """The fields of lines that have so many, of which the last may hold the separator; others are no rows."""
+    """Split lines into `count` fields and skip other lines; the last field may contain the separator."""
     rows = ([field.strip() for field in line.split("|", count - 1)] for line in text.splitlines())
     return [row for row in rows if len(row) == count]
 
 
 def parse_squeue(text: str) -> dict[str, JobView]:
-    """Jobs by id from `squeue -h -t all -o SQUEUE_FORMAT`."""
+    """Return jobs, by id, from the output of `squeue -h -t all -o SQUEUE_FORMAT`."""
     return {
         job: JobView(job=job, state=state, nodes=_value(nodes), start=_value(start), reason=_value(reason))
         for job, state, nodes, start, reason in _rows(text, 5)
@@ -301,7 +302,7 @@ def parse_squeue(text: str) -> dict[str, JobView]:
 
 
 def parse_sacct(text: str) -> dict[str, JobView]:
-    """Jobs by id from `sacct -P -n -X -o SACCT_FORMAT`; of a job named twice the last line counts."""
+    """Return jobs, by id, from the output of `sacct -P -n -X -o SACCT_FORMAT`; a job's last line counts."""
     views = {}
     for job, state, code, nodes, start in _rows(text, 5):
         word, _, by = state.partition(" by ")
@@ -315,30 +316,30 @@ def parse_sacct(text: str) -> dict[str, JobView]:
 
 
 def _codes(text: str) -> tuple[int | None, int | None]:
-    """Exit code and signal of "3:0"."""
+    """Return the exit code and the signal of "3:0"."""
     match = re.fullmatch(r"(\d+):(\d+)", text.strip())
     return (int(match[1]), int(match[2]) or None) if match else (None, None)
 
 
 def _value(text: str) -> str:
-    """The text, or "" where Slurm has a word for nothing."""
+    """Return the text, or "" if it is one of Slurm's words for no value."""
     return "" if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a") else text
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Nodes of a partition that are alike, a line of sinfo.
+    """Identical nodes of a partition; one line of sinfo.
 
     Attributes:
-        partition: Its name.
-        default: Whether jobs that name none go there.
-        up: Whether it takes jobs.
-        seconds: Its time limit; None for none.
-        count: How many there are.
-        cpus: Of each.
-        memory: Bytes of each.
-        gpus: Of each.
-        gpu_types: What Slurm calls them: "v100"; empty where it has no names.
+        partition: Name of the partition.
+        default: Whether it is the default partition.
+        up: Whether the partition accepts jobs.
+        seconds: Time limit of the partition; None for no limit.
+        count: Number of nodes.
+        cpus: CPUs of each node.
+        memory: Bytes of memory of each node.
+        gpus: GPUs of each node.
+        gpu_types: Slurm's names of the GPU types, such as "v100"; empty if it has none.
     """
 
     partition: str
@@ -353,7 +354,7 @@ class Nodes:
 
 
 def parse_sinfo(text: str) -> list[Nodes]:
-    """Lines of `sinfo -h -e -o SINFO_FORMAT`."""
+    """Parse the output of `sinfo -h -e -o SINFO_FORMAT`."""
     nodes = []
     for name, state, limit, count, cpus, memory, gres in _rows(text, 7):
         gpus = re.findall(r"\bgpu(?::([^:,()]+))??:(\d+)(?=[,(]|$)", gres)
@@ -369,7 +370,7 @@ def parse_sinfo(text: str) -> list[Nodes]:
 
 
 def partition_seconds(text: str) -> int | None:
-    """Seconds of a partition's limit; None for no limit, and for what is no time ("n/a")."""
+    """Return a partition's time limit in seconds; None for no limit or an unreadable one ("n/a")."""
     try:
         return seconds(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The state of a study's points: derived from their files and the queue's answers, in this one place."""
+"""The states of a study's points, derived here, and only here, from their files and the queue's answers."""
 
 import contextlib
 import time
@@ -28,7 +28,7 @@ from scalestudy.study.state import (
 from scalestudy.study.store import StudyFolder
 
 FILES_LATE = 30.0
-"""Seconds for a result to appear, after its job's good end, on a file system that is slow to show it."""
+"""Seconds that a slow file system may take to show the result of a job that has completed."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Derived:
     """A run's state.
 
     Attributes:
-        state: Any but "missing".
-        over: Whether the queue's word alone makes it failed, which is worth writing down.
-        revived: Whether it was written down as failed, and is in the queue again all the same.
+        state: Any state but "missing".
+        over: Whether only the queue reports the failure, so that it has to be recorded.
+        revived: Whether the run is in the queue again although a failure was recorded.
     """
 
     state: State
@@ -49,12 +49,13 @@ class Derived:
 def derive(
     files: RunFiles, view: JobView | None, *, now: float, asked: float, ended: float | None
 ) -> Derived:
-    """Hold the files against the queue's word.
+    """Derive the state of a run from its files and the queue's answer about its job.
 
-    The result counts before all; the queue's word on a job that it knows counts before the other files, but
-    for progress that is younger than that word. Without such a word the files alone count.
+    A result takes precedence over everything. For a job that the queue knows, its answer takes precedence
+    over the other files, except progress that is newer than the answer. Without an answer, the files decide.
 
-    `now`, `asked` (the queue's answer) and `ended` (its first that said that the job is over) are Unix times.
+    `now`, `asked` (of the queue's answer) and `ended` (of the first answer that the job is over) are Unix
+    times.
     """
     if files.damage or files.result or view is None or not files.job:
         return Derived(state_of_files(files, now=now))
@@ -69,7 +70,7 @@ def derive(
 def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> Derived:
     if files.failure is not None:
         return Derived(how_it_failed(files.failure))
-    if not view.ended and fresh:  # forgotten by the queue, but evidently at work
+    if not view.ended and fresh:  # forgotten by the queue, but still reporting progress
         return Derived("running")
     good = view.state == "COMPLETED" and not files.exit_code
     if good and since is not None and since < FILES_LATE:
@@ -84,17 +85,17 @@ def study_status(
     folder: StudyFolder, *, now: float | None = None, must: bool = False, known: Overview | None = None,
     names: Sequence[str] | None = None,
 ) -> Overview:  # fmt: skip
-    """The points as they stand; a queue is asked in one batch, and not more often than it should be.
+    """Return the states of the points. A queue is asked about all jobs at once, at limited intervals.
 
-    What turns out to be over without a result is written down as failed; what was, and is in the queue
-    again, no longer is.
+    A job that is over without a result is recorded as failed; the record is removed if the job is in the
+    queue again.
 
     Args:
         folder: The study.
-        now: Unix time; the present one when None.
+        now: Unix time; None for the current time.
         must: Ask the queue now, and raise if it does not answer.
-        known: An earlier overview: what was done there still is.
-        names: With it, the points that may have changed since; all when None.
+        known: An earlier overview, whose finished points are not read again.
+        names: With `known`, the points that may have changed since; None for all.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
@@ -124,7 +125,7 @@ def study_status(
 
 
 def queue_of(name: str) -> Queue | None:
-    """The queue of a launcher; None for one that is none, or that is not installed here."""
+    """Return the queue of a launcher; None for a launcher without a queue or one not installed here."""
     return getattr(LAUNCHERS.get(name), "queue", None) if name in LAUNCHERS else None
 
 
@@ -140,7 +141,7 @@ def _settled_before(known: Overview | None, names: Sequence[str] | None) -> dict
 def _find_unanswered(
     folder: StudyFolder, queue: Queue, runs: "Collection[PointRun]", *, must: bool
 ) -> "dict[str, PointRun]":
-    """Have the runs whose submission was not answered name their job, as far as the queue answers now."""
+    """Find the jobs of runs whose submission was not answered; return these runs, read again."""
     lost = [
         run
         for run in runs
@@ -160,7 +161,7 @@ def _find_unanswered(
 
 @dataclass(frozen=True)
 class PointRun:
-    """The run that decides how a point stands, with its files, read once."""
+    """The run that determines the state of a point, with its files, which are read once."""
 
     point: Point
     files: RunFiles
@@ -170,7 +171,7 @@ class PointRun:
 
     @classmethod
     def of(cls, folder: StudyFolder, point: Point) -> "PointRun":
-        """Read it."""
+        """Read the run from its folder."""
         runs = folder.runs(point.name)
         finished = finished_run(runs)
         if finished is not None:
@@ -182,7 +183,7 @@ class PointRun:
         return cls(point, RunFiles.of(decides), decides, decides.job())
 
     def open_job(self, queue: str) -> JobRecord | None:
-        """Its job, if there is something to ask: it has no end, or failed and yet seems to be alive."""
+        """Return the job to ask about: of a run that has not ended, or that failed and still seems alive."""
         if self.run is None or self.job is None or self.job.queue != queue:
             return None
         if self.files.result or self.files.damage:
@@ -190,14 +191,14 @@ class PointRun:
         return self.job if self.job.job and (self.files.failure is None or self.run.alive()) else None
 
     def status(self, answers: Mapping[str, Answers], now: float) -> PointStatus:
-        """How the point stands; what the queue alone knew is written down."""
+        """Return the state of the point, and record a failure that only the queue knew."""
         run, job = self.run, self.job
         if run is None:
             return PointStatus(self.point, "missing")
         answer = answers.get(job.queue) if job else None
         view = answer.jobs.get(job.job) if answer and job else None
         if view is not None and view.state == UNKNOWN and not is_ours(run):
-            view = None  # asked again later, or by its own user
+            view = None  # ask again later; the job's own user may see it
         if view is not None and view.state == UNKNOWN and run.cancelled.exists():
             view = view.model_copy(update={"state": "CANCELLED"})
         ended = answer.ended.get(view.job) if answer and view else None
@@ -223,14 +224,14 @@ class PointRun:
 
 
 def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> State:
-    """The state, after what the queue alone knew was written down for whoever has no queue to ask."""
-    with contextlib.suppress(OSError):  # a folder that is another's to write to is only looked at
+    """Record the queue's answer in the run folder, for users who cannot ask the queue; return the state."""
+    with contextlib.suppress(OSError):  # another user's folder may be read-only
         if derived.revived:
             (run.path / "failure.json").unlink(missing_ok=True)
         elif derived.over and view is not None:
-            if run.result():  # it may have appeared while the queue was asked
+            if run.result():  # it may have appeared meanwhile
                 return "done"
             run.write_failure(failure_of_job(run, view))
-            (run.path / SECRET_FILE).unlink(missing_ok=True)  # its processes may not have come to that
+            (run.path / SECRET_FILE).unlink(missing_ok=True)  # its processes may not have removed it
             forget(run.path)
     return derived.state

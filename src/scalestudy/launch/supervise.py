@@ -1,10 +1,10 @@
-"""A worker in a process of its own, below a small one that sees how it ends and writes that down.
+"""A worker process and its supervisor, a small parent process that records how the worker ends.
 
-Whatever ends a worker, a signal, the kernel, `os._exit` in a task's file, a launcher is told only a number,
-often that of another rank. The process above knows, on every machine and under every launcher.
+A launcher sees only an exit code, often of another rank. The parent process sees the actual end of the
+worker: a signal, the out-of-memory killer, or `os._exit` in a task file. This works under every launcher.
 
-SIGTERM, SIGINT (Ctrl-C) and SIGHUP (a terminal that is closed) may reach every process of a job: the worker
-itself ignores them, and the process above has the run asked to stop, so that it leaves with a checkpoint.
+SIGTERM, SIGINT (Ctrl-C) and SIGHUP (a closed terminal) may reach every process of a job. The worker ignores
+them; its parent asks the run to stop, so that it ends with a checkpoint.
 """
 
 import contextlib
@@ -30,21 +30,21 @@ from scalestudy.util.escaping import escaped
 from scalestudy.util.tracebacks import crashed_at, raised_at, user_frame, words_of
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Signals by which a queue, a user or a terminal that is closed ends a run: it leaves with a checkpoint."""
+"""Signals by which a queue, a user or a closed terminal stops a run, which then saves a checkpoint."""
 OTHERS = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that a launcher may send to the one process it knows, and that are meant for the worker."""
+"""Signals that a launcher may send to this process, and that are passed on to the worker."""
 DONE = b"done\n"
 
 
 def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collection[int] = STOPS) -> int:
-    """Do the work in a child of this process; both return here, each with its exit code.
+    """Run `work` in a child process. Parent and child both return from here, each with its exit code.
 
-    A child that is stopped, or ends before its work is done, leaves `causes/RANK.json`. A signal that ended
-    the child ends this process, too; an exit code of 0 before the work was done becomes 1.
+    If the child is suspended, or ends before its work is done, `causes/RANK.json` is written. A signal that
+    ended the child also ends this process; exit code 0 before the work was done becomes 1.
 
-    A signal of `stops` asks the run to stop. It ends the child at once if it comes from the local launcher,
-    if a rank has failed before (launchers end the others so), and if it is a second Ctrl-C. Others are passed
-    on. What the child leaves in its temporary folder is removed.
+    A signal in `stops` asks the run to stop. It kills the child at once if the local launcher sent it, if a
+    rank has failed before (launchers then end the others by it), or if it is a second Ctrl-C. Other signals
+    are passed on. The child's temporary folder is removed.
     """
     _write(lambda: run.forget_cause(rank))
     kills = oom_kills()
@@ -53,7 +53,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
         stream.flush()
     parent, passed_on = os.getpid(), {*STOPS, *OTHERS} - {*stops}
     nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    # Signals are waited for, never caught: a handler would run only after a wait that has just begun.
+    # Signals are waited for with sigwaitinfo: a handler might run just before a blocking wait and be missed.
     waited: set[int] = {signal.SIGCHLD, *STOPS, *OTHERS}
     with _temporary_folder() as folder:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
@@ -61,7 +61,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
         if child == 0:
             for number in stops:
                 signal.signal(number, signal.SIG_IGN)
-            for number in passed_on & {signal.SIGHUP}:  # by which the local launcher ends it, under nohup too
+            for number in passed_on & {signal.SIGHUP}:  # the local launcher ends it so, also under nohup
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             os.close(readable)
@@ -77,7 +77,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
             if number in stops and not (again or sender == _launcher() or run.causes()):
                 if not (number == signal.SIGHUP and nohup):
                     asked = number
-                    with contextlib.suppress(OSError, RunError):  # the folder may have become another job's
+                    with contextlib.suppress(OSError, RunError):  # the folder may belong to another job now
                         run.ask_to_stop()
                 return
             ended_by = number if number in stops else 0
@@ -85,7 +85,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
                 os.kill(child, signal.SIGKILL if ended_by else number)
 
         for number in waited - {signal.SIGCHLD}:
-            signal.signal(number, lambda *_: None)  # what is ignored is not waited for
+            signal.signal(number, lambda *_: None)  # an ignored signal would not be reported
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         status, stopped = _wait(run, rank, child, waited, on_signal)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -104,13 +104,13 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
 
 
 def _launcher() -> int:
-    """The process of the local launcher that has started this one; 0 for other launchers."""
+    """Return the process id of the local launcher that started this process; 0 for other launchers."""
     return int(os.environ.get("SCALESTUDY_LAUNCHER", "0"))
 
 
 def _work(rank: int, work: Callable[[], int], tell: int) -> int:
-    """What the child does; it tells its parent that it is done, or what was raised, or where it crashed."""
-    faulthandler.enable(tell, all_threads=False)  # 100 frames at most: less than the pipe holds
+    """Run the work in the child, and write to `tell` that it is done, the exception, or the crash's stack."""
+    faulthandler.enable(tell, all_threads=False)  # at most 100 frames, which fit the pipe's buffer
     try:
         code = work()
     except (Exception, SystemExit) as error:
@@ -121,7 +121,7 @@ def _work(rank: int, work: Callable[[], int], tell: int) -> int:
 
 
 def cause_of(rank: int, error: BaseException) -> Cause:
-    """How a rank ends that has raised this."""
+    """Return the cause to record for a rank that raised `error`."""
     ours = isinstance(error, ScalestudyError)
     if isinstance(error, SystemExit):
         code = exit_code(error)
@@ -136,7 +136,7 @@ def cause_of(rank: int, error: BaseException) -> Cause:
 
 
 def exit_code(error: SystemExit) -> int:
-    """The number that Python ends with after `sys.exit`: 1 for words."""
+    """Return Python's exit code for a `sys.exit`: 1 for a text."""
     if error.code is None:
         return 0
     return error.code & 0xFF if isinstance(error.code, int) else 1
@@ -145,9 +145,9 @@ def exit_code(error: SystemExit) -> int:
 def _wait(
     run: RunFolder, rank: int, child: int, waited: set[int], on_signal: Callable[[int, int], None]
 ) -> tuple[int, bool]:
-    """The status of the child when it has ended, and whether it was stopped until then.
+    """Wait for the child; return its status and whether it was suspended when it ended.
 
-    Signals, which are blocked, are handled meanwhile, each with the process that has sent it.
+    Blocked signals are handled meanwhile: `on_signal` receives the signal and the sender's process id.
     """
     stopped = False
     while True:
@@ -171,16 +171,16 @@ def _wait(
 
 
 def _has_ended(child: int) -> bool:
-    """Whether a child has ended that was not waited for yet: a signal of now is not what ended it."""
+    """Whether the child has ended but was not waited for yet, so that a new signal cannot have ended it."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[str]:
-    """A folder for what the child leaves behind (TensorFlow one file for each traced function)."""
+    """Yield a folder for the child's temporary files (TensorFlow leaves one for each traced function)."""
     try:
         folder = tempfile.mkdtemp(prefix="scalestudy-worker-")
-    except OSError:  # full: the work will say so, where it needs one
+    except OSError:  # a full disk: the worker reports it if it matters
         yield tempfile.gettempdir()
         return
     parent = os.getpid()
@@ -192,7 +192,7 @@ def _temporary_folder() -> Iterator[str]:
 
 
 def _read(readable: int) -> bytes:
-    """All that the child has told; children of its own may still hold the other end."""
+    """Read everything that the child wrote, without waiting: its own children may hold the pipe open."""
     os.set_blocking(readable, False)
     parts = []
     with contextlib.suppress(BlockingIOError):
@@ -202,7 +202,7 @@ def _read(readable: int) -> bytes:
 
 
 def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
-    """How a child ended that was not done: in its own words, else by its exit code (negative: a signal)."""
+    """Return how an unfinished child ended: its own record, else by its exit code (negative: a signal)."""
     last = message.rstrip("\n").rpartition("\n")[2]
     if code >= 0 and last.startswith("{"):
         with contextlib.suppress(ValidationError):
@@ -210,7 +210,7 @@ def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
     now, host = time.time(), socket.gethostname()
     if code >= 0:
         return Cause(rank=rank, time=now, host=host, kind="os._exit", exit_code=code)
-    if message:  # which the log is to hold as well
+    if message:  # also into the log
         print(message, file=sys.stderr, flush=True)
     after = oom_kills()
     return Cause(
@@ -221,15 +221,15 @@ def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
 
 
 def _write(write: Callable[[], None]) -> None:
-    """Write if that can be; the worker's end is what counts."""
+    """Call `write`, and only print its errors, since the worker's exit code must not change."""
     try:
         write()
-    except (OSError, RunError) as error:  # the folder may have become another job's
+    except (OSError, RunError) as error:  # the folder may belong to another job now
         print(f"scalestudy: how this rank ended could not be written down: {error}", file=sys.stderr)
 
 
 def _end_by(number: int) -> None:
-    """End this process by a signal, and without a core file: the child may have left one."""
+    """End this process by a signal, without a core file: the child may have left one."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)

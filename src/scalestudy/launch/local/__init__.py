@@ -1,1 +1,1 @@
-"""Starting the workers of a run on this machine."""
+"""The launcher that runs workers on this machine."""

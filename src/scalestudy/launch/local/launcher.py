@@ -1,4 +1,4 @@
-"""This machine as a launcher: one point after another, as long as this process lives."""
+"""The local launcher, which runs one point after another on this machine."""
 
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -20,10 +20,10 @@ from scalestudy.util.errors import UserError
 
 
 def points_here(study: Study) -> list[Point]:
-    """Points of a study, as this machine can run them.
+    """Return the points of a study, expanded for this machine.
 
     Raises:
-        UserError: If one is impossible here; of GPUs that are asked for and not seen with the likely reason.
+        UserError: If a point is impossible here, or no requested GPU is visible, with the likely reason.
     """
     gpus = devices.gpus()
     asked = [study.launch.device, *study.sweep.other.get("launch.device", ())]
@@ -41,7 +41,7 @@ def points_here(study: Study) -> list[Point]:
 
 
 def slow_precisions(points: Sequence[Point]) -> Iterator[Note]:
-    """What is to be said of precisions in which this machine's CPUs are slower than in float32."""
+    """Yield notes about precisions that are slower than float32 on this machine's CPUs."""
     on_cpus = [point for point in points if point.launch.device == "cpu" or not devices.gpus()]
     precisions = {point.train.precision for point in on_cpus}
     slow = {"mixed_float16"} if cores.computes_bfloat16() else {"mixed_float16", "mixed_bfloat16"}
@@ -50,21 +50,21 @@ def slow_precisions(points: Sequence[Point]) -> Iterator[Note]:
 
 
 TELL_EVERY = 5.0
-"""Seconds after which a run is looked at again though it has not said more: it may have fallen silent."""
+"""Seconds after which a `Moved` is yielded for a run without new progress: it may hang."""
 
 
 class LocalLauncher:
-    """Starts workers on this machine and stays with them."""
+    """Runs points on this machine, within this process's lifetime."""
 
     title = "this machine"
     detached = False
     checked = False
 
     def points(self, study: Study, options: Options) -> list[Point]:
-        """The points on this machine's devices and cores.
+        """Return the points of a study, expanded for this machine's devices and cores.
 
         Raises:
-            UserError: If one is impossible here, or meant for elsewhere.
+            UserError: If a point is impossible here, or names another launcher.
         """
         points = points_here(study)
         elsewhere = [point.launch.on for point in points if point.launch.on != DEFAULT]
@@ -83,7 +83,7 @@ class LocalLauncher:
     def start(
         self, folder: StudyFolder, points: Sequence[Point], options: Options
     ) -> Generator[Step, None, None]:
-        """Run points one after another; a failed one does not keep the others from running.
+        """Run points one after another, even if one fails.
 
         Raises:
             KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
@@ -91,7 +91,7 @@ class LocalLauncher:
         yield from slow_precisions(points)
         with run.terminable():
             for point in points:
-                # Closed whatever happens: then the workers end, and the run says that it was interrupted.
+                # Closing it ends the workers and records in the run that it was interrupted.
                 with closing(run.run_steps(folder, point)) as steps:
                     outcome = yield from _moves(point, steps)
                 if outcome.failure is not None and not outcome.written:
@@ -103,7 +103,7 @@ class LocalLauncher:
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
-        """A line for every point."""
+        """Yield a line for every point."""
         yield from slow_precisions(list(points.values()))
         for status in overview.points:
             point = status.point
@@ -120,7 +120,7 @@ class LocalLauncher:
 def _moves(
     point: Point, steps: Generator[RunFolder | Note, None, run.RunOutcome]
 ) -> Generator[Step, None, run.RunOutcome]:
-    """What it waits for, then a step whenever the run has said something new; at last how it ended."""
+    """Yield notes while the run waits for GPUs, then a step at each new progress; return the outcome."""
     last, seen = float("-inf"), -1.0
     while True:
         try:

@@ -1,8 +1,8 @@
-"""Ports and cores that one run at a time may call its own, among all studies of this machine.
+"""Reservation of ports, cores and GPUs for one run at a time, among all studies on this machine.
 
-A reservation is a lock on a file, held by the launcher: it ends with the launcher, however that ends.
-The files are this user's alone. What another user could lock, he could keep from us for ever; his studies
-are seen at the ports, where somebody listens, and not at the cores.
+A reservation is a file lock held by the launcher, so it always ends with the launcher. The files belong to
+this user alone, because other users could otherwise block them forever. Ports of another user's studies are
+detected by their listeners; their cores are not detected.
 """
 
 import contextlib
@@ -28,12 +28,12 @@ from scalestudy.util.locks import Timeout, take
 from scalestudy.util.private_dir import private_folder
 
 PORTS = range(20_000, 32_000)
-"""Below the ports that Linux hands out by itself (from 32768)."""
+"""Ports below the range that Linux assigns by itself (from 32768)."""
 
 
 @contextlib.contextmanager
 def ports(count: int) -> Iterator[int]:
-    """The first of `count` consecutive ports that nobody listens at and no other run has reserved.
+    """Reserve `count` consecutive ports without listeners and yield the first.
 
     Raises:
         RunError: If there are none.
@@ -54,9 +54,9 @@ def ports(count: int) -> Iterator[int]:
 
 @contextlib.contextmanager
 def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], bool]]:
-    """`count` cores, unused by other studies where possible, and whether they are this run's alone.
+    """Reserve `count` cores, and yield them and whether they are exclusive to this run.
 
-    With fewer cores than asked for, or with all of them in use, cores are handed out twice.
+    If too few cores are available or free, cores are shared or repeated.
     """
     with contextlib.ExitStack() as held:
         own: list[int] = []
@@ -71,12 +71,12 @@ def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], boo
 
 
 def take_own(held: contextlib.ExitStack, name: str) -> bool:
-    """Whether the lock of this name was free; then it is ours until `held` ends."""
+    """Take the lock of this name until `held` exits; return whether it was free."""
     try:
         lock = take(private_folder() / name)
     except Timeout:
         return False
-    if lock is not None:  # a file system without locks keeps two studies of one user from nothing
+    if lock is not None:  # None: a file system without locks, where nothing can be reserved
         held.enter_context(lock)
     return True
 
@@ -94,7 +94,7 @@ def _free(port: int) -> bool:
 def run_cores(
     point: Point, gpus: Sequence[Gpu] | None
 ) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
-    """The cores of all workers of a point, near the GPUs that they see, and whether they are its alone."""
+    """Reserve cores near the GPUs for all workers of a point; also yields whether they are exclusive."""
     count, each = 1 if point.traits.one_device else point.places, point.launch.cpus_per_worker
     if gpus is None:
         return cores(machine_cores.granted(), count * each)
@@ -106,9 +106,10 @@ def run_cores(
 def cores_near(
     available: Sequence[int], near: Sequence[Sequence[int]], each: int
 ) -> Iterator[tuple[list[int], bool]]:
-    """`each` cores for every GPU, the first one's first, and whether all are this run's alone.
+    """Reserve `each` cores for every GPU, in the order of the GPUs; also yields whether all are exclusive.
 
-    A GPU's own are near it; where another study has those, others, near it if there are any.
+    Cores near a GPU are preferred. If another study holds those planned for it, other near cores are tried
+    first, then any.
     """
     planned = shares(available, near, each)
     dealt = {core for share in planned for core in share}
@@ -125,23 +126,23 @@ def cores_near(
 
 
 TRY_EVERY = 0.5
-"""Seconds between two tries."""
+"""Seconds between two attempts to reserve GPUs."""
 
 
 def reserved_gpus(
     held: contextlib.ExitStack, point: Point, variables: Mapping[str, str] = os.environ
 ) -> Generator[Note, None, list[str]]:
-    """UUIDs of a point's own GPUs until `held` ends; none if it computes on CPUs.
+    """Reserve a point's GPUs until `held` exits and return their UUIDs; none if it computes on CPUs.
 
-    While others hold too many of them it waits, and tells which whenever that changes. What
-    CUDA_VISIBLE_DEVICES of `variables` hides is not taken.
+    While other runs hold too many GPUs, it waits, and yields a note whenever the set of these GPUs changes.
+    GPUs hidden by CUDA_VISIBLE_DEVICES in `variables` are not used.
     """
     count = 1 if point.traits.one_device else point.workers
     look = lendable_gpus if count == 1 else visible_gpus
     available = [] if point.launch.device == "cpu" else look(variables)
     if len(available) < count or not all(gpu.uuid for gpu in available):
-        return []  # on CPUs, or the worker will say what is missing; without UUIDs there is nothing to lock
-    # CUDA shows a process no whole GPU beside a MIG instance, and an instance is slower than a GPU.
+        return []  # on CPUs, or the worker reports what is missing; without UUIDs nothing can be locked
+    # CUDA shows a process no full GPU besides a MIG instance, and an instance is slower than a full GPU.
     available.sort(key=lambda gpu: gpu.uuid.startswith("MIG-"))
     last = ""
     while True:
@@ -156,7 +157,7 @@ def reserved_gpus(
 
 
 def _taken(held: contextlib.ExitStack, available: Sequence[Gpu], count: int) -> tuple[list[str], list[str]]:
-    """UUIDs of so many GPUs that are ours now, or none; and of those that others have."""
+    """Try to reserve `count` GPUs; return their UUIDs, or none, and the UUIDs that others hold."""
     own: list[str] = []
     others: list[str] = []
     with contextlib.ExitStack() as attempt:
@@ -171,17 +172,17 @@ def _taken(held: contextlib.ExitStack, available: Sequence[Gpu], count: int) -> 
 
 
 NETWORK = "SCALESTUDY_NETWORK"
-"""The process whose network a worker joins, or why there is none; "shared" where the user wants none."""
+"""Id of the process whose network a worker joins, or why there is none; "shared" to disable it."""
 SHARED = "shared"
 
 
 @contextlib.contextmanager
 def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
-    """Variables for the workers of a run; what they name is there within.
+    """Create a secret and a private network for the workers of a run, and yield the variables naming them.
 
-    TensorFlow listens at all interfaces, and does what whoever connects tells it; Gloo knows no password
-    for its data. In a network of their own nobody else on this machine reaches either. A process
-    alone listens nowhere, and gets nothing.
+    TensorFlow listens on all interfaces and obeys any client; Gloo does not authenticate its data
+    connections. In a private network, no other user of this machine can reach them. A single process does not
+    listen and gets no variables.
     """
     if processes == 1:
         yield {}
@@ -190,7 +191,7 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
     if variables.get(NETWORK) == SHARED:
         yield own
         return
-    # Of a session of its own, since Ctrl-C must not end it before the workers.
+    # In its own session, since Ctrl-C must not end it before the workers.
     with subprocess.Popen(
         [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -203,7 +204,7 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
 
 @contextlib.contextmanager
 def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
-    """The point on the terms that it gets here, with its first port, its cores and its variables."""
+    """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
     shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
     with (

@@ -1,4 +1,4 @@
-"""Running points on this machine, one after another."""
+"""Run points on this machine."""
 
 import contextlib
 import os
@@ -25,10 +25,10 @@ from scalestudy.util.errors import RunError
 def failure_of_end(
     run: RunFolder, failed: tuple[int, int] | None, when: float, kills: int | None
 ) -> Failure | None:
-    """Why a run has no result; None if it has one. All its workers have ended.
+    """Return why a run failed, after all its workers have ended; None if it did not.
 
-    `failed` are rank and exit code (negative: a signal) of the worker that was seen to fail first, `when` is
-    the Unix time of that; `kills` is `oom_kills` before the workers were started.
+    `failed` is the rank and the exit code (negative: a signal) of the worker that failed first as observed
+    here, `when` the Unix time of that, and `kills` is `oom_kills` before the workers were started.
     """
     if gone(run):
         return Failure(rank=None, exit_code=None, reason=f"its folder was removed while it ran: {run.path}")
@@ -51,7 +51,7 @@ def failure_of_end(
 
 
 def unable(error: Exception) -> Failure:
-    """The failure of a run that could not be started, or whose files could not be written or read."""
+    """Return the failure of a run that could not be started, or whose files are inaccessible."""
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return Failure(rank=None, exit_code=None, reason=f"it could not be run: {error.strerror}{where}")
@@ -59,7 +59,7 @@ def unable(error: Exception) -> Failure:
 
 
 def write_down(run: RunFolder | None, failure: Failure | None) -> str:
-    """Write why a run failed into its folder; what kept that from being written, or ""."""
+    """Write a failure into the run's folder; return why that was impossible, or ""."""
     if failure is None:
         return ""
     if run is None:
@@ -72,7 +72,7 @@ def write_down(run: RunFolder | None, failure: Failure | None) -> str:
 
 
 def gone(run: RunFolder) -> bool:
-    """Whether a run's folder was removed; one that cannot be looked at just now was not."""
+    """Whether a run's folder was removed; False if it is only inaccessible at the moment."""
     try:
         os.stat(run.path / "point.json")
     except FileNotFoundError:
@@ -83,7 +83,7 @@ def gone(run: RunFolder) -> bool:
 
 
 def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
-    """How a worker ended that has left no word of it: not even the process above it was left."""
+    """Return the cause for a worker that recorded none, because its supervisor was killed as well."""
     if code >= 0:
         return Cause(rank=rank, time=when, host=socket.gethostname(), kind="exit", exit_code=code)
     after = oom_kills()
@@ -94,7 +94,7 @@ def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
 
 
 LEFT_WITHIN = 25.0
-"""Seconds that workers have after SIGTERM to leave with a checkpoint: less than Slurm's KillWait, 30 s."""
+"""Seconds that workers have after SIGTERM to write a checkpoint: less than Slurm's KillWait, 30 s."""
 STOPPED_BY = {
     signal.SIGINT: "interrupted by Ctrl-C (SIGINT)",
     signal.SIGTERM: "stopped by SIGTERM",
@@ -103,13 +103,13 @@ STOPPED_BY = {
 
 
 class StopSignal:
-    """The signal by which a user, a machine or a queue ends what runs here.
+    """The handler of signals by which a user, a machine or a queue stops the runs of this process.
 
-    The first one asks a run under way to leave with a checkpoint; a Ctrl-C after it ends that at once.
+    The first signal asks the current run to stop at a checkpoint. A Ctrl-C after it stops the run at once.
 
     Attributes:
-        number: Of the first signal; 0 before.
-        awaited: Whether a run is under way that looks for it; else it interrupts.
+        number: Number of the first signal; 0 before.
+        awaited: Whether a run is polling for the signal; otherwise the signal raises KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
@@ -118,13 +118,13 @@ class StopSignal:
     def __call__(self, number: int, frame: object) -> None:
         """Handle a signal."""
         first = not self.number
-        if first or number == signal.SIGINT:  # queues send theirs several times
+        if first or number == signal.SIGINT:  # queues repeat their signals
             self.number = self.number or number
             if not (first and self.awaited):
                 raise KeyboardInterrupt
 
     def failure(self, run: RunFolder) -> Failure:
-        """The failure of a run that it has ended."""
+        """Return the failure of a run that was stopped by this signal."""
         reason = STOPPED_BY.get(signal.Signals(self.number), "") if self.number else "interrupted by the user"
         reason += "; run it again to continue" * run.checkpoint.exists()
         name = signal.Signals(self.number).name if self.number else None
@@ -139,10 +139,11 @@ class RunOutcome:
     """How a run ended.
 
     Attributes:
-        point: What was run.
-        ok: Whether it left a result.
-        failure: Why not.
-        written: Whether its folder says the same; on a full disk, or once it was removed, it does not.
+        point: The point.
+        ok: Whether the run has a result.
+        failure: Why it has none.
+        written: Whether the failure was recorded in the run's folder; not on a full disk, or if the folder
+            was removed.
     """
 
     point: Point
@@ -152,14 +153,13 @@ class RunOutcome:
 
 
 def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, None, RunOutcome]:
-    """Run one point: its run is given a first time when it has begun, then a few times a second.
+    """Run one point. Yields the run folder when the run has begun, then a few times a second.
 
-    Before, notes say whom it waits for, if other studies have the GPUs.
-
-    That it could not be started, or its files not be written, raises nothing: others are to have their turn.
+    Notes are yielded before that while other studies hold the GPUs. A run that cannot be started, or whose
+    files cannot be written, raises no error, so that the next point can be run.
 
     Raises:
-        KeyboardInterrupt: If one was thrown in, after all workers have ended.
+        KeyboardInterrupt: If it is thrown into the generator, after all workers have ended.
     """
     run: RunFolder | None = None
     try:
@@ -183,7 +183,7 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
 def _attempt(
     run: RunFolder, commands: Sequence[Command]
 ) -> Generator[RunFolder | Note, None, Failure | None]:
-    """Start the workers, stay until they have all ended or one has failed, and say why."""
+    """Start the workers, wait until all have ended or one has failed, and return the failure."""
     kills = oom_kills()
     point = run.point()
     detector = HangDetector(run, len(commands), point.launch.progress_timeout)
@@ -219,10 +219,10 @@ def _attempt(
 
 
 def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
-    """The newest run of a point, made ours, if it can go on: it was interrupted and has a checkpoint.
+    """Return the newest run of a point, prepared to continue, if it was interrupted and has a checkpoint.
 
-    A run that failed on its own starts anew; so does one whose settings have changed, or that a queue
-    has run elsewhere: its timing would mix two things.
+    A run that failed by itself is not continued, nor one with other settings or one that a queue has run: its
+    timings would mix two setups.
     """
     for run in folder.runs(point.name)[-1:]:
         failure = run.failure()
@@ -244,9 +244,9 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
 
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Within, SIGTERM, SIGINT and SIGHUP end a run as `StopSignal` says, and interrupt what else is done.
+    """Handle SIGTERM, SIGINT and SIGHUP with `STOP` within the context; see `StopSignal`.
 
-    What is ignored, as SIGHUP under nohup, stays so.
+    Ignored signals, such as SIGHUP under nohup, stay ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -264,12 +264,12 @@ def terminable() -> Iterator[None]:
 def run_point(
     folder: StudyFolder, point: Point, *, watch: Callable[[RunFolder, Progress | None], None] | None = None
 ) -> RunOutcome:
-    """Run one point, prepared data set and split included, to its end.
+    """Run one point, which names its prepared data set and split, to its end.
 
     Args:
-        folder: Where its run is kept.
-        point: What to run.
-        watch: Called with the run and its progress while it is alive; may raise KeyboardInterrupt.
+        folder: Study folder that keeps the run.
+        point: The point.
+        watch: Called with the run and its progress while it runs; may raise KeyboardInterrupt.
     """
     steps = run_steps(folder, point)
     while True:

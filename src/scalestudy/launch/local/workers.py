@@ -1,4 +1,4 @@
-"""The processes of one run: started together, ended together."""
+"""The worker processes of one run, started and ended together."""
 
 import contextlib
 import os
@@ -19,25 +19,25 @@ from scalestudy.util import modules
 FOREIGN = (
     "OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG", "SCALESTUDY_SUBMISSION", "SCALESTUDY_SCRIPT_",
 )  # fmt: skip
-"""Variables of other launchers, which workers of ours must not see."""
+"""Prefixes of variables of other launchers, which are removed from the workers' environment."""
 POLL = 0.25
-"""Seconds between two looks at workers."""
+"""Seconds between two checks of the workers."""
 GRACE = 5.0
-"""Seconds between asking a worker to end and ending it."""
+"""Seconds between asking a worker to end and killing it."""
 KILLED_WITHIN = 2.0
-"""Seconds for a worker that was killed to be gone."""
+"""Seconds that a killed worker may take to disappear."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One process to start.
+    """A process to start.
 
     Attributes:
         arguments: Program and arguments.
-        environment: All of its variables.
+        environment: All environment variables.
         cpus: Cores it may run on; empty for no restriction.
-        log: File that takes its output; None where it stays with that of this process.
-        folder: Its working folder.
+        log: File for its output; None to share this process's output.
+        folder: Working directory.
     """
 
     arguments: Sequence[str]
@@ -49,11 +49,11 @@ class Command:
 
 @dataclass
 class WorkerProcesses:
-    """Owns the processes of a run. As a context manager it leaves none behind.
+    """The processes of a run. As a context manager, it leaves none running.
 
     Attributes:
-        commands: To start, by rank.
-        spared: Ranks that may be ended by a signal, as long as one of them is not.
+        commands: Commands to start, by rank.
+        spared: Ranks that may be ended by a signal without failing the run, unless all of them are.
     """
 
     commands: Sequence[Command]
@@ -93,19 +93,19 @@ class WorkerProcesses:
         self._ends[rank] = time.monotonic()
 
     def running(self) -> bool:
-        """Whether any worker is still at work."""
+        """Whether any worker is still running."""
         return len(self._ends) < len(self._processes)
 
     def ended(self, rank: int) -> bool:
-        """Whether this worker has ended."""
+        """Whether the worker of this rank has ended."""
         return rank in self._ends
 
     def ended_at(self, rank: int) -> float:
-        """Unix time at which this worker ended."""
+        """Return the Unix time at which the worker of this rank ended."""
         return time.time() - (time.monotonic() - self._ends[rank])
 
     def first_failure(self) -> tuple[int, int] | None:
-        """Rank and exit code of the worker that failed first (negative: a signal), or None."""
+        """Return rank and exit code (negative: a signal) of the worker that failed first, or None."""
         codes = {rank: self._processes[rank].returncode for rank in self._ends.copy()}
         lost = [rank for rank in self.spared if codes.get(rank, 0) < 0]
         if len(lost) == len(self.spared):
@@ -117,9 +117,9 @@ class WorkerProcesses:
     def wait(
         self, poll: float = POLL, meanwhile: Callable[[], object] = lambda: None
     ) -> tuple[int, int] | None:
-        """Stay until all workers have ended or one has failed; rank and exit code of that one.
+        """Wait until all workers have ended or one has failed; return `first_failure`.
 
-        It looks every `poll` seconds, and calls `meanwhile` after each look.
+        The workers are checked every `poll` seconds, and `meanwhile` is called between two checks.
         """
         while self.running() and self.first_failure() is None:
             time.sleep(poll)
@@ -127,10 +127,10 @@ class WorkerProcesses:
         return self.first_failure()
 
     def stop(self) -> None:
-        """End all workers and what they started, kindly first.
+        """End all workers and their children: ask them first, then kill them.
 
-        A worker computes below the process that is known here: it is ended first, so that this one sees it
-        gone, and with it what it held of a device, before anything else is started there.
+        The worker is a child of the supervisor started here. The child is killed first, so that it has
+        released its device when the supervisor ends and before another process starts there.
         """
         for end, seconds in ((_ask, GRACE), (_kill_below, KILLED_WITHIN), (_kill, GRACE)):
             for process in self._processes:
@@ -139,7 +139,7 @@ class WorkerProcesses:
             while self.running() and time.monotonic() < deadline:
                 time.sleep(0.02)
             if not self.running():
-                # A worker may have left children in its group; nothing of a run survives it.
+                # A worker may have left children in its process group.
                 for process in self._processes:
                     _kill(process.pid)
                 return
@@ -154,7 +154,7 @@ def _kill(leader: int) -> None:
 
 
 def _kill_below(leader: int) -> None:
-    """Kill what a process has started; the process itself if that is nothing."""
+    """Kill all descendants of a process, or the process itself if it has none."""
     import psutil
 
     with contextlib.suppress(psutil.Error):
@@ -172,7 +172,7 @@ def _send(leader: int, number: int) -> None:
 
 
 def started_in(folder: str | None, command: Command) -> Command:
-    """The command of a process of Python's in another virtual environment; None leaves it as it is."""
+    """Return a Python command changed to run in the virtual environment `folder`; unchanged for None."""
     if folder is None:
         return command
     arguments = [python_of(folder), *command.arguments[1:]]
@@ -182,7 +182,7 @@ def started_in(folder: str | None, command: Command) -> Command:
 def worker_commands(
     run: RunFolder, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> list[Command]:
-    """The commands of all workers of a run, by rank; `cpus` are the cores of all."""
+    """Return the commands of all workers of a run, by rank; `cpus` are the cores of all workers."""
     return [
         worker_command(run.path, rank, size, port, share(cpus, rank, size), environment, run.log(rank))
         for rank in range(size)
@@ -192,7 +192,7 @@ def worker_commands(
 def worker_command(
     run: Path, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str], log: Path
 ) -> Command:
-    """The command of one worker of `size`: the same for every launcher, its place in torchrun's variables."""
+    """Return the command of one worker of `size`, whose place is given by torchrun's variables."""
     values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
     values |= {
         "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
@@ -200,7 +200,7 @@ def worker_command(
         "SCALESTUDY_LAUNCHER": str(os.getpid()), "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(max(1, len(cpus))),
     }  # fmt: skip
-    if "PYTHONPATH" in values:  # relative entries mean this folder, not the run's
+    if "PYTHONPATH" in values:  # relative entries refer to the current folder, not the run's
         values["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
         )
@@ -209,6 +209,6 @@ def worker_command(
 
 
 def share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
-    """The cores of a rank, of those of all."""
+    """Return the cores of a rank out of those of all processes."""
     each = len(cpus) // processes
     return sorted(set(cpus[rank * each : (rank + 1) * each]))

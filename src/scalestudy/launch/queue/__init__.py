@@ -1,1 +1,1 @@
-"""What all queues share: site profiles, job scripts, submitting, and what is known of jobs."""
+"""What all queues share: site profiles, job scripts, submission, and polling of jobs."""

@@ -1,4 +1,4 @@
-"""What a queue is: a scheduler's client commands, what it says of jobs, and its words in a job script."""
+"""The interface of a queue: a scheduler's client commands, views of jobs, and options of job scripts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WAITING = {
     "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
     "RESV_DEL_HOLD", "POWER_UP_NODE",
 }  # fmt: skip
-"""States in which a job is not over and nothing of it runs."""
+"""States of a job that is not over and does not run."""
 HELD = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
-"""Those of them that last until somebody releases the job."""
+"""Waiting states that last until somebody releases the job."""
 RUNNING = {
     "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
 }  # fmt: skip
-"""States in which a job runs, or has not quite ended."""
+"""States of a job that runs or is about to end."""
 ENDED = {
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
     "PREEMPTED", "REVOKED", "TIMEOUT",
@@ -41,26 +41,26 @@ ENDED = {
 UNKNOWN = "UNKNOWN"
 """State of a job that its queue has forgotten."""
 TIMEOUT = 20.0
-"""Seconds that a client command may take; SCALESTUDY_SLURM_TIMEOUT, … says otherwise."""
+"""Time limit of a client command in seconds, unless SCALESTUDY_SLURM_TIMEOUT (and so on) sets it."""
 WORKER = '"${worker[@]}"'
 """The worker's command in a job script."""
 
 
 class JobView(Record):
-    """What a queue says of one job."""
+    """A job as its queue reports it."""
 
     job: str
     state: str
     reason: str = ""
-    """Why it is pending, or how it ended, in the queue's own word; "" for none."""
+    """Why it is pending or how it ended, in the queue's own word; "" for none."""
     nodes: str = ""
     """Host list, "node[1-2]"."""
     start: str = ""
-    """When it started or is expected to, local time as ISO 8601; "" if that is unknown."""
+    """Actual or expected start, local time as ISO 8601; "" if unknown."""
     exit_code: int | None = None
     signal: int | None = None
     by: str = ""
-    """User who cancelled it, by id or name."""
+    """Id or name of the user who cancelled it."""
 
     @property
     def held(self) -> bool:
@@ -69,27 +69,27 @@ class JobView(Record):
 
     @property
     def live(self) -> bool:
-        """Whether it waits or runs."""
+        """Whether the job waits or runs."""
         return self.state in WAITING or self.state in RUNNING
 
     @property
     def waiting(self) -> bool:
-        """Whether it waits."""
+        """Whether the job waits."""
         return self.state in WAITING
 
     @property
     def ended(self) -> bool:
-        """Whether it is over, by the queue's word."""
+        """Whether the queue reports that the job is over."""
         return self.state in ENDED
 
 
 class JobMark(NamedTuple):
-    """Which study a job is of, and which submission: in the queue, in its script, in its job.json."""
+    """The study and the submission that a job belongs to: in the queue, in its script, in job.json."""
 
     study: str
-    """Digest of the real path of the study's folder: it outlives the folder."""
+    """Digest of the real path of the study's folder, which stays the same if the folder is made again."""
     submission: str
-    """16 random hexadecimal digits; a folder that was made again has others."""
+    """16 random hexadecimal digits, new for every submission."""
 
     def __str__(self) -> str:
         return f"scalestudy:{self.study}:{self.submission}"
@@ -105,28 +105,28 @@ class MarkedJob(NamedTuple):
 
 
 def study_digest(folder: Path) -> str:
-    """What jobs of the study in this folder are known by."""
+    """Return the digest that identifies jobs of the study in this folder."""
     return hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
 
 
 def new_mark(folder: Path) -> JobMark:
-    """The mark of one more submission of the study in this folder."""
+    """Return a mark for a new submission of the study in this folder."""
     return JobMark(study_digest(folder), secrets.token_hex(8))
 
 
 def read_mark(text: str) -> JobMark | None:
-    """The mark within a comment."""
+    """Return the mark in a comment; None if there is none."""
     match = re.search(r"scalestudy:([0-9a-f]{16}):([0-9a-f]{16})\b", text)
     return JobMark(match[1], match[2]) if match else None
 
 
 def output_of(script: Path) -> Path:
-    """What a job prints before it has opened its log: beside its script."""
+    """Return the file, beside a job's script, of the output that the job prints before it opens its log."""
     return script.with_suffix(".out")
 
 
 class QueueUnreachable(RunError):
-    """A queue gave no answer in time; `received` says how, in one line."""
+    """A queue gave no answer in time; `received` describes this in one line."""
 
     def __init__(self, title: str, command: str, reason: str) -> None:
         super().__init__(
@@ -137,7 +137,7 @@ class QueueUnreachable(RunError):
 
 
 class QueueRefused(UserError):
-    """A queue said no; `words` are its own."""
+    """A queue refused a command; `words` is its own message."""
 
     def __init__(self, title: str, command: str, words: str, action: str = "") -> None:
         self.words = words
@@ -146,7 +146,7 @@ class QueueRefused(UserError):
 
 
 class QueueAbsent(UserError):
-    """This machine has no such queue, or belongs to no cluster."""
+    """This machine lacks the queue's commands, or belongs to no cluster."""
 
     def __init__(self, title: str, command: str, why: str = "none in PATH") -> None:
         super().__init__(
@@ -160,43 +160,43 @@ QUEUE_ERRORS = (QueueUnreachable, QueueRefused, QueueAbsent)
 
 
 class Queue(ABC):
-    """One scheduler. Methods that call its commands may raise any of QUEUE_ERRORS."""
+    """A scheduler. Methods that call its commands may raise any of QUEUE_ERRORS."""
 
     name: ClassVar[str]
-    """As `launch.on` names it."""
+    """Name in `launch.on`."""
     title: ClassVar[str]
-    """As users call it: "Slurm"."""
+    """Name shown to users, such as "Slurm"."""
     submits: ClassVar[tuple[str, ...]]
-    """The words that submit a script."""
+    """Command that submits a script."""
     cancels: ClassVar[tuple[str, ...]]
-    """The words that cancel jobs."""
+    """Command that cancels jobs."""
     directive: ClassVar[str]
-    """What the options in a job script begin with: "SBATCH" for #SBATCH."""
+    """Prefix of options in a job script: "SBATCH" for #SBATCH."""
     reserved: ClassVar[tuple[str, ...]]
     """Options that a site may not add, besides those that the job has."""
     job_variable: ClassVar[str]
-    """In a job: its id."""
+    """Variable in a job that holds its id."""
     nodes_variable: ClassVar[str]
-    """In a job: its nodes."""
+    """Variable in a job that holds its nodes."""
     job_form: ClassVar[re.Pattern[str]]
-    """A line that holds the id of a submitted job, as its first group."""
+    """Pattern of the line that holds the id of a submitted job, in its first group."""
     reads_stdin: ClassVar[bool] = False
     """Whether a shell may read the script from its standard input."""
     warns: ClassVar[bool] = True
-    """Whether the queue sends USR1 before the time limit; elsewhere the job reminds itself."""
+    """Whether the queue sends USR1 before the time limit; otherwise the job measures the time itself."""
     requeues: ClassVar[bool] = False
     """Whether a job can put itself back into the queue."""
     contains: ClassVar[bool] = False
     """Whether its launcher enters containers itself (pyxis)."""
     full: ClassVar[str]
-    """Words of a refusal that say that this user has too many jobs there already."""
+    """Phrase in a refusal because the user has too many jobs in the queue."""
     unreachable: ClassVar[tuple[str, ...]] = ()
-    """Phrases, in small letters, that say that the server could not be reached."""
+    """Phrases, in lower case, in messages that the server could not be reached."""
 
     # Client commands
 
     def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
-        """Exit code, output and errors of a client command, which is ended when it takes too long."""
+        """Run a client command, within a time limit; return its exit code, output and errors."""
         limit = time_limit(os.environ, _timeout_variable(self.title))
         variables = self.environment(os.environ, submitting=program == self.submits[0]) | {"LC_ALL": "C"}
         try:
@@ -207,91 +207,91 @@ class Queue(ABC):
             raise QueueUnreachable(self.title, program, f"none within {limit:g} s") from None
 
     def call(self, program: str, *arguments: str) -> str:
-        """What a client command prints.
+        """Return the output of a client command.
 
         Raises:
-            QueueUnreachable: If it took too long, or could not reach the server.
-            QueueRefused: If it failed, with the queue's own words.
+            QueueUnreachable: If it took too long or could not reach the server.
+            QueueRefused: If it failed, with the queue's message.
             QueueAbsent: If there is no such command.
         """
         code, output, errors = self.run(program, *arguments)
         return output if code == 0 else self.failed(program, code, output, errors)
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
-        """Raise what a failed command means, or return its output where it means nothing."""
+        """Raise the error of a failed command, or return its output if the failure does not matter."""
         words = plain_words(program, errors or output)
         if any(phrase in words.lower() for phrase in self.unreachable):
             raise QueueUnreachable(self.title, program, words)
         raise QueueRefused(self.title, program, words or f"exit code {code}, and no reason")
 
     def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
-        """Variables of its client commands, from those of this process."""
+        """Return the variables of client commands, derived from those of this process."""
         return dict(variables)
 
     # Jobs
 
     @abstractmethod
     def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
-        """What it says of these jobs, in few calls; one that it has forgotten has the state "UNKNOWN"."""
+        """Return the view of each of these jobs, in few calls; a forgotten job has the state "UNKNOWN"."""
 
     @abstractmethod
     def marked(self) -> list[MarkedJob]:
-        """This user's jobs that are not over and carry a mark."""
+        """Return this user's jobs that are not over and carry a mark."""
 
     def cluster_name(self) -> str:
-        """Its own name of the cluster that this machine talks to; "" if it does not say."""
+        """Return the queue's name of the cluster that this machine talks to; "" if unknown."""
         return ""
 
     @abstractmethod
     def after(self, job: str) -> list[str]:
-        """Options of the command that submits, for a job that waits until another one has succeeded."""
+        """Return the submission options for a job that waits until another job has succeeded."""
 
     def submission(self, script: Path, after: str | None = None) -> list[str]:
-        """The words that submit a script."""
+        """Return the command that submits a script."""
         return [*self.submits, *(self.after(after) if after else ()), str(script)]
 
     def submit(self, script: Path, after: str | None = None) -> str:
-        """Submit a script, and return the id of the job."""
+        """Submit a script and return the id of the job."""
         program, *arguments = self.submission(script, after)
         try:
             printed = self.call(program, *arguments)
         except QueueRefused as refused:
             action = self.advice(refused.words)
             raise QueueRefused(self.title, program, refused.words, action) from None
-        for line in reversed(printed.splitlines()):  # whatever a site prints around it
+        for line in reversed(printed.splitlines()):  # sites may print more around it
             if match := self.job_form.fullmatch(line.strip()):
                 return match[1]
         words = printed.strip() or "nothing, not even the id of a job"
         raise QueueRefused(self.title, program, words)
 
     def advice(self, words: str) -> str:
-        """What to do about a refused submission, where these words of the queue tell."""
+        """Return advice on a refused submission from the queue's message; "" if there is none."""
         return ""
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        """Cancel jobs; those that have ended are passed over."""
+        """Cancel jobs. Jobs that have ended are ignored."""
         for ids in chunks(list(jobs)):
             self.call(*self.cancels, *ids)
 
     @abstractmethod
     def in_words(self, reason: str) -> str:
-        """What a waiting job waits for, in words."""
+        """Describe what a waiting job waits for, from the queue's reason."""
 
     # Job scripts
 
     @abstractmethod
     def directives(self, job: JobScript) -> list[str]:
-        """The options of a job, each whole, without those that its site adds."""
+        """Return the options of a job, each with its value, without those that its site adds."""
 
     @abstractmethod
     def option_names(self, option: str) -> set[str]:
-        """What an option of a job sets; nothing if it is not a single one, in the form that is expected."""
+        """Return the names that an option sets; none if it is not a single option in the expected form."""
 
     def options(self, job: JobScript) -> list[str]:
-        """The options of a job, then those that its site adds.
+        """Return the options of a job, then those that its site adds.
 
         Raises:
-            UserError: If the site's are none, or would change what the others say.
+            UserError: If an option of the site is malformed, or would change one of the job.
         """
         computed = self.directives(job)
         taken = set(self.reserved).union(*map(self.option_names, computed))
@@ -308,32 +308,32 @@ class Queue(ABC):
 
     @abstractmethod
     def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
-        """Lines of words that start a command once for each process; None for a launcher unknown here."""
+        """Return the lines of a command that starts every process; None for a launcher of the site's own."""
 
     @abstractmethod
     def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
-        """For mpirun: lines of bash before it, more words, and beginnings of variables that it passes on."""
+        """Return for mpirun: lines of bash before it, more options, and prefixes of variables to pass on."""
 
     def prepare(self) -> list[str]:
-        """Lines of bash to begin with."""
+        """Return lines of bash that come first in a job script."""
         return []
 
     # Inside a job
 
     def own_job(self) -> str:
-        """Id of the job that this process is in; "none" outside of any."""
+        """Return the id of the job that this process runs in; "none" outside of a job."""
         return os.environ.get(self.job_variable, "none")
 
     def own_nodes(self) -> str:
-        """Nodes of the job that this process is in."""
+        """Return the nodes of the job that this process runs in."""
         return os.environ.get(self.nodes_variable, "this machine")
 
     def is_running(self) -> bool:
-        """Whether it is known that the queue is not ending this process's job."""
+        """Whether it is certain that the queue is not ending this process's job."""
         return False
 
     def requeue(self) -> bool:
-        """Put this process's job back into the queue; whether that was done."""
+        """Requeue this process's job; return whether that succeeded."""
         return False
 
 
@@ -342,10 +342,10 @@ def _timeout_variable(title: str) -> str:
 
 
 def time_limit(environment: Mapping[str, str], variable: str) -> float:
-    """Seconds that a client command may take.
+    """Return the time limit of a client command in seconds.
 
     Raises:
-        UserError: If the variable holds no positive number.
+        UserError: If the variable is set to anything but a positive number.
     """
     text = environment.get(variable, "").strip() or f"{TIMEOUT:g}"
     with contextlib.suppress(ValueError):
@@ -355,7 +355,7 @@ def time_limit(environment: Mapping[str, str], variable: str) -> float:
 
 
 def plain_words(program: str, errors: str) -> str:
-    """A command's own words on one line, without its name before each and without warnings."""
+    """Join the errors of a command in one line, without its name, warnings and repetitions."""
     lines: list[str] = []
     for line in errors.splitlines():
         words = line.strip().removeprefix(f"{program}: ")
@@ -368,7 +368,7 @@ def plain_words(program: str, errors: str) -> str:
 
 
 def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
-    """Ids in batches that fit a command line and keep the server's answer small."""
+    """Split ids into batches that fit a command line and keep the server's answer small."""
     return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
@@ -380,7 +380,7 @@ def _answer(command: Sequence[str], environment: Mapping[str, str], limit: float
     try:
         output, errors = process.communicate(timeout=limit)
     finally:
-        # A site's wrapper may have started others, which would keep the pipes open.
+        # A site's wrapper script may have started processes that would keep the pipes open.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,4 +1,4 @@
-"""The container that workers run in, and the words of a job script that start them there."""
+"""The container that workers run in, and the command in a job script that starts them there."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from scalestudy.util.errors import UserError
 
 
 def _texts(value: Any) -> Any:
-    # What this returns is read as Python, which wants tuples.
+    # pydantic validates the returned value as Python and expects tuples.
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
@@ -47,7 +47,7 @@ class Container(StrictModel):
 
 
 def container_table(value: Any) -> Any:
-    """The table of a container, of which a path alone is the image; read as Python, which wants tuples."""
+    """Return the table of a container, also from the path of an image alone, with lists as tuples."""
     if isinstance(value, str):
         return {"image": value}
     if isinstance(value, dict) and isinstance(value.get("binds"), list):
@@ -58,18 +58,18 @@ def container_table(value: Any) -> Any:
 SYSTEM = frozenset(
     ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "opt", "proc", "run", "sbin", "sys", "usr", "var")
 )
-"""Folders that an image has of its own, which the machine's must not hide."""
+"""Folders of the image itself, which those of the machine must not hide."""
 
 
 def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:
-    """Words of bash that run what follows them in the container; none under pyxis: see `srun_words`.
+    """Return words of bash that run a command in the container; none for pyxis (see `srun_words`).
 
-    All runtimes pass the environment on (Apptainer all of it but PATH and LD_LIBRARY_PATH, which are the
-    image's; pyxis all that the image does not set).
+    All runtimes pass the environment on: Apptainer except PATH and LD_LIBRARY_PATH, which are the image's;
+    pyxis except variables that the image sets.
 
     Args:
         container: The container.
-        binds: Folders that the workers read and write, seen inside under their own paths.
+        binds: Folders that the workers read and write, mounted inside under the same paths.
         gpus: Whether the job has GPUs.
 
     Raises:
@@ -89,7 +89,7 @@ def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) 
         words.append(f"--{container.gpu}")
     words += site_binds
     for bind in binds:
-        # For --bind a comma or a colon would begin the next folder; --mount takes CSV, with doubled quotes.
+        # In --bind, a comma or a colon separates; --mount takes CSV, in which quotes are doubled.
         path = str(bind).replace('"', '""')
         words += ["--mount", literal(f'type=bind,"source={path}","destination={path}"')]
     for overlay in container.overlay:
@@ -98,12 +98,12 @@ def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) 
 
 
 def srun_words(container: Container | None, binds: Sequence[Path]) -> list[str]:
-    """Words of bash for srun that have pyxis start its tasks in the container; none under other runtimes.
+    """Return options of srun that make pyxis start tasks in the container; none for other runtimes.
 
     Source: https://github.com/NVIDIA/pyxis/wiki/Usage
 
     Raises:
-        UserError: If a folder's path holds what would begin the next folder, or its place inside.
+        UserError: If the path of a folder contains a separator of mounts.
     """
     if container is None or container.runtime != "pyxis":
         return []
@@ -117,14 +117,14 @@ def srun_words(container: Container | None, binds: Sequence[Path]) -> list[str]:
 
 
 def container_exports(container: Container, scratch: str | None, *, gpus: bool) -> dict[str, str]:
-    """Variables of bash (quoted) that the runtime reads: its cache stays out of the home folder.
+    """Return variables, quoted for bash, that the runtime reads; they keep its cache out of the home folder.
 
-    Without scratch it is in the run's: one in /tmp another user could have made before us.
+    Without scratch, the cache is in the run's folder: in /tmp, another user might own the folder.
     """
     if container.runtime == "charliecloud":
         return {}
     if container.runtime == "pyxis":
-        # What enroot's hook brings the driver's libraries by, where the image does not say so itself.
+        # These make enroot's hook mount the driver's libraries if the image does not set them itself.
         wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
         return wanted if gpus and container.gpu == "nv" else {"NVIDIA_VISIBLE_DEVICES": "void"}
     value = expandable(f"{scratch}/{container.runtime}") if scratch else f'"$run/.{container.runtime}"'
@@ -132,9 +132,9 @@ def container_exports(container: Container, scratch: str | None, *, gpus: bool) 
 
 
 def _existing_in_image(path: Path) -> Path | None:
-    """What Charliecloud binds to show a path: it makes no folders in an image, which has only topmost ones.
+    """Return the folder that Charliecloud must bind to make a path visible; None for paths below /tmp.
 
-    The machine's /tmp is seen without.
+    Charliecloud creates no folders in an image, which has only top-level ones. It mounts /tmp by itself.
     """
     if len(path.parts) < 2 or path.parts[1] == "tmp":
         return None

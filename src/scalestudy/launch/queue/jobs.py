@@ -1,4 +1,4 @@
-"""Ending the jobs of a study: those of its runs, and orphans that are no run's any more."""
+"""Cancel the jobs of a study, including orphans, which no longer belong to any run."""
 
 import contextlib
 from collections.abc import Sequence
@@ -13,32 +13,32 @@ from scalestudy.util.errors import ScalestudyError, UserError
 
 
 class Orphan(NamedTuple):
-    """A job of a study's folder that is none of its runs': an earlier study's, or of a script by hand."""
+    """A job of a study's folder that belongs to no run: of an earlier study, or submitted by hand."""
 
     queue: Queue
     job: MarkedJob
 
     def sentence(self) -> str:
-        """What is known of it."""
+        """Describe the job in one sentence."""
         described = ", ".join(word for word in (self.job.state.lower(), self.job.name) if word)
         return f"Job {self.job.job} ({described}) is of this folder, but belongs to no run in it"
 
 
 def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointStatus], list[Orphan]]:
-    """Cancel the queued and running jobs of these points; of all, and orphans too, when none is named.
+    """Cancel the queued and running jobs of these points; without names, all jobs and orphans.
 
     Returns:
-        The points as they stood, whose jobs were cancelled, and the orphans that were.
+        The points whose jobs were cancelled, in their states before that, and the cancelled orphans.
 
     Raises:
-        UserError: If the study is this machine's: what runs here ends with its own process.
-        QueueUnreachable, QueueRefused, QueueAbsent: If a queue does not answer, refuses, or is not there.
+        UserError: If the study runs on this machine, where runs end with their own process.
+        QueueUnreachable, QueueRefused, QueueAbsent: If a queue does not answer, refuses, or is missing.
     """
     overview = study_status(folder, must=True)
     chosen = [
         status
         for status in overview.open
-        if status.job and status.job.job and (not names or status.name in names)  # others: being submitted
+        if status.job and status.job.job and (not names or status.name in names)  # no id: being submitted
     ]
     orphans = [] if names else find_orphans(folder, overview, must=True)
     jobs = [(status.job.queue, status.job.job) for status in chosen if status.job]
@@ -60,7 +60,7 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
         queue.cancel([job for launcher, job in jobs if launcher == name])
     for status in chosen:
         if status.run:
-            with contextlib.suppress(OSError):  # a colleague's folder
+            with contextlib.suppress(OSError):  # another user's folder
                 status.run.cancelled.touch()
     if jobs:
         forget(folder.path)
@@ -68,12 +68,12 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
 
 
 def find_orphans(folder: StudyFolder, overview: Overview, *, must: bool = False) -> list[Orphan]:
-    """The orphans of a study, by what the queues say now.
+    """Ask the queues for the orphans of a study.
 
     Args:
-        folder: The study. That it was removed and made again since is no matter: its path counts.
-        overview: Its points as they stand.
-        must: Whether to raise if a queue does not answer; its orphans are passed over otherwise.
+        folder: The study, identified by its path, so that orphans of a removed study there are found.
+        overview: The states of its points.
+        must: Whether to raise if a queue does not answer; otherwise its orphans are skipped.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`.
@@ -93,7 +93,7 @@ def find_orphans(folder: StudyFolder, overview: Overview, *, must: bool = False)
         orphans += [
             Orphan(queue, job)
             for job in marked
-            # A run whose id is not known yet learns it at the next look.
+            # A run whose job id is not known yet gets it at the next query.
             if queue and job.mark.study == digest and known.get(job.mark.submission) not in ("", job.job)
         ]
     return orphans

@@ -1,4 +1,4 @@
-"""A launcher whose points wait in a queue: what all queues do alike."""
+"""The launcher that submits points to a queue, for all queues."""
 
 import shlex
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ AnyQueue = TypeVar("AnyQueue", bound=Queue)
 
 
 class QueueLauncher(Generic[AnyQueue]):
-    """Gives points to a queue; its jobs go on when this process ends."""
+    """Submits points to a queue, whose jobs continue when this process ends."""
 
     detached = True
 
@@ -32,26 +32,26 @@ class QueueLauncher(Generic[AnyQueue]):
         self.title = queue.title
 
     def points(self, study: Study, options: Options) -> list[Point]:
-        """The points on the nodes of the study's site.
+        """Return the points of a study, expanded for the nodes of its site.
 
         Raises:
-            UserError: If the site is missing or not right, or a point is impossible on it.
+            UserError: If the site profile is missing or invalid, or a point is impossible on the site.
         """
         return expand_for(study, _site(study, options))
 
     def refuse(self, points: Sequence[Point]) -> None:
-        """Refuse environments that points name; what else is installed on the nodes is not known here."""
+        """Refuse points that name an unusable environment; other software of the nodes is not known here."""
         refuse_missing_software(points, images=True)
 
     def start(
         self, folder: StudyFolder, points: Sequence[Point], options: Options
     ) -> Generator[Step, None, None]:
-        """Submit the points that are not done, queued or running, and were not tried too often.
+        """Submit the points that are not done, queued or running, and were not submitted too often.
 
-        A point that the queue does not take leaves no run folder, script or job behind; those before it stay.
+        A point that the queue refuses leaves no run folder, script or job; earlier submissions stay.
 
         Raises:
-            QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses.
+            QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, refuses, or is missing.
             RunError: If the folder cannot be written to.
         """
         overview = study_status(folder, must=True)
@@ -70,7 +70,7 @@ class QueueLauncher(Generic[AnyQueue]):
             except ScalestudyError as error:
                 full = isinstance(error, QueueRefused) and self.queue.full in error.words
                 if full and options.feeds and (count or overview.open):
-                    return  # once one of those has ended, there is room for another
+                    return  # the caller submits more once a job has ended
                 if count:
                     yield Note(
                         f"{count} of {len(wanted)} points were submitted before {self.title} refused one."
@@ -81,7 +81,7 @@ class QueueLauncher(Generic[AnyQueue]):
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
-        """The job scripts, each followed by the line that would submit it."""
+        """Yield the job scripts, each followed by the command that would submit it."""
         submissions, notes = next_submissions(overview, list(points), options)
         yield from notes
         site, mark = _site(study, options), JobMark(study_digest(target), "0" * 16)

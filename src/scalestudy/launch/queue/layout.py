@@ -1,4 +1,4 @@
-"""How the workers of a point are laid out over the nodes of a site."""
+"""Distribution of a point's workers over the nodes of a site."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from scalestudy.util.errors import UserError
 
 @dataclass(frozen=True)
 class JobLayout:
-    """What a job asks for.
+    """The resources that a job requests.
 
     Attributes:
-        nodes: Nodes.
-        tasks: Processes in all.
-        tasks_per_node: Most processes of a node; the first nodes are filled first.
-        cpus_per_task: Cores of a process.
-        gpus_per_node: GPUs of each node; 0 when it computes on CPUs.
-        seconds: Time limit; None for none.
-        survives: Whether the others go on where a process has ended.
+        nodes: Number of nodes.
+        tasks: Total number of processes.
+        tasks_per_node: Maximum number of processes on a node; the first nodes are filled first.
+        cpus_per_task: Cores of each process.
+        gpus_per_node: GPUs of each node; 0 if the job computes on CPUs.
+        seconds: Time limit; None for no limit.
+        survives: Whether the other processes continue when one has ended.
     """
 
     nodes: int
@@ -34,21 +34,21 @@ class JobLayout:
 
     @property
     def gpus_per_task(self) -> int:
-        """GPUs of a process."""
+        """GPUs of each process."""
         return self.gpus_per_node // self.tasks_per_node
 
     @property
     def cpus_per_node(self) -> int:
-        """Most cores of a node."""
+        """Cores on a full node."""
         return self.cpus_per_task * self.tasks_per_node
 
 
 def layout(point: Point, site: Site) -> JobLayout:
-    """Layout of a point that `expand_for` has found possible on the site."""
+    """Return the layout of a point, which `expand_for` has checked for the site."""
     tasks = point.processes
     launch = point.launch
     nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device)
-    tasks_per_node = -(-tasks // nodes)  # even: 6 workers on nodes of 4 are 3 + 3
+    tasks_per_node = -(-tasks // nodes)  # balanced: 6 workers on nodes of 4 are 3 + 3
     workers = point.traits.workers_at_once(point.workers)
     return JobLayout(
         nodes=nodes, tasks=tasks, tasks_per_node=tasks_per_node,
@@ -59,16 +59,16 @@ def layout(point: Point, site: Site) -> JobLayout:
 
 
 def gpu_request(site: Site, layout: JobLayout) -> str:
-    """The site's, with the number that its kind counts: of a node (also PBS), of a task, or in total."""
+    """Fill the number of GPUs into the site's option: for a node (also PBS), a task, or the whole job."""
     counts = {"--gpus-per-task": layout.gpus_per_task, "--gpus": layout.gpus_per_task * layout.tasks}
     count = counts.get(site.gpu_request.partition("=")[0], layout.gpus_per_node)
     return site.gpu_request.replace("{gpus}", str(count))
 
 
 def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
-    """What jobs allocate, and what of it their workers use: GPUs where all of them have some, else cores.
+    """Describe how much of what jobs allocate their workers use: GPUs if all jobs have some, else cores.
 
-    With the hours that are charged at most, where all jobs have a time limit.
+    If all jobs have a time limit, the maximum number of GPU-hours or core-hours is added.
     """
     gpus = all(layout.gpus_per_node for layout in layouts)
     unit, of_node = ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
@@ -87,15 +87,15 @@ def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
 
 
 def shares_nodes(site: Site, layout: JobLayout) -> bool:
-    """Whether other jobs may compute on the nodes of a job, by what it asks for."""
+    """Whether a job's request leaves room on its nodes for other jobs."""
     return not site.whole_nodes and layout.cpus_per_node < site.cpus_per_node
 
 
 def memory_per_node(site: Site, layout: JobLayout) -> str | None:
-    """What a job asks for on each node, in Slurm's form; None where the profile names nothing.
+    """Return the memory that a job requests on each node, in Slurm's form; None if the profile has none.
 
-    A job that shares its nodes takes as large a part of the memory as of the cores or of the GPUs,
-    whichever is larger.
+    A job that shares its nodes requests the same part of the memory as of the cores or of the GPUs, whichever
+    is larger.
     """
     if site.memory_per_node is None or site.whole_nodes:
         return site.memory_per_node
@@ -108,10 +108,10 @@ def memory_per_node(site: Site, layout: JobLayout) -> str | None:
 
 
 def expand_for(study: Study, site: Site) -> list[Point]:
-    """Points of a study on the nodes of a site; `native` is mirrored on one node, multiworker across.
+    """Return the points of a study on the nodes of a site; across nodes, `native` means multiworker.
 
     Raises:
-        UserError: If a combination is impossible there, or if the sweep names several sites.
+        UserError: If a combination is impossible there, or if the sweep names `launch.site`.
     """
     if "launch.site" in study.sweep.other:
         raise UserError(

@@ -1,4 +1,4 @@
-"""A queue's last answers about a study: when to ask again, and where they are kept."""
+"""Poll a queue about the jobs of a study, and keep its last answers in the study's folder."""
 
 import contextlib
 import math
@@ -15,9 +15,9 @@ from scalestudy.study.records import Failure, Record
 from scalestudy.study.run_folder import RunFolder
 
 SHORTEST = 2.0
-"""Seconds between two questions while things change."""
+"""Seconds between two queries while jobs change."""
 LONGEST = 60.0
-"""Seconds between two questions when nothing has changed for long, or nobody answers."""
+"""Seconds between two queries when nothing has changed for long, or the queue does not answer."""
 LOST = "LOST"
 """State of a job that was never in its queue."""
 
@@ -28,23 +28,23 @@ class Answers(Record):
     asked: float = 0.0
     """Unix time of the last answer."""
     tried: float = 0.0
-    """Unix time of the last question."""
+    """Unix time of the last query."""
     interval: float = SHORTEST
-    """Seconds to wait after `tried`: more and more while nothing changes."""
+    """Seconds to wait after `tried`; grows while nothing changes."""
     error: str = ""
-    """Why the last question had no answer; "" if it had one."""
+    """Why the last query had no answer; "" if it had one."""
     jobs: dict[str, JobView] = Field(default_factory=dict)
     ended: dict[str, float] = Field(default_factory=dict)
     """Unix time of the answer that first said that a job is over."""
 
     def due(self, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
-        """Whether to ask again about these jobs, of which the files of some say that they have ended."""
+        """Whether to query these jobs again. `over` are the jobs that have ended according to their files."""
         news = any(job not in self.jobs or (job in over and not self.jobs[job].waiting) for job in jobs)
         wait = SHORTEST if news and not self.error else self.interval
-        return not 0 <= now - self.tried < wait  # a clock set back must not keep it from asking
+        return not 0 <= now - self.tried < wait  # a clock that was set back must not prevent it
 
     def answered(self, views: Mapping[str, JobView], *, now: float) -> "Answers":
-        """The answers after a new one."""
+        """Return the answers updated with a new one."""
         changed = any(self.jobs.get(job) != view for job, view in views.items())
         over = {job: now for job, view in views.items() if not view.live}
         return Answers(
@@ -53,7 +53,7 @@ class Answers(Record):
         )  # fmt: skip
 
     def unanswered(self, error: str, *, now: float) -> "Answers":
-        """The answers after a question without one: the old one stays."""
+        """Return the answers after a failed query, which keeps the old ones."""
         interval = min(self.interval * 2, LONGEST)
         return self.model_copy(update={"tried": now, "interval": interval, "error": error})
 
@@ -62,13 +62,14 @@ def poll(
     folder: Path, queue: Queue, jobs: Iterable[str], *, now: float, cluster: str = "",
     over: Collection[str] = (), must: bool = False,
 ) -> Answers:  # fmt: skip
-    """The queue's view of these jobs, not older than the interval, or the last one with the error.
+    """Return the queue's answers about these jobs, and query it if they are older than the interval.
 
-    It is kept in the study's folder. `over` are the jobs whose files say that they have ended; with `must` it
-    is asked now, whatever the interval, and raises without an answer.
+    If the queue does not answer, the last answers are returned with the error. The answers are kept in the
+    study's folder. `over` are the jobs that have ended according to their files. With `must`, the queue is
+    asked now, regardless of the interval.
 
     Raises:
-        QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if it does not answer.
+        QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
     """
     wanted = list(dict.fromkeys(jobs))
     answers = load(folder, queue.name)
@@ -81,33 +82,33 @@ def poll(
             raise
         answers = answers.unanswered(error.received, now=now)
     with contextlib.suppress(OSError):
-        # Lost in a power cut, it is asked for again.
+        # Not durable: if it is lost in a power failure, the queue is asked again.
         write_record(answers_file(folder, queue.name), answers, durable=False)
     return answers
 
 
 def answers_file(folder: Path, queue: str) -> Path:
-    """Where the last answer of a queue is kept in a study's folder."""
+    """Return the file of a queue's last answers in a study's folder."""
     return folder / f"queue-{queue}.json"
 
 
 def load(folder: Path, queue: str) -> Answers:
-    """The last answer; an empty one where there is none to go by: it is asked for again then."""
+    """Return the last answers; empty ones, which are due at once, if there are none that can be read."""
     answers = read_record(answers_file(folder, queue), Answers).record
     return answers if answers and math.isfinite(answers.tried) else Answers()
 
 
 def forget(folder: Path) -> None:
-    """Have the next question asked at once."""
+    """Remove the kept answers, so that the next query is made at once."""
     with contextlib.suppress(OSError):
         for file in folder.glob("queue-*.json"):
             file.unlink()
 
 
 def is_ours(run: RunFolder) -> bool:
-    """Whether this user has submitted the run's job, or may see those of all others.
+    """Whether this user submitted the run's job or is root.
 
-    A queue may keep silent about the jobs of others: that it does not know one says nothing then.
+    A queue may hide the jobs of other users, so that an unknown job means nothing then.
     """
     try:
         return os.geteuid() in (0, (run.path / "job.json").stat().st_uid)
@@ -116,7 +117,7 @@ def is_ours(run: RunFolder) -> bool:
 
 
 def is_unanswered(run: RunFolder) -> bool:
-    """Whether nobody knows the job of this run any more: who submitted it has gone, or waited long enough."""
+    """Whether a submission was never answered: its process has ended or has waited long enough."""
     if not is_ours(run):
         return False
     record, launcher = run.job(), run.launcher_process()
@@ -126,16 +127,16 @@ def is_unanswered(run: RunFolder) -> bool:
 
 
 def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
-    """Name the job of each of these runs in its record, or write down that the queue has none.
+    """Record the job id of each of these runs, or a failure if the queue has no job of it.
 
     Raises:
-        QueueUnreachable, QueueRefused, QueueAbsent: If it does not say.
+        QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer.
         OSError: If a folder cannot be written to.
     """
     jobs = {job.mark.submission: job.job for job in queue.marked()}
     for run in runs:
         record = run.job()
-        if record is None or record.job:  # it has begun meanwhile
+        if record is None or record.job:  # recorded meanwhile
             continue
         job = jobs.get(record.submission)
         if job is not None:

@@ -1,4 +1,4 @@
-"""Texts as words of bash and as options of a job script: whatever is in them, they stay one word."""
+"""Quote texts for bash and for options of a job script, so that each stays one word."""
 
 import itertools
 import re
@@ -6,11 +6,11 @@ import shlex
 
 _VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
 _BINARY = re.compile("[\x01\x7f\udc80-\udcff]")
-"""Bytes that are no text, and two that bash marks its own words by."""
+"""Bytes that are not valid text, and two that bash uses internally."""
 
 
 def literal(text: str) -> str:
-    """A word that bash leaves as it is, whatever is in it: newlines, and bytes that are no text."""
+    """Quote a text, which may hold newlines and invalid bytes, as a word that bash does not change."""
     if not _BINARY.search(text):
         return shlex.quote(text)
     data = text.encode("utf-8", "surrogateescape")
@@ -19,7 +19,7 @@ def literal(text: str) -> str:
 
 
 def expandable(text: str) -> str:
-    """A word in which bash puts in $NAME and ${NAME}, and runs nothing; $$ is one plain $."""
+    """Quote a text as a word in which bash expands only $NAME and ${NAME}; $$ is a plain $."""
     words = []
     parts = ((part, index % 2 == 1 and part != "$$") for index, part in enumerate(_VARIABLE.split(text)))
     for is_variable, group in itertools.groupby(parts, key=lambda part: part[1]):
@@ -33,17 +33,17 @@ def expandable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text for a comment: on one line, without what could end or hide it."""
+    """Return a text for a comment: unprintable characters, which could end or hide it, become "?"."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def job_name(text: str) -> str:
-    """A name that Slurm takes and shows whole: plain characters, at most 60."""
+    """Return a job name of at most 60 plain characters, which Slurm accepts and shows in full."""
     return re.sub(r"[^A-Za-z0-9._=+-]+", "_", text)[:60].strip("_") or "scalestudy"
 
 
 def directive(option: str) -> str:
-    """An option for an #SBATCH line, quoted where sbatch would split or strip it."""
+    """Return an option for an #SBATCH line, quoted if sbatch would split or strip it."""
     name, equals, value = option.partition("=")
     if not equals or re.fullmatch(r"[^\s\"'\\#]+", value):
         return option

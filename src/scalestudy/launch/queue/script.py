@@ -1,4 +1,4 @@
-"""The job script of a point, from a template. Pure but for reading the template."""
+"""The job script of a point, rendered from a template."""
 
 import sys
 from collections.abc import Sequence
@@ -24,21 +24,21 @@ PASSED = (
     "FI_", "PSM2_", "PSM3_", "HCOLL_", "SHARP_", "MLX5_", "GLOO_", "RCCL_", "KERAS_", "CUDA_HOME",
     "CUDA_PATH", "CUDA_CACHE_", "MKL_", "OPENBLAS_", "KMP_", "HOROVOD_", "OMP_", "TF_", "XLA_", "SCALESTUDY_",
 )  # fmt: skip
-"""Beginnings of the variables that mpirun is told to take to other nodes, besides the site's own and those
-that its modules set. CUDA_VISIBLE_DEVICES is each node's own."""
+"""Prefixes of the variables that mpirun exports to other nodes, besides those of the site and of its modules.
+CUDA_VISIBLE_DEVICES differs between nodes and is not exported."""
 
 
 @dataclass(frozen=True)
 class JobScript:
-    """A job script to be.
+    """The contents of a job script.
 
     Attributes:
-        script: Absolute path that it will have.
-        run: Absolute folder of the run.
-        python: Python of the workers, where the site names neither an environment nor a container.
-        source: Folder of Scalestudy's own source, which the environment of the workers may not hold; None
-            where it is installed like any other package.
-        mark: Of the submission whose run it is; None for a job that no study has.
+        script: Absolute path of the script.
+        run: Absolute path of the run's folder.
+        python: Python of the workers if the site names neither an environment nor a container.
+        source: Folder of Scalestudy's source, for the workers' PYTHONPATH; None if it is installed like any
+            other package.
+        mark: Mark of the submission; None for a job without a study.
     """
 
     name: str
@@ -53,21 +53,21 @@ class JobScript:
 
     @property
     def study(self) -> Path:
-        """STUDY of STUDY/points/NAME/run-K; a run of its own stays as it is."""
+        """Folder STUDY of a run in STUDY/points/NAME/run-K; any other run's own folder."""
         return self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
 
     @property
     def printed(self) -> str:
-        """File of what the script prints before it has opened its log: that of its output, or of no output.
+        """File of the output before the script opens its log; /dev/null if its path has unusual characters.
 
-        Slurm has no way to name a folder with a backslash in it.
+        Slurm cannot write to a folder with a backslash in its name.
         """
         text = str(output_of(self.script))
         return text if text.isprintable() and "\\" not in text else "/dev/null"
 
 
 def render(job: JobScript, queue: Queue) -> str:
-    """The job script, to be given to that queue.
+    """Return the text of a job script for a queue.
 
     Raises:
         UserError: If the site's directives or container do not suit the queue.
@@ -113,13 +113,13 @@ def _summary(point: Point, layout: JobLayout) -> str:
 
 
 def start_lines(job: JobScript, queue: Queue) -> list[str]:
-    """Lines of bash before the start of the workers, and last the words that start all ranks.
+    """Return lines of bash, the last of which starts all ranks.
 
-    A strategy that is one process by its nature needs no launcher: it is started on the first node as it
-    is, but where srun alone enters the container.
+    A strategy with a single process is started on the first node without a launcher, except if srun has to
+    enter the container.
 
     Raises:
-        UserError: If srun is to enter the container, and is not the launcher.
+        UserError: If srun has to enter the container but is not the launcher.
     """
     site, layout = job.site, job.layout
     contained = srun_words(site.container, _binds(job))
@@ -140,7 +140,7 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
 
 
 def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
-    """Open MPI's mpirun: node after node is filled, cores are left to the workers."""
+    """Return the lines for Open MPI's mpirun, which fills node after node and binds no cores."""
     site, layout = job.site, job.layout
     before, more, named = queue.mpirun_words()
     passed = (*PASSED, *named, *site.env, *site.proxies)
@@ -162,7 +162,7 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
 
 
 def _wrapper(job: JobScript, queue: Queue) -> list[str]:
-    """It runs on the first node, outside of any container."""
+    """Return the command of the job wrapper, which runs on the first node, outside of any container."""
     words = [_python(job), "-P", "-m", modules.JOB_WRAPPER, queue.name, str(job.site.requeue_limit)]
     limit = job.layout.seconds
     return [*words, str(0 if queue.warns or limit is None else limit - job.site.warning(limit)), '"$run"']
@@ -202,7 +202,7 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
 
 def _worker(job: JobScript, *, gpus: bool) -> list[str]:
     words, python = [literal(word) for word in job.site.wrapper], _python(job)
-    if job.site.scratch:  # of each node
+    if job.site.scratch:  # created on each node
         words += ["bash", "-c", literal('mkdir -p "$TMPDIR" || unset TMPDIR; exec "$@"'), "bash"]
     if job.site.container:
         words += container_words(job.site.container, _binds(job), gpus=gpus)
@@ -211,7 +211,7 @@ def _worker(job: JobScript, *, gpus: bool) -> list[str]:
 
 
 def _binds(job: JobScript) -> Sequence[Path]:
-    """Folders that the workers read and write: the study's, the prepared data's, the task's."""
+    """Return the folders of the study, the prepared data, the task and the source, for the container."""
     folders = [job.study]
     if job.point.files is not None:
         folders += [Path(job.point.files.prepared).parent, Path(job.point.files.split).parent]

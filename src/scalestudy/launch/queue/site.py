@@ -1,4 +1,4 @@
-"""Site profiles: what a cluster wants to be told before it runs a job, and how they are read."""
+"""Site profiles: the settings of a cluster for jobs, and how they are read and checked."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.units import bandwidth_of, latency_of
 
 LONGEST = 10_000 * 24 * 3600
-"""Seconds beyond which a time limit is taken for a mistake."""
+"""Longest time limit in seconds; more is taken for a mistake."""
 TIME_FORM = (
     'a time above 0, of at most 10000 days, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" '
     '(days-hours), "infinite"'
@@ -37,11 +37,11 @@ _LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
 
 
 def seconds(text: str) -> int | None:
-    """Seconds of a time in one of the forms of sbatch(1), --time; None for no limit.
+    """Convert a time in one of the forms of sbatch(1), --time, to seconds; None for no limit.
 
     Raises:
-        ValueError: If it is none of them, or no time at all. Minutes and seconds over 59 behind a larger
-            unit are taken for a mistake.
+        ValueError: If the text has another form, or is 0. Minutes and seconds over 59 after a larger unit are
+            taken for a mistake.
     """
     if text.strip().lower() in ("infinite", "unlimited", "-1"):
         return None
@@ -57,7 +57,7 @@ def seconds(text: str) -> int | None:
 
 
 def notation(total: int | None) -> str:
-    """Slurm's notation of a number of seconds, rounded up to a minute, which is Slurm's resolution."""
+    """Convert seconds to Slurm's notation, rounded up to a minute, which is Slurm's resolution."""
     if total is None:
         return "UNLIMITED"
     minutes = -(-total // 60)
@@ -67,10 +67,10 @@ def notation(total: int | None) -> str:
 
 
 def memory_bytes(text: str) -> int:
-    """Bytes of a Slurm memory request, "180G"; a bare number is in MiB.
+    """Convert a memory request of Slurm, such as "180G", to bytes; a bare number is in MiB.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text has another form.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE | re.ASCII)
     if match is None:
@@ -84,7 +84,7 @@ def _line(text: str) -> None:
 
 
 def _readable(parse: Callable[[str], object]) -> AfterValidator:
-    """The text as it is, once it could be read."""
+    """Validate a text by parsing it, and keep it unchanged."""
 
     def check(text: str) -> str:
         parse(text)
@@ -115,7 +115,7 @@ class LargeJobs(StrictModel):
 
 
 class Site(StrictModel):
-    """A cluster as its users know it. The key names are a contract: site files hold on to them."""
+    """A cluster as its users know it. Users' site files rely on the names of the keys."""
 
     name: str
     """Named by its file."""
@@ -239,13 +239,13 @@ class Site(StrictModel):
         return table
 
     def for_nodes(self, nodes: int) -> "Site":
-        """This site as jobs of so many nodes see it."""
+        """Return this site with the settings for jobs of so many nodes."""
         fitting = [large for large in self.large_jobs if large.nodes <= nodes]
         changes = fitting[-1].model_dump(exclude={"nodes"}, exclude_none=True) if fitting else {}
         return self.model_copy(update=changes)
 
     def in_environment(self, place: str | None) -> "Site":
-        """This site with another environment, or image, than its own; as it is for None."""
+        """Return this site with another environment or container image; unchanged for None."""
         if place is None:
             return self
         path = place.replace("$", "$$")
@@ -257,15 +257,15 @@ class Site(StrictModel):
 
     @property
     def whole_nodes(self) -> bool:
-        """Whether jobs ask for whole nodes."""
+        """Whether jobs request whole nodes."""
         return self.bill == "node" if self.exclusive is None else self.exclusive
 
     def warning(self, limit: int) -> int:
-        """Seconds before a time limit of that many seconds at which a job is asked to stop."""
+        """Return how many seconds before its time limit (in seconds) a job is asked to stop."""
         return min(self.signal_lead, limit // 2)
 
     def machine(self) -> Machine:
-        """Its nodes."""
+        """Return the description of its nodes."""
         return Machine(self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node)
 
 
@@ -273,35 +273,35 @@ _INIT = "`scalestudy site init NAME` writes one with every key explained."
 
 
 def sites_folder() -> Path:
-    """Where a user's site profiles are: `~/.config/scalestudy/sites`, as XDG_CONFIG_HOME says."""
+    """Return the folder of the user's site profiles: `~/.config/scalestudy/sites`, or by XDG_CONFIG_HOME."""
     import platformdirs
 
     return Path(platformdirs.user_config_dir("scalestudy")) / "sites"
 
 
 def known_sites() -> list[str]:
-    """Names of the user's site profiles."""
+    """Return the names of the user's site profiles."""
     return sorted(path.stem for path in sites_folder().glob("*.toml"))
 
 
 def find_site(name: str | None, base: Path) -> Site:
-    """The site profile of this name or path; the only one there is when no name is given.
+    """Load the site profile with this name or path; without a name, the user's only one.
 
     Args:
         name: `launch.site`: a name, or a path (with a slash or ending in .toml).
-        base: Folder that a relative path is seen from.
+        base: Folder to which a relative path refers.
 
     Raises:
-        UserError: If there is none, or if something in it is not right, with its line.
+        UserError: If there is none, or if it is invalid; the message names the line.
     """
     return load_site(site_path(name, base))
 
 
 def site_path(name: str | None, base: Path) -> Path:
-    """The file of a site profile.
+    """Return the file of a site profile; for the arguments see `find_site`.
 
     Raises:
-        UserError: If there is none.
+        UserError: If it does not exist.
     """
     known = known_sites()
     listed = f"Known: {', '.join(known)}. " if known else ""
@@ -328,7 +328,7 @@ def load_site(path: Path) -> Site:
     """Read a site profile.
 
     Raises:
-        UserError: Naming the line of whatever is not right.
+        UserError: If it is invalid; the message names the line.
     """
     text = read_text(path)
     table = toml_table(text, path.name)
@@ -338,7 +338,7 @@ def load_site(path: Path) -> Site:
     if isinstance(table.get("container"), dict):
         _refuse_unknown(table["container"], Container, "container.", place)
     try:
-        # JSON's strictness: no "8" for 8, but a list for a tuple.
+        # Strict validation of JSON rejects "8" for 8, but accepts a list for a tuple.
         site = Site.model_validate_json(json.dumps(table, default=str), strict=True)
     except ValidationError as error:
         raise _wrong(error, place) from None
@@ -346,11 +346,11 @@ def load_site(path: Path) -> Site:
 
 
 def billing_unit(folder: StudyFolder) -> Bill | None:
-    """The unit by which the site of a study charges, as its profile says now.
+    """Return the unit in which the site of a study charges, from its current profile.
 
     Returns:
-        None for a study of this machine, and where the profile cannot be read here. A relative path in
-        launch.site is seen from the folder in which `studies/NAME` lies.
+        The unit; None for a study on this machine, and if the profile cannot be read here. A relative path in
+        launch.site refers to the folder that holds `studies/NAME`.
     """
     launch = folder.study.launch
     if launch.on == launchers.DEFAULT:
@@ -373,7 +373,7 @@ def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place:
 
 
 def _wrong(error: ValidationError, place: KeyLines) -> UserError:
-    """What the first wrong value is to be, and where it stands."""
+    """Return an error about the first invalid value, with its line."""
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"] if isinstance(part, str)]
     key, name = (parts[0] if parts else ""), ".".join(parts[:2])
@@ -389,9 +389,9 @@ def _wrong(error: ValidationError, place: KeyLines) -> UserError:
 
 
 def _with_paths(site: Site, base: Path) -> Site:
-    """With `~` replaced in paths, and variables in those that are used where the study is submitted.
+    """Replace `~` in paths, and variables in paths that are used on the submitting machine.
 
-    Other variables are left to the nodes' shells; a plain $ is written $$ for them.
+    Other variables are left to the shells of the nodes, for which a plain $ is written as $$.
     """
     changes: dict[str, Any] = {}
     if site.environment:
@@ -413,4 +413,4 @@ def _absolute_path(text: str, base: Path) -> str:
     try:
         return os.path.abspath(base / expanded(text)).replace("$", "$$")
     except UndefinedVariable:
-        return os.path.expanduser(text)  # known on the nodes only
+        return os.path.expanduser(text)  # the variable is known only on the nodes

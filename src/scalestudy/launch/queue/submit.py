@@ -1,4 +1,4 @@
-"""Giving points to a queue: which ones, run folders, job scripts, and who has which job."""
+"""Submit points to a queue: choose them, create run folders and job scripts, and record the jobs."""
 
 import itertools
 import os
@@ -25,11 +25,11 @@ from scalestudy.util.errors import RunError, ScalestudyError
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission of a point to come.
+    """A planned submission of a point.
 
     Attributes:
-        attempt: 1 for its first submission.
-        resume: The run that goes on in its own folder, or None for a new run.
+        attempt: Number of the submission, from 1.
+        resume: Run to continue in its own folder; None for a new run.
     """
 
     attempt: int = 1
@@ -37,10 +37,10 @@ class Submission:
 
 
 def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
-    """How to submit a point now, or None if it is done, queued or running, or was tried often enough.
+    """Plan the submission of a point; None if it is done, queued or running, or was submitted too often.
 
-    A run that was interrupted (time limit, node failure, preemption, cancelled) and has a checkpoint goes on
-    in its own folder; any other starts anew in a new one, at most `limit` times.
+    An interrupted run (time limit, node failure, preemption, cancelled) with a checkpoint continues in its
+    own folder. Any other starts again in a new folder. A point is submitted again at most `limit` times.
     """
     if not status.runnable:
         return None
@@ -54,7 +54,7 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
 def next_submissions(
     overview: Overview, names: Sequence[str], options: Options
 ) -> tuple[dict[str, Submission], list[Note]]:
-    """How to submit those of these points that can be, in their order, and what to say of those left."""
+    """Plan the submissions of these points, in their order, with notes about points that are left out."""
     submissions: dict[str, Submission] = {}
     notes = []
     for status in map(overview.of, names):
@@ -79,7 +79,7 @@ def next_submissions(
 
 
 def goes_on(status: PointStatus) -> bool:
-    """Whether a run was interrupted by the cluster, not by a person, and can go on from its checkpoint."""
+    """Whether a run was interrupted by the cluster, not by a person, and can continue from its checkpoint."""
     if status.state != "failed" or status.job is None or status.run is None:
         return False
     return _resumable(status.run)
@@ -89,13 +89,13 @@ def _resumable(run: RunFolder) -> bool:
     failure = run.failure()
     if failure is None or not run.checkpoint.exists():
         return False
-    # How a job ended that its queue has forgotten is unknown, unless a rank has said it.
+    # For a job that its queue has forgotten, the reason is unknown unless a rank recorded it.
     lost = failure.job_state == UNKNOWN and failure.exit_code is None and failure.rank is None
     return lost or failure.job_state in INTERRUPTED
 
 
 def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, mark: JobMark) -> str:
-    """Text of the job script of a point, given its absolute path and that of the run's folder."""
+    """Return the job script of a point; `script` and `run` (its folder) are absolute paths."""
     name = f"{point.study}-{point.name}"
     shape = layout(point, site)
     place = site.for_nodes(shape.nodes).in_environment(point.environment)
@@ -106,22 +106,22 @@ def submit(
     folder: StudyFolder, point: Point, submission: Submission, queue: Queue, site: Site, cluster: str = "",
     after: str | None = None,
 ) -> str:  # fmt: skip
-    """Give a point with its prepared data to a queue; the id of its job.
+    """Submit a point with its prepared data to a queue, and return the id of its job.
 
-    If the queue does not take it, no run folder, script or job is left behind. If it may have taken it, or
-    on Ctrl-C, the run stays without the id of its job, which the next look finds.
+    If the queue refuses it, no run folder, script or job is left. If the queue may have accepted it, and on
+    Ctrl-C, the run stays without a job id, which a later query of the queue finds.
 
     Args:
         folder: The study, locked by the caller.
         point: The point.
-        submission: How it is submitted.
-        queue: Where to.
-        site: The profile of its nodes.
-        cluster: The queue's own name of the cluster.
-        after: Another job, which must have succeeded before this one starts.
+        submission: Whether to continue a run, and the number of the submission.
+        queue: The queue.
+        site: The site profile.
+        cluster: The queue's name of the cluster.
+        after: Job that must succeed before this one starts.
 
     Raises:
-        QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, or refuses.
+        QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, refuses, or is missing.
         RunError: If the folder cannot be written to.
     """
     mark = new_mark(folder.path)
@@ -135,11 +135,11 @@ def submit(
                 queue=queue.name, job="", submission=mark.submission, submitted=time.time(), site=site.name,
                 script=str(script), attempt=submission.attempt, cluster=cluster,
             )  # fmt: skip
-            # Before the queue is asked: the job may begin before it has answered, and looks for this.
+            # Written before submission: the job may begin before the queue answers, and reads this file.
             run.write_job(record)
             try:
                 job = queue.submit(script, after)
-            except QueueUnreachable:  # a busy queue may have taken it, and be too late to say so
+            except QueueUnreachable:  # a busy queue may have accepted it all the same
                 known = _job_of(queue, mark)
                 if known is None:
                     (run.path / "failure.json").unlink(missing_ok=True)
@@ -164,7 +164,7 @@ def submit(
 
 
 def _job_of(queue: Queue, mark: JobMark) -> str | None:
-    """The id of the job with this mark, "" if there is none; None if the queue does not say."""
+    """Return the id of the job with this mark; "" if there is none, None if the queue does not answer."""
     try:
         return next((job.job for job in queue.marked() if job.mark == mark), "")
     except ScalestudyError:
@@ -172,7 +172,7 @@ def _job_of(queue: Queue, mark: JobMark) -> str | None:
 
 
 def _run(folder: StudyFolder, point: Point, submission: Submission, undo: ExitStack) -> RunFolder:
-    """The folder of a run to submit: a new one, or one that goes on, cleared of what its last job left."""
+    """Return the folder of a new run, or that of a run to continue, cleared of its last job's files."""
     run = submission.resume
     if run is None:
         run = folder.new_run(point)
@@ -201,14 +201,14 @@ def _try_to_cancel(queue: Queue, job: str) -> None:
 
 
 def script_paths(folder: Path, name: str) -> Iterator[Path]:
-    """Paths of a point's scripts: of its first one, and of later ones."""
+    """Yield the paths of a point's job scripts: the first one, then those of later submissions."""
     jobs = folder.absolute() / "jobs"
     yield jobs / f"{name}.sh"
     yield from (jobs / f"{name}-{number}.sh" for number in itertools.count(2))
 
 
 def _write_script(path: Path, text: str) -> None:
-    """It is its owner's alone: `env` and `proxies` of a site profile may hold what others must not know."""
+    """Write a script that only its owner can read: `env` and `proxies` of the site may hold secrets."""
     path.parent.mkdir(exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "w", encoding="utf-8") as file:
         file.write(text)

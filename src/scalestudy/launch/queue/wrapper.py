@@ -1,8 +1,9 @@
-"""A job's own process: `python -m scalestudy.launch.queue.wrapper QUEUE REQUEUE_LIMIT WARN_AFTER RUN WORDS…`.
+"""Run a job: `python -m scalestudy.launch.queue.wrapper QUEUE REQUEUE_LIMIT WARN_AFTER RUN COMMAND…`.
 
-It runs on the first node, outside of any container, in the place of the job's shell. It claims the run folder
-for its job, starts the command that starts all ranks, passes on the queue's request to stop at a checkpoint,
-ends ranks that hang, puts the job back into the queue, and leaves the exit code of the ranks in `exit`.
+It runs on the first node, outside of any container, and replaces the job's shell. It claims the run folder
+for its job, runs the command that starts all ranks, passes on the queue's request
+to stop at a checkpoint, ends hanging ranks, requeues the job, and writes the exit code of the ranks to
+`exit`.
 """
 
 import contextlib
@@ -28,25 +29,25 @@ from scalestudy.util.errors import RunError, ScalestudyError
 
 POLL = 0.2
 HANG_EVERY = 10.0
-"""Seconds between two looks at the heartbeats of all ranks, on a file system that all nodes share."""
+"""Seconds between two checks of the heartbeats of all ranks, on a file system that all nodes share."""
 GRACE = 10.0
-"""Seconds between asking ranks that hang to end and ending them."""
+"""Seconds between SIGTERM and SIGKILL for hanging ranks."""
 
 
 def main(arguments: list[str]) -> int:
-    """Work in a job; its exit code."""
+    """Run the ranks of a job and return the job's exit code."""
     name, requeue_limit, warn_after, folder, *command = arguments
     wrapper = Wrapper(LAUNCHERS.get(name).queue, Path(folder), int(requeue_limit))
     return wrapper.work(command, int(warn_after))
 
 
 class Wrapper:
-    """The job's side of a run.
+    """Runs the ranks of a job and judges how they ended.
 
     Args:
-        queue: That runs the job.
-        folder: The run's.
-        requeue_limit: How often the job may put itself back into the queue.
+        queue: Queue of the job.
+        folder: Folder of the run.
+        requeue_limit: How often the job may requeue itself.
     """
 
     def __init__(self, queue: Queue, folder: Path, requeue_limit: int) -> None:
@@ -57,11 +58,11 @@ class Wrapper:
         self._terminated = False
 
     def work(self, command: Sequence[str], warn_after: int) -> int:
-        """Run the ranks to their end; the exit code of the job.
+        """Run the ranks until they end and return the exit code of the job.
 
         Args:
-            command: Starts all ranks.
-            warn_after: Seconds after which to ask the run to stop; 0 where the queue does that.
+            command: Command that starts all ranks.
+            warn_after: Seconds after which to ask the run to stop; 0 if the queue does that.
         """
         job = self._queue.own_job()
         signal.signal(signal.SIGUSR1, self._stop)
@@ -83,9 +84,10 @@ class Wrapper:
         return final
 
     def _claim(self) -> bool:
-        """Whether the run is this job's: of its submission (job.json), the job that began first there.
+        """Claim the run for this job; return whether it belongs to the job.
 
-        Once that one has ended (exit), another one goes on.
+        The run belongs to the submission in job.json, and to the first job of it that began. Once that job
+        has ended (`exit`), another one may continue.
         """
         with contextlib.suppress(RunError):
             self._run.refuse_other_job()
@@ -106,7 +108,7 @@ class Wrapper:
             return False
 
     def _clear(self) -> None:
-        """Remove what an earlier job has left."""
+        """Remove the files that an earlier job left."""
         for name in ("exit", "stop", SECRET_FILE):
             (self._folder / name).unlink(missing_ok=True)
         forget(self._folder)
@@ -114,14 +116,14 @@ class Wrapper:
             shutil.rmtree(self._folder / name, ignore_errors=True)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Ask the run to stop: before the time limit (USR1), or since the queue ends the job (TERM)."""
+        """Ask the run to stop, before the time limit (USR1) or because the queue ends the job (TERM)."""
         self._terminated |= number == signal.SIGTERM
         print("asked to stop (SIGTERM)" if number == signal.SIGTERM else "asked to stop", flush=True)
         with contextlib.suppress(OSError, RunError):
             self._run.ask_to_stop()
 
     def _watch(self, command: Sequence[str], warn_after: int) -> int:
-        """Start the ranks and stay until they have ended; their exit code as a shell has it."""
+        """Start the ranks and wait for their end; return their exit code as a shell encodes it."""
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         except OSError as error:
@@ -142,29 +144,29 @@ class Wrapper:
         return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
     def _hang_detector(self) -> HangDetector | None:
-        """None for the job of a check, which has no point."""
+        """Return a detector of hanging ranks; None for a job of `check`, which has no point."""
         if not (self._folder / "point.json").exists():
             return None
         try:
             point = self._run.point()
-        except ScalestudyError:  # the ranks will say so
+        except ScalestudyError:  # the ranks will report it
             return None
         return HangDetector(self._run, point.processes, point.launch.progress_timeout, every=HANG_EVERY)
 
     def _judge(self, code: int) -> int | None:
-        """The exit code to leave; None if the job is back in the queue."""
+        """Return the job's final exit code; None if the job was requeued."""
         done = (self._folder / "result.json").exists()
         stop, checkpoint = self._run.stop, self._run.checkpoint
         if self._terminated and not done:
-            # A cancelled job must not come back; one that is preempted the queue starts again by itself.
+            # A cancelled job must not come back; a preempted one is started again by the queue.
             if not self._queue.is_running():
                 stop.unlink(missing_ok=True)
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 os.kill(os.getpid(), signal.SIGTERM)
             if _modified(checkpoint) > _modified(stop):
-                code = 0  # whatever the launcher made of the signal
+                code = 0  # the launcher may report the signal as a failure
         if code and done and not self._run.point().traits.synchronous:
-            code = 0  # a worker that was lost has ended in its own way
+            code = 0  # the code is that of a lost worker, which the run survived
         if code != 0 or done or not (self._folder / "point.json").exists():
             return code
         if not (stop.exists() and checkpoint.exists()):
@@ -173,9 +175,9 @@ class Wrapper:
         return None if self._put_back() else ABLE_TO_GO_ON
 
     def _put_back(self) -> bool:
-        """Put the job back into the queue, if that can be and was not done too often.
+        """Requeue the job, if possible and not done too often; return whether that succeeded.
 
-        Of a preemption, which is no step towards the end of the run, nothing is counted.
+        A preemption does not count towards the limit.
         """
         if self._terminated and self._queue.requeues and self._queue.requeue():
             _say("stopped at a checkpoint; queued again")
