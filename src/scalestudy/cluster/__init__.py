@@ -1,1 +1,1 @@
-"""Who am I among the workers: from launchers' environments to one placement."""
+"""The placement of this process among the workers, from the environments that launchers set."""

@@ -1,4 +1,4 @@
-"""The environment of a worker process, made before its framework is imported: for runs and checks alike."""
+"""The environment of a worker process of a run or a check, set before the framework is imported."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from scalestudy.hardware.devices import Gpu
 
 DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
-"""Variable that tells a process, and its record, what was dropped from LD_LIBRARY_PATH for it."""
+"""Variable with the folders that were dropped from a process's LD_LIBRARY_PATH, also for its record."""
 
 
 class Changes(NamedTuple):
-    """What a process's variables need.
+    """Changes to the variables of a process.
 
     Attributes:
         values: Variables to set.
-        unset: Names of those to unset; each is set now.
+        unset: Names of variables to unset, all of which are set now.
     """
 
     values: dict[str, str]
     unset: list[str]
 
     def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """All variables of the process, from those of its parent."""
+        """Return all variables of the process, from those of its parent."""
         kept = {name: value for name, value in variables.items() if name not in self.unset}
         return kept | self.values
 
@@ -39,19 +39,18 @@ def process_environment(
     variables: Mapping[str, str], engine: EngineTraits, *, gpus: Sequence[str] | None,
     rendezvous: Rendezvous | None = None, placement: "Placement | None" = None, quiet: bool = False,
 ) -> Changes:  # fmt: skip
-    """What changes in the variables of a process before it imports its framework.
+    """Return the changes to the variables of a process that are needed before it imports its framework.
 
-    LD_LIBRARY_PATH (see `library_changes`) is read when a process starts: in a process that runs, it changes
-    what its children load.
+    LD_LIBRARY_PATH (see `library_changes`) is read when a process starts. In a running process, a change
+    affects only what its children load.
 
     Args:
-        variables: As they are.
-        engine: Whose framework it is.
-        gpus: Names of the GPUs that it computes on (see `own_gpus`); none of them on CPUs. None leaves it
-            all that it sees.
-        rendezvous: How its strategy's processes find each other.
-        placement: This process among those; needed where there are several.
-        quiet: Whether its last line of output is an answer, so that the framework says errors only.
+        variables: Current variables.
+        engine: Engine of the framework.
+        gpus: Names of the GPUs to compute on (see `own_gpus`); empty on CPUs. None leaves all visible GPUs.
+        rendezvous: How the processes of the strategy find each other.
+        placement: Placement of this process; required if there are several.
+        quiet: Whether the process prints an answer on its last line, so that the framework logs only errors.
 
     Raises:
         UserError: If the placement lacks what the rendezvous needs.
@@ -68,16 +67,16 @@ def process_environment(
 
 
 def for_instances(gpus: Sequence[str]) -> dict[str, str]:
-    """What NCCL (2.30 and later) needs where one of these GPUs is a MIG instance.
+    """Return variables that NCCL (2.30 and later) needs if one of these GPUs is a MIG instance.
 
-    Two instances of one GPU it takes for a mistake of the launcher's.
+    By default, NCCL rejects two instances of one GPU as a mistake of the launcher.
     """
     several = any(name.startswith("MIG-") for name in gpus)
     return {"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if several else {}
 
 
 def library_changes(variables: Mapping[str, str]) -> Changes:
-    """What changes so that a process loads the packages' CUDA, and no module's; nothing if it does so."""
+    """Return changes that make a process load CUDA from the packages, not from a module; none if it does."""
     path = shadowing.library_path(variables)
     if not path.dropped:
         return Changes({}, [])
@@ -90,13 +89,13 @@ def library_changes(variables: Mapping[str, str]) -> Changes:
 def own_gpus(
     variables: Mapping[str, str], gpus: "Sequence[Gpu]", *, local_rank: int, devices: int = 1
 ) -> list[str]:
-    """Names of the GPUs of one process: the first ones for a process that computes on several, else its own.
+    """Return the names of one process's GPUs: its own one, or the first GPUs if it computes on several.
 
     Args:
-        variables: As its launcher left them.
-        gpus: What NVML says that a process with these variables may use.
-        local_rank: Its index among the processes of this node that see the same GPUs: `Placement.gpu_place`.
-        devices: GPUs that it computes on.
+        variables: Variables as set by the launcher.
+        gpus: GPUs that a process with these variables may use, from NVML.
+        local_rank: Index among the processes of this node that see the same GPUs: `Placement.gpu_place`.
+        devices: Number of GPUs that the process computes on.
     """
     first = 0 if devices > 1 else local_rank
     return dealt(variables, gpus, range(first, first + devices))
@@ -105,19 +104,20 @@ def own_gpus(
 def own_cores(
     granted: Sequence[int], need: int, placement: "Placement", near: Sequence[Sequence[int]] = ()
 ) -> list[int] | None:
-    """The cores that this process pins itself to, or None to stay on all that are granted.
+    """Return the cores that this process pins itself to, or None to keep all granted cores.
 
-    A launcher may grant all processes of a node the same cores, or more than a worker is to have; a
-    comparison of worker counts needs each worker on as many cores, and on its own.
+    A launcher may grant all processes of a node the same cores, or too many. To compare numbers of workers,
+    each worker needs the same number of cores, and none of another worker's.
 
     Args:
-        granted: Cores that this process may run on, in the order in which they are dealt out.
-        need: Cores that its workers are to have.
-        placement: This process among the others.
-        near: For each GPU of this node's processes, as many for each, the cores near it; none on CPUs.
+        granted: Cores that this process may run on, in the order of assignment.
+        need: Cores for the workers of this process.
+        placement: Placement of this process.
+        near: For each GPU of this node's processes, the cores near it; empty on CPUs. Each process has
+            equally many GPUs.
 
     Returns:
-        The share of the local rank, if there are more than needed and enough for all local ranks.
+        The share of the local rank if more cores than needed are granted, and enough for all local ranks.
     """
     if len(granted) <= need or len(granted) < need * placement.local_size:
         return None
@@ -131,10 +131,10 @@ def own_cores(
 
 
 def keeps_own_log(placement: "Placement", variables: Mapping[str, str]) -> bool:
-    """Whether this process sends its output to the log of its rank itself.
+    """Whether this process must redirect its output to the log of its rank.
 
-    Our local launcher has done it already; at a terminal (alone, or under torchrun) output stays there.
-    All other launchers mix the output of their processes.
+    The local launcher redirects it already. At a terminal (alone, or under torchrun) it stays there. All
+    other launchers mix the output of their processes.
     """
     if "SCALESTUDY_LAUNCHER" in variables or placement.source == "torchrun":
         return False

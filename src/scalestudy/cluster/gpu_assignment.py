@@ -1,4 +1,4 @@
-"""The GPUs that a launcher has assigned to the processes of a node, and what they compute on."""
+"""The GPUs that a launcher has assigned to the processes of a node, and the device they compute on."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from scalestudy.hardware.no_gpus import Reason
 
 ASSIGNED = "SCALESTUDY_GPUS"
-"""UUIDs of a run's GPUs on this node, or their number: launchers set it, and workers hold them to it."""
+"""UUIDs of a run's GPUs on this node, or their number. Launchers set the variable; workers check it."""
 
 
 def assignment(uuids: Sequence[str]) -> dict[str, str]:
-    """The variable that assigns these GPUs to the processes of a run; none are no assignment."""
+    """Return the variable that assigns these GPUs to the processes of a run; none without GPUs."""
     return {ASSIGNED: ",".join(uuids)} if uuids else {}
 
 
 def assigned_gpus(variables: Mapping[str, str]) -> int | tuple[str, ...]:
-    """UUIDs of the GPUs that are assigned, or how many; 0 where nothing is.
+    """Return the UUIDs of the assigned GPUs, or their number; 0 if none are assigned.
 
     Raises:
         UserError: If the variable holds anything else.
@@ -40,14 +40,15 @@ def assigned_gpus(variables: Mapping[str, str]) -> int | tuple[str, ...]:
 def device_of(
     asked: Literal["auto", "cpu", "gpu"], assigned: int | tuple[str, ...], seen: "Sequence[Gpu]"
 ) -> Literal["cpu", "gpu"]:
-    """What a process computes on: GPUs where it is told so, where some are assigned, or where it sees some.
+    """Return the device of a process: GPUs if they are requested, assigned or visible, else CPUs.
 
-    Where there are some and the driver does not answer it is GPUs, too: `refuse_missing` then says why not.
+    GPUs are also returned if the machine has some but the driver does not answer, so that `refuse_missing`
+    reports why.
 
     Args:
         asked: `launch.device` of its point.
         assigned: See `assigned_gpus`.
-        seen: What NVML says that it may use.
+        seen: GPUs that the process may use, from NVML.
     """
     if asked == "cpu":
         return "cpu"
@@ -57,15 +58,15 @@ def device_of(
 def refuse_missing(
     assigned: int | tuple[str, ...], seen: "Sequence[Gpu]", why: Callable[[], "Reason"] = why_unseen
 ) -> None:
-    """Refuse a place in which no GPU to compute on is seen, or one that is assigned by its name is gone.
+    """Refuse to compute on GPUs if none is visible, or if one assigned by UUID is missing.
 
     Args:
         assigned: See `assigned_gpus`.
-        seen: What NVML says that this process may use.
-        why: Says why it sees none.
+        seen: GPUs that this process may use, from NVML.
+        why: Returns why no GPU is visible.
 
     Raises:
-        RunError: Naming those that are missing, or the likely reason.
+        RunError: If GPUs are missing; the message names them, or the likely reason.
     """
     names = () if isinstance(assigned, int) else assigned
     every = read_gpus()

@@ -1,4 +1,4 @@
-"""Slurm's short forms of host lists and task counts, written out. No Slurm is needed."""
+"""Expand Slurm's short forms of host lists and task counts, without calling Slurm."""
 
 import itertools
 import math
@@ -7,17 +7,17 @@ import re
 from scalestudy.util.errors import UserError
 
 LIMIT = 65_536
-"""Most hosts of a list, as in Slurm; more is a mistake, or an attack on memory."""
+"""Maximum number of hosts in a list, as in Slurm; more are a mistake, or an attempt to exhaust memory."""
 _RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
 _ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
 _LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
 
 
 def expand_hosts(text: str) -> list[str]:
-    """The hosts of a Slurm host list: `n[1-2,05-07]-ib` is n1-ib, n2-ib, n05-ib, n06-ib, n07-ib.
+    """Return the hosts of a Slurm host list: `n[1-2,05-07]-ib` is n1-ib, n2-ib, n05-ib, n06-ib, n07-ib.
 
-    Order, duplicates and widths are Slurm's. With several brackets in a name the last one counts
-    fastest, then the first (`scontrol show hostnames` does so).
+    Order, duplicates and widths are Slurm's. With several brackets in a name, the last one varies fastest,
+    then the first (as in `scontrol show hostnames`).
 
     Raises:
         UserError: If the list is malformed, or longer than `LIMIT`.
@@ -57,7 +57,7 @@ def _malformed(received: str) -> UserError:
 
 
 def tasks_per_node(text: str) -> list[int]:
-    """The tasks of each node in Slurm's short form: `2(x3),1` is 2, 2, 2, 1.
+    """Return the number of tasks of each node from Slurm's short form: `2(x3),1` is 2, 2, 2, 1.
 
     Raises:
         UserError: If it is malformed, or longer than `LIMIT`.

@@ -1,6 +1,6 @@
-"""Where rank 0 of a run is reached: its addresses, in a file of the run's folder that is its owner's alone.
+"""Publish the addresses of rank 0 in a file of the run folder that only its owner can access.
 
-A name of rank 0's host need not resolve on the other nodes, or not to an address that they reach.
+The host name of rank 0 may not resolve on other nodes, or resolve to an address that they cannot reach.
 """
 
 import contextlib
@@ -13,16 +13,16 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.util.private_dir import foreign
 
 MEETING = "SCALESTUDY_MEETING"
-"""Variable that holds the folder."""
+"""Variable with the path of the folder."""
 FILE = ".addresses-{host}"
-"""Of each host whose processes may be a rank 0: of a run, or of one of a check's many meetings."""
+"""One file for each host of a rank 0, since a check has several groups of processes."""
 
 
 @contextlib.contextmanager
 def meeting_in(
     folder: Path, placement: Placement, variables: MutableMapping[str, str] = os.environ
 ) -> Iterator[None]:
-    """Within, rank 0 says in this folder, which all nodes see, how it is reached."""
+    """Within the context, `publish` and `published` use this folder, which all nodes see."""
     if len(set(placement.hosts)) == 1:
         yield
         return
@@ -30,25 +30,25 @@ def meeting_in(
     try:
         yield
     finally:
-        if placement.rank == 0:  # all have met by now, or never will
+        if placement.rank == 0:  # by now all have connected, or never will
             forget(folder)
 
 
 def publish(addresses: Sequence[str], placement: Placement) -> None:
-    """Say that rank 0, which this process is, is reached at one of these; nothing without a folder."""
+    """Write the addresses of this process, rank 0, to the folder, if there is one."""
     folder = os.environ.get(MEETING)
     if folder is None:
         return
     file = Path(folder) / FILE.format(host=placement.hosts[0])
-    with contextlib.suppress(OSError):  # the others then go by the name of the host
-        handle, name = tempfile.mkstemp(prefix=f"{file.name}-", dir=folder)  # for its owner alone
+    with contextlib.suppress(OSError):  # the others then use the host name
+        handle, name = tempfile.mkstemp(prefix=f"{file.name}-", dir=folder)  # only its owner can access it
         with open(handle, "w", encoding="ascii") as opened:
             opened.write("\n".join(addresses))
         os.replace(name, file)
 
 
 def published(placement: Placement) -> list[str]:
-    """The addresses of rank 0's host that are written by now; none that another user may have written."""
+    """Return the addresses written by rank 0 so far; none if another user may have written the file."""
     folder = os.environ.get(MEETING)
     if folder is None:
         return []
@@ -61,6 +61,6 @@ def published(placement: Placement) -> list[str]:
 
 
 def forget(folder: Path) -> None:
-    """Remove what was told in a folder."""
+    """Remove the files of addresses from a folder."""
     for file in folder.glob(FILE.format(host="*")):
         file.unlink(missing_ok=True)

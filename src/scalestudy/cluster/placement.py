@@ -1,4 +1,4 @@
-"""Who am I among the workers: one answer, whatever started this process."""
+"""The placement of a process among the processes of its run, independent of the launcher."""
 
 from dataclasses import dataclass
 
@@ -8,23 +8,20 @@ from scalestudy.util.errors import UserError
 
 @dataclass(frozen=True)
 class Placement:
-    """The place of one process among the processes of its run.
+    """The placement of one process among the processes of its run.
 
     Attributes:
         rank: Index of this process among all, from 0.
         size: Number of processes.
         local_rank: Index among the processes of this node.
         local_size: Number of processes on this node.
-        node_rank: Index of this node, or None where the launcher does not say.
-        hosts: Host of every process, in the order of their ranks; empty names where the launcher does
-            not say.
-        source: Who said so: "alone", "torchrun", "openmpi", "slurm", "pbs" or "horovodrun".
-        port: First of the ports that belong to this run on each node, one for each of its processes;
-            None where there is none.
-        gpus: GPUs granted on this node to all its processes, of which this one may see only its own; None
-            where the launcher does not say.
-        roles: Role of every process, in the order of their ranks, as their strategy says; empty names none
-            but workers.
+        node_rank: Index of this node; None if the launcher does not provide it.
+        hosts: Host of every process, by rank; empty names if the launcher does not provide them.
+        source: Source of the placement: "alone", "torchrun", "openmpi", "slurm", "pbs" or "horovodrun".
+        port: First of the ports reserved for this run on each node, one for each process; None if none are.
+        gpus: Number of GPUs granted on this node to all its processes, of which this process may see only its
+            own; None if the launcher does not provide it.
+        roles: Role of every process, by rank, as the strategy defines them; empty if all are workers.
     """
 
     rank: int
@@ -66,7 +63,7 @@ class Placement:
 
     @property
     def local_workers(self) -> int:
-        """Processes of this node that are workers."""
+        """Number of processes of this node that are workers."""
         if not any(role != "worker" for role in self.roles):
             return self.local_size
         here = self.hosts[self.rank]
@@ -74,33 +71,33 @@ class Placement:
         return sum(role == "worker" and host == here for role, host in places)
 
     def deals_gpus(self, visible: int) -> bool:
-        """Whether the launcher has dealt the node's GPUs out: of those granted, this process sees its own."""
+        """Whether the launcher distributes the node's GPUs, so that this process sees only its own."""
         if self.gpus is None:
             return visible == 1 and self.source in DEALING
         return 0 < visible < self.gpus
 
     def gpu_place(self, visible: int) -> int:
-        """Place of this process's GPU among those that it sees."""
+        """Return the index of this process's GPU among those that it sees."""
         return 0 if self.deals_gpus(visible) else self.local_rank
 
 
 DEALING = ("openmpi", "pbs")
-"""Launchers that do not say how many GPUs a node has, and under which a site's wrapper may show each process
-its own. That it is its own is seen once all have met: see training/own_gpus.py."""
+"""Launchers that do not provide the number of GPUs of a node, and under which a site's wrapper may show each
+process only its own. Whether it is its own is checked once all are connected: see training/own_gpus.py."""
 
 
 def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpus: int | None = None) -> None:
-    """Refuse a placement that contradicts the point it is to compute.
+    """Refuse a placement that contradicts the point to compute.
 
     Args:
-        placement: What the environment says.
-        strategy: What the strategy of the point is.
-        workers: Workers of the point.
-        gpus: GPUs of this node, or None when the point computes on CPUs.
+        placement: Placement from the environment.
+        strategy: Traits of the point's strategy.
+        workers: Number of workers of the point.
+        gpus: Number of GPUs that this process sees; None if the point computes on CPUs.
 
     Raises:
-        UserError: If the number of processes is not what the strategy needs, or if there are fewer
-            GPUs than workers on this node.
+        UserError: If the strategy needs another number of processes, or if there are fewer GPUs than workers
+            on this node.
     """
     needed = strategy.processes_of(workers)
     if placement.size != needed:

@@ -1,4 +1,4 @@
-"""From the environment of a process to its placement. Nothing else reads launchers' variables."""
+"""Derive the placement of a process from its environment. No other module reads launchers' variables."""
 
 import socket
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from scalestudy.cluster.variables import Environment, Variables, contradiction, 
 from scalestudy.util.errors import UserError
 
 FIRST_SPECIAL_STEP = 0xFFFFFFF0
-"""Numbers of steps from here on are Slurm's own: the batch script, an interactive shell."""
+"""First of the step numbers that Slurm uses itself, for the batch script or an interactive shell."""
 NODES = "SCALESTUDY_NODES"
-"""A PBS job's nodes, which our job scripts read from PBS's file: only the job's first node has that."""
+"""Nodes of a PBS job. Job scripts read them from the file of PBS, which only the first node has."""
 
 
 def resolve(environment: Environment) -> Placement:
-    """The placement that the environment describes; a process started alone is rank 0 of 1.
+    """Return the placement that the environment describes; a process started alone is rank 0 of 1.
 
-    Launchers nest: mpirun in a Slurm job starts its daemons as one task a node, whose Slurm variables
-    its processes inherit (so there, all ranks of a node have one SLURM_PROCID). Such a step is the
-    outer launcher, and the inner one is right; otherwise all must agree. Horovod's own variables count
-    only where no other launcher's are set: they outlive their run easily.
+    Launchers nest: in a Slurm job, mpirun starts one daemon per node as a Slurm task, and the ranks inherit
+    its variables, so that all ranks of a node have the same SLURM_PROCID. Such a step is ignored in favour of
+    the inner launcher. Otherwise, all launchers must agree. Horovod's variables count only without any other
+    launcher's, because they are often left over from an earlier run.
 
     Args:
         environment: Usually `os.environ`.
 
     Raises:
-        UserError: If a launcher's variables are incomplete, are not numbers, or if two launchers
-            disagree about the rank or the size.
+        UserError: If a launcher's variables are incomplete or not numbers, or if two launchers disagree about
+            the rank or the size.
     """
     placements = [place for place in (torchrun(environment), openmpi(environment), pbs(environment)) if place]
     step = slurm(environment)
@@ -48,10 +48,10 @@ def resolve(environment: Environment) -> Placement:
 
 
 def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None:
-    """Refuse a placement that PMIx contradicts: it tells which rank a process is, but not of how many.
+    """Refuse a placement that PMIx contradicts. PMIx provides the rank of a process, but not the size.
 
-    `srun --mpi=pmix` names its job `slurm.pmix.JOB.STEP`. A name from another step was inherited, and
-    says nothing of this process.
+    `srun --mpi=pmix` names its job `slurm.pmix.JOB.STEP`. Variables with the name of another step are
+    inherited and ignored.
     """
     job = environment.get("PMIX_NAMESPACE", "")
     step = f"{environment.get('SLURM_JOB_ID')}.{environment.get('SLURM_STEP_ID')}"
@@ -70,9 +70,9 @@ def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None
 
 
 def torchrun(environment: Environment) -> Placement | None:
-    """The convention of torchrun, which the local launcher follows; None where its variables are not set.
+    """Return the placement from torchrun's variables, which the local launcher sets too; None without them.
 
-    Of several nodes it names the first alone.
+    On several nodes, only the first node's host is known.
     """
     if "RANK" not in environment and "WORLD_SIZE" not in environment:
         return None
@@ -87,7 +87,10 @@ def torchrun(environment: Environment) -> Placement | None:
 
 
 def horovodrun(environment: Environment) -> Placement | None:
-    """A process of `horovodrun --gloo`, which holds the rendezvous itself and names only this host."""
+    """Return the placement of a process of `horovodrun --gloo`, or None.
+
+    horovodrun runs the rendezvous itself and names only this host.
+    """
     if "HOROVOD_RANK" not in environment or "HOROVOD_GLOO_RENDEZVOUS_ADDR" not in environment:
         return None
     number = Variables(environment, "horovodrun").number
@@ -100,13 +103,12 @@ def horovodrun(environment: Environment) -> Placement | None:
 
 
 def openmpi(environment: Environment) -> Placement | None:
-    """A process that Open MPI's mpirun started, or None.
+    """Return the placement of a process that Open MPI's mpirun started, or None.
 
-    mpirun does not name the hosts. On one node they are this machine. In a job of Slurm or PBS they follow
-    from the job's node list, where the ranks are in blocks of one size on its first nodes; elsewhere, and
-    under another mapping, they stay unknown. (Slurm's task counts would not do: on all nodes but the
-    first they are those of mpirun's own daemons.) The port is the job's, MASTER_PORT, or one that
-    follows from the name of the PMIx job.
+    mpirun does not name the hosts. On one node they are this machine. In a Slurm or PBS job they follow from
+    the job's node list if the ranks fill its first nodes in blocks of equal size; otherwise they are unknown.
+    (Slurm's task counts are those of mpirun's daemons on all nodes but the first.) The port is derived from
+    the job, else MASTER_PORT, else derived from the name of the PMIx job.
     """
     if "OMPI_COMM_WORLD_RANK" not in environment:
         return None
@@ -126,11 +128,11 @@ def openmpi(environment: Environment) -> Placement | None:
 
 
 def pbs(environment: Environment) -> Placement | None:
-    """A process that mpiexec started in a job of PBS: HPE's PALS, MPICH's Hydra, Intel MPI; else None.
+    """Return the placement of a process that mpiexec started in a PBS job (PALS, Hydra, Intel MPI), or None.
 
-    PBS itself starts one process, the job script, and names the job's nodes; which rank a process is, the
-    launcher says: PALS by PALS_* and PMI_*, Hydra by PMI_* and MPI_LOCAL*. Ranks are in blocks: the first
-    node is filled first, and only the last may have fewer than the others.
+    PBS itself starts one process, the job script, and names the job's nodes. The launcher provides the rank:
+    HPE's PALS in PALS_* and PMI_*, MPICH's Hydra in PMI_* and MPI_LOCAL*. Ranks are in blocks: the first node
+    is filled first, and only the last node may have fewer than the others.
     """
     if "PBS_JOBID" not in environment or not {"PMI_RANK", "PALS_RANKID"} & environment.keys():
         return None
@@ -152,7 +154,7 @@ def pbs(environment: Environment) -> Placement | None:
 
 
 def pbs_nodes(environment: Environment) -> Sequence[str]:
-    """The nodes of a job, each once, in PBS's order; none outside of a job, or where nobody says."""
+    """Return the nodes of a PBS job, each once, in PBS's order; none outside of a job or if unknown."""
     if "PBS_JOBID" not in environment:
         return ()
     nodes = environment.get(NODES, "").split(",")
@@ -167,14 +169,14 @@ def pbs_nodes(environment: Environment) -> Sequence[str]:
 def _blocks(
     nodes: Sequence[str], host: str, first: int, size: int, local_size: int
 ) -> tuple[int, tuple[str, ...]] | None:
-    """Index of this node, and the host of every rank, if ranks fill the nodes in blocks of one size.
+    """Return the index of this node and the host of every rank, if ranks fill the nodes in equal blocks.
 
     Args:
-        nodes: Of the job; not needed where all ranks are on this one.
+        nodes: Nodes of the job; not needed if all ranks are on this node.
         host: Name of this node.
-        first: Lowest rank on it.
-        size: Ranks of the run.
-        local_size: Ranks on this node.
+        first: Lowest rank on this node.
+        size: Number of ranks of the run.
+        local_size: Number of ranks on this node.
     """
     if local_size == size:
         return 0, ("localhost",) * size
@@ -191,11 +193,11 @@ def _blocks(
 
 
 def slurm(environment: Environment) -> Placement | None:
-    """A task of a job step that srun started; None outside of Slurm and in a batch script itself.
+    """Return the placement of a task of a step of srun; None outside of Slurm and in the batch script.
 
     Raises:
-        UserError: If the step's variables are incomplete, contradict each other, or describe a
-            distribution of tasks over nodes that is neither block nor cyclic.
+        UserError: If the step's variables are incomplete or contradictory, or if its tasks are distributed
+            over nodes neither in blocks nor cyclically.
     """
     step = environment.get("SLURM_STEP_ID", "")
     if not (step.isascii() and step.isdigit() and int(step) < FIRST_SPECIAL_STEP):
@@ -231,7 +233,7 @@ def slurm(environment: Environment) -> Placement | None:
 
 
 def _distribute(counts: Sequence[int], distribution: str) -> list[int]:
-    """The node of each rank."""
+    """Return the node of each rank."""
     order = distribution.partition(",")[0].partition(":")[0]
     if order == "cyclic":
         return [node for turn in range(max(counts)) for node, count in enumerate(counts) if turn < count]

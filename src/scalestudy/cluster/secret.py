@@ -1,7 +1,7 @@
-"""A secret that the processes of one run share and no other user can read: by it they know each other.
+"""A secret by which the processes of a run authenticate each other, and which no other user can read.
 
-The launcher of this machine passes it in the variables of its workers, which only their owner can read.
-Elsewhere it is in a file of the run's folder, that its owner alone can read, while the run is at work.
+The local launcher passes it in the variables of its workers, which only their owner can read. Elsewhere it is
+in a file of the run folder, readable only for its owner, while the run is running.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _FORM = re.compile(f"[0-9a-f]{{{2 * BYTES}}}")
 
 
 def new_secret() -> str:
-    """256 random bits as 64 hexadecimal digits."""
+    """Return 256 random bits as 64 hexadecimal digits."""
     return secrets.token_hex(BYTES)
 
 
@@ -31,15 +31,15 @@ def new_secret() -> str:
 def secret_set(
     folder: Path, placement: Placement, variables: MutableMapping[str, str] = os.environ
 ) -> Iterator[None]:
-    """Within, the run's secret is in `variables`, where its launcher has not put it already.
+    """Within the context, set the run's secret in `variables`, unless the launcher has set it.
 
     Args:
-        folder: Of the run, seen by all of its nodes.
-        placement: This process among the others; one alone needs no secret.
+        folder: Folder of the run, seen by all of its nodes.
+        placement: Placement of this process; a single process needs no secret.
         variables: Usually those of this process.
 
     Raises:
-        RunError: If the folder cannot hold a file that only its owner can read, or has one that it cannot be.
+        RunError: If the folder cannot hold a file that only its owner can read, or holds an invalid one.
     """
     if placement.size == 1 or _FORM.fullmatch(variables.get(SECRET, "")):
         yield
@@ -48,12 +48,12 @@ def secret_set(
     try:
         yield
     finally:
-        if placement.rank == 0:  # all have met by now, or never will
+        if placement.rank == 0:  # by now all have connected, or never will
             (folder / FILE).unlink(missing_ok=True)
 
 
 def _shared(file: Path) -> str:
-    """What the first process to come here wrote; all come to the same."""
+    """Return the secret in the file, which the first process writes and all others read."""
     try:
         with contextlib.suppress(FileExistsError):
             _write_first(file)
@@ -74,12 +74,12 @@ def _shared(file: Path) -> str:
 
 
 def _write_first(file: Path) -> None:
-    """Write a new secret, whole from the moment on that it has its name.
+    """Write a new secret atomically.
 
     Raises:
         FileExistsError: If another process was first.
     """
-    handle, name = tempfile.mkstemp(prefix=f"{FILE}-", dir=file.parent)  # for its owner alone
+    handle, name = tempfile.mkstemp(prefix=f"{FILE}-", dir=file.parent)  # only its owner can access it
     try:
         with open(handle, "w", encoding="ascii") as opened:
             opened.write(new_secret())

@@ -1,4 +1,4 @@
-"""Reading the variables that launchers set, and the ports that follow from them."""
+"""Read the variables that launchers set, and derive ports from them."""
 
 import zlib
 from collections.abc import Mapping
@@ -8,17 +8,17 @@ from scalestudy.util.errors import UserError
 Environment = Mapping[str, str]
 
 FIRST_PORT, PORT_BLOCKS, PORT_BLOCK = 20_000, 187, 64
-"""Ports of a run: below those that Linux hands out by itself (from 32768)."""
+"""Ports of a run, below the range that Linux assigns by itself (from 32768)."""
 PROGRESS_TIMEOUT = "SCALESTUDY_PROGRESS_TIMEOUT"
-"""Variable: seconds that a run may be without progress, and so that its ranks may start apart."""
+"""Variable: seconds that a run may be without progress, and that its ranks may start apart."""
 PROXIES = (
     "http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
 )  # fmt: skip
-"""The variables that send gRPC's traffic, and so that of multi-worker runs, through a proxy."""
+"""Variables that would send gRPC's traffic, and so that of multi-worker runs, through a proxy."""
 
 
 class Variables:
-    """The variables of one launcher, which are complete and of the right form or are refused by name.
+    """The variables of one launcher. A missing or malformed one is refused by name.
 
     Args:
         environment: Usually `os.environ`.
@@ -29,10 +29,10 @@ class Variables:
         self._environment, self._source = environment, source
 
     def text(self, name: str) -> str:
-        """A variable that must be there.
+        """Return the text of a required variable.
 
         Raises:
-            UserError: If it is not there, or empty.
+            UserError: If it is missing or empty.
         """
         value = self._environment.get(name, "").strip()
         if not value:
@@ -40,10 +40,10 @@ class Variables:
         return value
 
     def number(self, *names: str) -> int:
-        """A variable that must be a whole number, not below 0; of several names, one number told alike.
+        """Return a required whole number, not below 0. Several names must hold the same number.
 
         Raises:
-            UserError: If it is anything else.
+            UserError: If it is missing or anything else, or if the numbers differ.
         """
         numbers = {}
         for name in [name for name in names if name in self._environment] or names[:1]:
@@ -66,7 +66,7 @@ class Variables:
 
 
 def contradiction(received: str) -> UserError:
-    """What two launchers, or two variables of one, say of the rank."""
+    """Return the error for launchers, or variables of one, that disagree about the rank."""
     return UserError(
         "one rank for this process",
         received,
@@ -75,7 +75,7 @@ def contradiction(received: str) -> UserError:
 
 
 def job_port(environment: Environment) -> int | None:
-    """The first port of a job of Slurm or PBS, the same on all its nodes; None outside of a job."""
+    """Return the first port of a Slurm or PBS job, the same on all its nodes; None outside of a job."""
     job = environment.get("SLURM_JOB_ID", "")
     if job.isascii() and job.isdigit():
         return _port_block(int(job))
@@ -83,7 +83,7 @@ def job_port(environment: Environment) -> int | None:
 
 
 def name_port(name: str) -> int:
-    """The first port of a run that all its processes know by one name."""
+    """Return the first port of a run, derived from a name that all its processes know."""
     return _port_block(zlib.crc32(name.encode()))
 
 
