@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from scalestudy.notebook import run as run
 
 UNKNOWN_VERSION = "0.0"
-"""Version of source without its history, as in pyproject.toml (fallback_version)."""
+"""Version of a source tree without git history, as in pyproject.toml (fallback_version)."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import functions for notebooks and scripts, and `__version__`, when they are first used."""
+    """Import the functions for notebooks and scripts, and `__version__`, at their first use."""
     if name in ("run", "open"):
         from scalestudy import notebook
 

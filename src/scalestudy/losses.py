@@ -1,4 +1,4 @@
-"""The losses that have a name, for task files: `from scalestudy.losses import dice`, then `loss = dice`."""
+"""The built-in losses for task files: `from scalestudy.losses import dice`, then `loss = dice`."""
 
 from scalestudy.tasks.losses import bce, cross_entropy, dice, focal, focal_tversky, jaccard, tversky
 

@@ -1,4 +1,4 @@
-"""The metrics that have a name, for task files: `from scalestudy.metrics import Dice`."""
+"""The built-in metrics for task files: `from scalestudy.metrics import Dice`."""
 
 from scalestudy.tasks.histograms import Auroc, AveragePrecision, Ece
 from scalestudy.tasks.image_metrics import BoundaryF1, ObjectAP

@@ -1,4 +1,4 @@
-"""`python -m scalestudy.worker RUN_DIR`: the one command that every launcher starts, once per process."""
+"""`python -m scalestudy.worker RUN_DIR`: the command that every launcher starts, once per process."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ MODES: Registry[Callable[..., None]] = Registry(
         "ablation": "scalestudy.features.diagnose.ablation:run",
     },
 )
-"""What a worker does instead of training where `NAME.json` lies beside its `point.json`: called as training's
-`run` is."""
+"""Functions that a worker calls instead of training, with the same arguments, if `NAME.json` is beside
+`point.json`."""
 ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry(
     "scalestudy.errands",
     {
         "check": "scalestudy.features.check.rank:run",
     },
 )
-"""What a worker does in a folder that is no run's: one with `NAME.json` and no `point.json`."""
+"""Functions that a worker calls in a folder that is not a run: with `NAME.json` and without `point.json`."""
 
 
 INTERFACES = {"HOROVOD_GLOO_IFACE", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}
-"""Variables by which users tell Gloo and NCCL which interface to take."""
+"""Variables by which users set the network interface of Gloo and NCCL."""
 
 
 def main(arguments: list[str]) -> int:
-    """Compute this process's part of a run. Everything is learnt from RUN_DIR and the environment."""
+    """Compute this process's part of a run. All settings are in RUN_DIR and the environment."""
     if len(arguments) != 1:
         print("usage: python -m scalestudy.worker RUN_DIR", file=sys.stderr)
         return 2
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     except ScalestudyError as error:
         print(f"scalestudy: {error}", file=sys.stderr, flush=True)
         return error.exit_code
-    except SystemExit as error:  # a task's file, whose end by 0 would be taken for the end of the work
+    except SystemExit as error:  # from a task file; exit code 0 would mean that the work is done
         from scalestudy.launch.supervise import exit_code
 
         traceback.print_exc()
@@ -134,10 +134,12 @@ def take_part(
     placement: Placement, strategy: Traits, workers: int, device: DeviceSetting,
     cpus_per_worker: int | None = None,
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Take this process's cores and GPUs, and set the environment that its framework is imported in.
+    """Take this process's cores and GPUs, and set the environment for its framework.
 
-    It stays on `cpus_per_worker` cores where its launcher has granted more. Returned are "cpu" or "gpu", and
-    the names of the GPUs that it computes on.
+    If the launcher has granted more cores, the process is pinned to `cpus_per_worker` cores for each worker.
+
+    Returns:
+        "cpu" or "gpu", and the names of the GPUs that the process computes on.
 
     Raises:
         UserError: If the placement contradicts the strategy.
@@ -174,7 +176,7 @@ def take_part(
 
 
 def _take_output(path: Path, placement: Placement) -> None:
-    """Send output to the log of this rank, where no launcher has done so."""
+    """Redirect the output to the log of this rank, unless the launcher has done so."""
     from scalestudy.cluster.environment import keeps_own_log
     from scalestudy.study.run_folder import RunFolder
 
@@ -194,7 +196,7 @@ def _take_output(path: Path, placement: Placement) -> None:
 
 
 def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) -> None:
-    """Stay on this process's own cores, where its launcher has granted more: on GPUs near its own."""
+    """Pin this process to its own cores, near its GPUs, if the launcher has granted more."""
     from scalestudy.cluster.environment import own_cores
     from scalestudy.hardware import cores
     from scalestudy.hardware.cores import core_by_core
@@ -204,7 +206,7 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
         return
     near = [gpu.cpus for gpu in visible_gpus(os.environ)] if device == "gpu" else []
     near = near[: devices * placement.local_size]
-    if len(near) < devices * placement.local_size:  # each process sees its own alone
+    if len(near) < devices * placement.local_size:  # each process sees only its own
         near = []
     need = cpus_per_worker * devices
     share = own_cores(core_by_core(cores.granted()) if near else cores.granted(), need, placement, near)
@@ -214,7 +216,7 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
 
 
 def join_network() -> None:
-    """Enter the run's private network, where its launcher has made one."""
+    """Join the run's private network, if the launcher has created one."""
     process = os.environ.get("SCALESTUDY_NETWORK", "")
     if not process.isdigit():
         return
@@ -238,7 +240,7 @@ def join_network() -> None:
 
 
 def die_with_launcher() -> None:
-    """End with the process that started us (Linux), so that no worker outlives its run."""
+    """Make the kernel kill this process when the local launcher ends (Linux only)."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:
         from scalestudy.hardware.process import end_with
@@ -247,12 +249,12 @@ def die_with_launcher() -> None:
 
 
 def _load_own_libraries() -> None:
-    """Begin anew where modules' CUDA would be loaded: the loader has read its path by now."""
+    """Restart the process if it would load a module's CUDA: the loader reads its path only at the start."""
     from scalestudy.cluster.environment import DROPPED, library_changes
 
     changes = library_changes(os.environ)
     dropped = changes.values.get(DROPPED)
-    if dropped and dropped != os.environ.get(DROPPED):  # else beginning anew has not helped
+    if dropped and dropped != os.environ.get(DROPPED):  # equal: a restart has not helped
         print(
             f"scalestudy: not in LD_LIBRARY_PATH, for the packages' CUDA: {dropped}",
             file=sys.stderr,

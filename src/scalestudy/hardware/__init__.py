@@ -1,1 +1,1 @@
-"""What this machine has: devices, cores, memory, and the links between them."""
+"""The hardware and the software of this machine: devices, cores, memory, counters and packages."""

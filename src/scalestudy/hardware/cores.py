@@ -1,4 +1,4 @@
-"""The cores that this process may use, what they are, and which of them each GPU's worker takes."""
+"""The cores that this process may use, their properties, and their distribution over GPUs."""
 
 import contextlib
 import os
@@ -9,18 +9,18 @@ from pathlib import Path
 
 SYSTEM = Path("/sys/devices/system")
 BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
-"""Names of such instructions, of x86 and Arm."""
+"""CPU flags of bfloat16 instructions, of x86 and Arm."""
 
 
 def granted() -> list[int]:
-    """Logical CPUs that this process may run on, as the kernel says; all of them where it does not say."""
+    """Return the logical CPUs that this process may run on; all if the system does not provide them."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def stay_on(cpus: Iterable[int]) -> None:
-    """Run on these CPUs only, and so do the processes started from here; where the system pins none, nothing.
+    """Restrict this thread, and processes that it starts, to these CPUs; no effect without support.
 
     Raises:
         OSError: If none of them may be used.
@@ -31,9 +31,9 @@ def stay_on(cpus: Iterable[int]) -> None:
 
 @contextlib.contextmanager
 def only_on(cpus: Iterable[int]) -> Iterator[None]:
-    """Within, run on these CPUs only, as does what is started there; on all granted ones if there are none.
+    """Within the context, restrict the calling thread, and processes that it starts, to these CPUs.
 
-    Affinity belongs to the calling thread.
+    Without CPUs, there is no restriction.
     """
     wanted, before = list(cpus), granted()
     if wanted:
@@ -46,7 +46,7 @@ def only_on(cpus: Iterable[int]) -> Iterator[None]:
 
 
 def cpu_model() -> str:
-    """The processor, as the kernel names it."""
+    """Return the name of the processor."""
     return _cpu_line("model name") or platform.processor()
 
 
@@ -56,7 +56,7 @@ def computes_bfloat16() -> bool:
 
 
 def _cpu_line(*names: str) -> str:
-    """The value of the first line of one of these names in the kernel's description of the processor."""
+    """Return the first value with one of these names in /proc/cpuinfo; "" without one."""
     try:
         with open("/proc/cpuinfo") as lines:
             for line in lines:
@@ -69,10 +69,10 @@ def _cpu_line(*names: str) -> str:
 
 
 def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) -> list[list[int]]:
-    """`count` of the granted CPUs for every GPU: those near it as far as they go, then whatever is left.
+    """Assign `count` of the granted CPUs to every GPU: first those near it, then any that are left.
 
-    `near` are the CPUs near each GPU, none where nothing says them. Returned are the CPUs of each, in the
-    order of `granted`; none twice, and fewer where too few are granted.
+    `near` are the CPUs near each GPU; empty if unknown. The CPUs of each GPU are returned in the order of
+    `granted`. No CPU is assigned twice; GPUs get fewer if too few are granted.
     """
     left = list(granted)
     dealt: list[list[int]] = [[] for _ in near]
@@ -82,7 +82,7 @@ def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) ->
         dealt[gpu] += taken
         left[:] = [cpu for cpu in left if cpu not in taken]
 
-    # Who has fewest near it chooses first; nobody takes from afar what is still near another.
+    # The GPU with the fewest near CPUs chooses first; distant CPUs are assigned only after all near ones.
     for gpu in sorted(range(len(near)), key=lambda gpu: len(set(near[gpu]) & set(granted))):
         deal(gpu, [cpu for cpu in left if cpu in near[gpu]])
     for gpu in range(len(near)):
@@ -91,7 +91,7 @@ def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) ->
 
 
 def core_by_core(granted: Iterable[int], system: Path = SYSTEM) -> list[int]:
-    """The granted CPUs with the threads of a core beside each other, so that a share has whole cores."""
+    """Sort the granted CPUs so that the threads of a core are adjacent and a share has whole cores."""
     return sorted(granted, key=lambda cpu: (_first_of_core(cpu, system), cpu))
 
 

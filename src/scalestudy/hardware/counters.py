@@ -1,4 +1,4 @@
-"""What the kernel counts: bytes on the network and of this process's storage, and what processors draw."""
+"""Kernel counters: network traffic, this process's storage traffic, and the energy of processors."""
 
 import contextlib
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 LOOPBACK = "lo"
 INFINIBAND = "32"
-"""Type of an interface for IP over InfiniBand (ARPHRD_INFINIBAND): what it moves, its port counts too."""
+"""Type of an interface for IP over InfiniBand (ARPHRD_INFINIBAND), whose traffic its port counts too."""
 WORD = 4
-"""Bytes of a unit in which InfiniBand ports count (IBTA, PortXmitData)."""
+"""Bytes per unit of InfiniBand port counters (IBTA, PortXmitData)."""
 
 
 class Traffic(NamedTuple):
-    """Bytes since the counters began; None where none can be read."""
+    """Bytes since the counters started; None if a counter cannot be read."""
 
     sent: int | None = None
     received: int | None = None
@@ -20,12 +20,12 @@ class Traffic(NamedTuple):
 
 
 class Network:
-    """This process's network, which is looked at again and again.
+    """Counters of this process's network, for repeated reading.
 
-    Counted are the hardware's interfaces, each once: of bonds, bridges and VLANs what lies below them. Where
-    there is no hardware (a container, a namespace), those with nothing below them. RDMA does not pass the
-    kernel, so its ports are added; an interface for IP over such a port is left to the port. `root` is where
-    `/proc` and `/sys` are.
+    Each hardware interface is counted once: for bonds, bridges and VLANs, only the underlying interfaces.
+    Without hardware interfaces (a container, a namespace), all lowest interfaces are counted. RDMA bypasses
+    the kernel, so the counters of InfiniBand ports are added, and interfaces for IP over such ports are left
+    out. `root` is the folder of `/proc` and `/sys`.
     """
 
     def __init__(self, root: Path = Path("/")) -> None:
@@ -38,7 +38,7 @@ class Network:
             self._real = [name for name in self._real if _type(folder / name) != INFINIBAND]
 
     def look(self) -> Traffic:
-        """What its counters say now; None where an interface or a port has not told."""
+        """Read the counters; values are None if an interface or a port cannot be read."""
         counts = self._interfaces()
         if counts is None:
             return Traffic()
@@ -58,7 +58,7 @@ class Network:
 
 
 def _interfaces(text: str) -> dict[str, tuple[int, int]]:
-    """Bytes received and sent, by interface."""
+    """Parse bytes received and sent, by interface."""
     counts = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.partition(":")
@@ -68,7 +68,7 @@ def _interfaces(text: str) -> dict[str, tuple[int, int]]:
 
 
 def _port(counters: Path) -> tuple[int, int]:
-    """The same of an InfiniBand port."""
+    """Return bytes received and sent by an InfiniBand port."""
     received, sent = (int((counters / f"port_{way}_data").read_text()) for way in ("rcv", "xmit"))
     return WORD * received, WORD * sent
 
@@ -81,11 +81,11 @@ def _type(folder: Path) -> str:
 
 POWERCAP = Path("/sys/class/powercap")
 PACKAGES = "intel-rapl:[0-9]*"
-"""AMD's too. `intel-rapl-mmio:…` would tell of the same packages again."""
+"""Also AMD's packages. `intel-rapl-mmio:…` would count the same packages again."""
 
 
 class _Package:
-    """One package's counter, made endless: it begins anew after `max_energy_range_uj`."""
+    """The energy counter of a package, continued when it wraps at `max_energy_range_uj`."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "energy_uj"
@@ -104,11 +104,11 @@ class _Package:
 
 
 class CpuEnergy:
-    """Adds up what all packages have drawn since it was made.
+    """The energy that all packages have drawn since this object was created.
 
     A package's counter wraps after some minutes at full power (65 or 262 kJ), so `look` must be called more
-    often than that. What has failed once stays unknown, since nobody saw whether it wrapped meanwhile:
-    `reason` says why then, and is "" as long as all packages tell.
+    often than that. After an error the energy stays unknown, since a counter may have wrapped meanwhile;
+    `reason` then says why. It is "" as long as all packages can be read.
     """
 
     def __init__(self, root: Path = POWERCAP) -> None:
@@ -124,7 +124,7 @@ class CpuEnergy:
             )
 
     def look(self) -> float | None:
-        """Joules so far; None where a package has not told."""
+        """Return the joules so far; None if a package could not be read."""
         if self.reason:
             return None
         try:
@@ -135,7 +135,7 @@ class CpuEnergy:
 
 
 def _is_package(folder: Path) -> bool:
-    """Whether it is a package: not one of its parts ("intel-rapl:0:1"), nor the whole platform."""
+    """Whether a folder is a package, rather than a part of one ("intel-rapl:0:1") or the whole platform."""
     return folder.name.count(":") == 1 and (folder / "name").read_text().startswith("package")
 
 
@@ -146,14 +146,14 @@ def _why(error: OSError | ValueError) -> str:
 
 
 class StorageBytes(NamedTuple):
-    """Bytes since the process began; None where the kernel does not say."""
+    """Bytes since the process started; None if the kernel does not provide them."""
 
     read: int | None = None
     written: int | None = None
 
 
 def storage_bytes(root: Path = Path("/")) -> StorageBytes:
-    """What the kernel has counted of all its threads, pages of mapped files included."""
+    """Read the counters of all threads of this process, which include pages of mapped files."""
     try:
         lines = (root / "proc/self/io").read_text().splitlines()
         counts = dict(line.split(": ") for line in lines)

@@ -1,6 +1,6 @@
-"""The GPUs of this machine, known by UUID: all of them, those that this process may use, and their shares.
+"""The GPUs of this machine, by UUID: all, those that this process may use, and the share of each process.
 
-CUDA_VISIBLE_DEVICES is read as CUDA reads it:
+CUDA_VISIBLE_DEVICES is interpreted as by CUDA:
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables and, for MIG,
 https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-visible-devices
 """
@@ -15,26 +15,26 @@ from scalestudy.hardware.nvml import Handle, Library, ask, library, text
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 NO_DEVICE = "-1"
-"""A name that CUDA finds no device by."""
+"""A name that matches no CUDA device."""
 ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""By which CUDA's numbers are NVML's; its own order is from the fastest GPU to the slowest."""
+"""Makes CUDA number GPUs like NVML; by default, CUDA orders them from the fastest to the slowest."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """What NVML says of one GPU, or of one MIG instance of it.
+    """A GPU, or a MIG instance of one, as NVML describes it.
 
     Attributes:
-        index: Its place in the order of PCI addresses among those that this process may open, as CUDA
-            counts; that of a MIG instance is its GPU's.
-        uuid: "GPU-…", or "MIG-…"; "" where NVML does not say.
-        name: Product.
-        bus: PCI address, "00000000:07:00.0".
-        memory: Bytes; None where NVML does not say.
-        capability: CUDA's compute capability, (9, 0); None where NVML does not say.
+        index: Index by PCI address among the GPUs that this process may open, as CUDA counts; for a MIG
+            instance, that of its GPU.
+        uuid: "GPU-…" or "MIG-…"; "" if NVML does not provide it.
+        name: Product name.
+        bus: PCI address, such as "00000000:07:00.0".
+        memory: Bytes of memory; None if NVML does not provide it.
+        capability: CUDA compute capability, such as (9, 0); None if NVML does not provide it.
         cpus: Logical CPUs near it.
         numa: NUMA nodes near it.
-        instances: What it is divided into, where MIG is on; None for a GPU that is used as a whole.
+        instances: MIG instances, if MIG is on; None for a GPU without MIG.
     """
 
     index: int
@@ -50,32 +50,32 @@ class Gpu:
 
 @functools.cache
 def gpus() -> int:
-    """GPUs that this process may use, by NVML and CUDA_VISIBLE_DEVICES; 0 without a driver."""
+    """Return how many GPUs this process may use, by NVML and CUDA_VISIBLE_DEVICES; 0 without a driver."""
     return len(visible_gpus(os.environ))
 
 
 def gpus_of_node() -> int:
-    """GPUs of this machine, whatever its variables hide; of divided ones the parts. 0 without a driver."""
+    """Count this machine's GPUs, or their MIG instances, including hidden ones; 0 without a driver."""
     return sum(1 if gpu.instances is None else len(gpu.instances) for gpu in read_gpus())
 
 
 def lowest_capability() -> tuple[int, int] | None:
-    """The lowest compute capability among these; None where NVML says none."""
+    """Return the lowest compute capability among the usable GPUs; None if NVML provides none."""
     return min((gpu.capability for gpu in visible_gpus(os.environ) if gpu.capability), default=None)
 
 
 def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
-    """The GPUs that a process with these variables may use, in the order in which CUDA counts them there.
+    """Return the GPUs that a process with these variables may use, in the order of CUDA's numbers.
 
-    A GPU that is divided stands for its first MIG instance, the only one that CUDA shows.
+    A GPU with MIG is replaced by its first instance, the only one that CUDA shows.
     """
     return resolved(*_named(environment))
 
 
 def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
-    """The GPUs of which a process of one device may be given any.
+    """Return the GPUs any of which can be assigned to a process with one device.
 
-    As `visible_gpus`, but a GPU that is divided stands for all of its MIG instances, unless one is named.
+    Like `visible_gpus`, but a GPU with MIG is replaced by all of its instances, unless one is named.
     """
     names, every = _named(environment)
     lendable: dict[str, Gpu] = {}
@@ -87,7 +87,7 @@ def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
 
 
 def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
-    """Names of the GPUs that these variables show, and all GPUs that there are."""
+    """Return the names of the GPUs that these variables show, and all GPUs of the machine."""
     every = read_gpus()
     names = named(environment)
     if names is None:
@@ -96,18 +96,18 @@ def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
 
 
 def visible_uuids(environment: Mapping[str, str]) -> list[str]:
-    """UUIDs of these, where NVML says them."""
+    """Return the UUIDs of `visible_gpus`, without GPUs whose UUID is unknown."""
     return [gpu.uuid for gpu in visible_gpus(environment) if gpu.uuid]
 
 
 def read_gpus() -> list[Gpu]:
-    """All GPUs that this process may open, whatever its variables say; none without a driver."""
+    """Return all GPUs that this process may open, regardless of its variables; none without a driver."""
     nvml = library()
     return [] if nvml is None else [gpu for gpu, _ in opened(nvml)]
 
 
 def opened(nvml: Library) -> list[tuple[Gpu, Handle]]:
-    """All GPUs that can be opened, with NVML's handles of them. One that cannot does not lose the others."""
+    """Return all GPUs that can be opened, with their NVML handles. GPUs that fail are skipped."""
     gpus: list[tuple[Gpu, Handle]] = []
     index = 0
     for number in range(int(ask(nvml, "nvmlDeviceGetCount", otherwise=0))):
@@ -115,7 +115,7 @@ def opened(nvml: Library) -> list[tuple[Gpu, Handle]]:
             handle = nvml.nvmlDeviceGetHandleByIndex(number)
             uuid = _uuid(nvml, handle)
         except nvml.NVMLError as error:
-            # CUDA does not count what a cgroup keeps from this process; a lost device keeps its number.
+            # CUDA does not count GPUs that a cgroup hides from this process; a lost GPU keeps its number.
             index += error.value != nvml.NVML_ERROR_NO_PERMISSION
             continue
         gpus.append((_gpu(nvml, handle, index, uuid), handle))
@@ -124,10 +124,10 @@ def opened(nvml: Library) -> list[tuple[Gpu, Handle]]:
 
 
 def _uuid(nvml: Library, handle: Handle) -> str:
-    """Its UUID, or "" where this device has none.
+    """Return the UUID of a device, or "" if it has none.
 
     Raises:
-        NVMLError: If the device itself cannot be asked.
+        NVMLError: If the device is lost or may not be queried.
     """
     try:
         return text(nvml.nvmlDeviceGetUUID(handle))
@@ -159,7 +159,7 @@ def _instances(nvml: Library, handle: Handle, whole: Gpu) -> list[Gpu]:
         part = ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number)
         uuid = None if part is None else ask(nvml, "nvmlDeviceGetUUID", part)
         if uuid is None:
-            continue  # places for instances may be empty
+            continue  # slots for instances may be empty
         name = text(ask(nvml, "nvmlDeviceGetName", part, otherwise=whole.name))
         instances.append(replace(whole, uuid=text(uuid), name=name, memory=_memory(nvml, part)))
     return instances
@@ -171,7 +171,7 @@ def _memory(nvml: Library, handle: Handle) -> int | None:
 
 
 def set_bits(words: Any, width: int = 64) -> tuple[int, ...]:
-    """Numbers of the bits that are set, counted from the first word's lowest: how NVML gives sets of CPUs."""
+    """Return the indices of the set bits, from the lowest bit of the first word: NVML's form of CPU sets."""
     return tuple(
         position * width + bit
         for position, word in enumerate(words)
@@ -181,15 +181,15 @@ def set_bits(words: Any, width: int = 64) -> tuple[int, ...]:
 
 
 def named(environment: Mapping[str, str]) -> list[str] | None:
-    """The names in the variable, as they stand there; None where it is not set: then CUDA shows all."""
+    """Return the names in CUDA_VISIBLE_DEVICES; None if it is not set, in which case CUDA shows all GPUs."""
     value = environment.get(VISIBLE)
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
 def resolved(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
-    """The GPUs that CUDA would show for these names: those before the first that names none, or one again.
+    """Return the GPUs that CUDA shows for these names: those before the first unknown or repeated one.
 
-    Names are places in the order of PCI addresses, UUIDs, or beginnings of UUIDs that only one GPU has.
+    Names are indices by PCI address, UUIDs, or unique prefixes of UUIDs.
     """
     shown: list[Gpu] = []
     for name in names:
@@ -211,7 +211,7 @@ def _find(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
         gpu = _only([gpu for gpu in gpus if name == str(gpu.index)])
     if gpu is None or gpu.instances is None:
         return gpu
-    return next(iter(gpu.instances), None)  # CUDA shows the first one of a GPU that is divided
+    return next(iter(gpu.instances), None)  # CUDA shows only the first instance
 
 
 def _only(gpus: Sequence[Gpu]) -> Gpu | None:
@@ -219,12 +219,12 @@ def _only(gpus: Sequence[Gpu]) -> Gpu | None:
 
 
 def dealt(environment: Mapping[str, str], gpus: Sequence[Gpu], places: Sequence[int]) -> list[str]:
-    """Names of the GPUs at these places among those that the environment shows: one process's share.
+    """Return the names of the GPUs at these indices among those that the environment shows.
 
-    Named by UUID where NVML knows them, else as the environment names them, else by number. Where the
-    environment names one GPU and one is wanted, the launcher has already chosen. A place beyond the last gets
-    a name that CUDA finds no device by, rather than another process's GPU. `gpus` are what the environment
-    resolves to, if NVML could be asked.
+    The names are UUIDs if NVML provides them, else the names in the environment, else numbers. If the
+    environment names one GPU and one is requested, the launcher has already assigned it. An index beyond the
+    last yields `NO_DEVICE`, rather than another process's GPU. `gpus` are those that the environment resolves
+    to; empty without NVML.
     """
     given = named(environment) if environment.get(VISIBLE) else None
     names = [gpu.uuid for gpu in gpus]
@@ -238,7 +238,7 @@ def dealt(environment: Mapping[str, str], gpus: Sequence[Gpu], places: Sequence[
 
 
 def showing(names: Sequence[str]) -> dict[str, str]:
-    """The variables of a process that sees these GPUs and no others; none of them on CPUs."""
+    """Return the variables of a process that sees only these GPUs; without names it sees none."""
     if not names:
         return {VISIBLE: NO_DEVICE}
     return {VISIBLE: ",".join(names), **ORDER}

@@ -1,7 +1,7 @@
 """The software environment: its packages, its short id, and the record that `check --environment` shows.
 
-`python -m scalestudy.hardware.installed [--builds]` prints the record; `--builds` also starts the framework,
-in a process of its own, to ask how it and its libraries were built.
+`python -m scalestudy.hardware.installed [--builds]` prints the record. With `--builds`, it imports the
+framework in a separate process to find out how it and its libraries were built.
 """
 
 import datetime
@@ -35,7 +35,7 @@ IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NA
 
 
 def packages() -> dict[str, str]:
-    """Versions by normalised name; of a name found twice, the one that is imported."""
+    """Return the versions of all packages by normalised name; of duplicates, the one that is imported."""
     found: dict[str, str] = {}
     for distribution in metadata.distributions():
         name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
@@ -45,10 +45,10 @@ def packages() -> dict[str, str]:
 
 
 def environment_id() -> str:
-    """Ten digits that two environments share if they compute with the same software.
+    """Return ten hexadecimal digits that are equal for environments with the same software.
 
-    SHA-256 of the versions of Python and of all packages, and of the builds that their versions do not tell
-    apart (see `EngineTraits.build_id`).
+    They are from the SHA-256 of the versions of Python and of all packages, and of ids of builds that have
+    the same version (see `EngineTraits.build_id`).
     """
     return identify(packages(), _build_ids())
 
@@ -58,10 +58,10 @@ def _build_ids() -> dict[str, str]:
 
 
 def identify(versions: Mapping[str, str], builds: Mapping[str, str]) -> str:
-    """The same of given versions, and of builds by their engine ("" where they are of no account).
+    """Return the id for given versions, and ids of builds by engine ("" to leave one out).
 
-    Of Scalestudy itself the release counts, and not the commit (PEP 440's development and local parts): an
-    editable install would have another name after each. Records hold the whole version beside the name.
+    For Scalestudy itself, only the release counts, not the commit (PEP 440's development and local parts),
+    after which an editable install would change its id. Records also hold the full version.
     """
     if "scalestudy" in versions:
         versions = {**versions, "scalestudy": _release(versions["scalestudy"])}
@@ -79,13 +79,13 @@ def _release(version: str) -> str:
 
 
 def environment_name(variables: Mapping[str, str] | None = None) -> str:
-    """The container image that this process runs in, or else the folder of its virtual environment."""
+    """Return the container image that this process runs in, or else the folder of its environment."""
     variables = os.environ if variables is None else variables
     return container_image(variables) or sys.prefix
 
 
 def container_image(variables: Mapping[str, str]) -> str | None:
-    """The image that this process runs in, by Apptainer's, Singularity's or Charliecloud's variables."""
+    """Return the image of this process, from the variables of Apptainer, Singularity or Charliecloud."""
     for name in IMAGE_VARIABLES:
         if variables.get(name):
             return variables[name]
@@ -94,7 +94,7 @@ def container_image(variables: Mapping[str, str]) -> str | None:
 
 RECORD_FILE = "scalestudy-environment.json"
 LIMIT = 300.0
-"""Seconds to import a framework for the first time, from a slow file system."""
+"""Seconds that the first import of a framework from a slow file system may take."""
 
 
 class Built(BaseModel):
@@ -113,11 +113,11 @@ class Built(BaseModel):
     python: str
     packages: dict[str, str]
     builds: dict[str, Any] = {}
-    """How the framework (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if nobody asked."""
+    """How the framework (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if not queried."""
     build_ids: dict[str, str] = {}
-    """Of each engine what tells builds of one version apart: the key of the wheel that Horovod came from."""
+    """Id of each engine's build, which distinguishes builds of one version: the key of Horovod's wheel."""
     modules: tuple[str, ...] = ()
-    """Environment modules that are loaded."""
+    """Loaded environment modules."""
     host: str
     system: str
     cpu: str
@@ -127,7 +127,7 @@ class Built(BaseModel):
 
 
 def describe(*, builds: bool) -> Built:
-    """This Python's environment, on this machine; with `builds` the framework is asked how it was built."""
+    """Describe the environment of this Python; with `builds`, also how the framework was built."""
     return Built(
         id=environment_id(), name=environment_name(), prefix=sys.prefix,
         recorded=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -140,10 +140,10 @@ def describe(*, builds: bool) -> Built:
 
 
 def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] | None = None) -> Built:
-    """The environment in a folder, as its own Python describes it, with these variables or our own.
+    """Describe the environment in a folder with its own Python, run with `variables` (None: this process's).
 
     Raises:
-        UserError: There is none, or Scalestudy is not in it.
+        UserError: If there is no environment, or Scalestudy is not installed in it.
     """
     python = prefix / "bin" / "python"
     if not python.exists():
@@ -167,7 +167,7 @@ def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] |
 
 
 def read_record(prefix: Path) -> Built | None:
-    """What was recorded of an environment, or None."""
+    """Read the record in an environment's folder; None if there is no valid one."""
     try:
         return Built.model_validate_json((prefix / RECORD_FILE).read_bytes())
     except (OSError, ValidationError):
@@ -175,7 +175,7 @@ def read_record(prefix: Path) -> Built | None:
 
 
 def _builds() -> Mapping[str, Any]:
-    """What the framework says of itself; under "error" why it says nothing."""
+    """Return how the framework was built, or under "error" why it is unknown."""
     engine = engine_traits(installed_engine())
     if engine.missing_software() or not engine.trial_module:
         return {}
@@ -185,7 +185,7 @@ def _builds() -> Mapping[str, Any]:
         try:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", engine.trial_module, errand],
-                env=library_path(os.environ).applied(os.environ),  # as workers load their libraries
+                env=library_path(os.environ).applied(os.environ),  # the same libraries as in workers
                 capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
             )  # fmt: skip
             answer: dict[str, Any] = json.loads(events.read_text())

@@ -1,4 +1,4 @@
-"""How much memory this process may use, and which file systems that stand for memory are full."""
+"""The memory that this process may use, the out-of-memory killer's count, and full file systems."""
 
 import contextlib
 import errno
@@ -10,7 +10,7 @@ import psutil
 
 
 def memory_limit() -> int:
-    """Bytes that this process may use in all: the machine's memory or its cgroup's limit."""
+    """Return the bytes that this process may use: the machine's memory or its cgroup's limit."""
     limits = [int(psutil.virtual_memory().total)]
     for folder in _cgroups():
         for name in ("memory.max", "memory.limit_in_bytes"):
@@ -20,11 +20,11 @@ def memory_limit() -> int:
 
 
 def oom_kills() -> int | None:
-    """How many processes the kernel has killed for want of memory, in this process's cgroup so far.
+    """Return how many processes of this process's cgroup the out-of-memory killer has ended so far.
 
-    Version 2 counts in `memory.events`, version 1 in `memory.oom_control` (both since Linux 4.13); where
-    there is no such cgroup, `/proc/vmstat` does for the whole machine. The kernel counts before it kills.
-    None where it does not say.
+    The count is in `memory.events` (cgroup version 2) or `memory.oom_control` (version 1), both since Linux
+    4.13; without such a cgroup, that of the whole machine in `/proc/vmstat` is used. The kernel counts before
+    it kills. None if there is no count.
     """
     files = [folder / name for folder in _cgroups() for name in ("memory.events", "memory.oom_control")]
     for file in (*files, Path("/proc/vmstat")):
@@ -35,7 +35,7 @@ def oom_kills() -> int | None:
 
 
 def counted_oom_kills(text: str) -> int | None:
-    """The number after `oom_kill` in one of the kernel's lists of counts; None without one."""
+    """Return the number after `oom_kill` in a list of counts from the kernel; None without one."""
     for line in text.splitlines():
         match line.split():
             case ["oom_kill", number] if number.isdigit():
@@ -44,7 +44,7 @@ def counted_oom_kills(text: str) -> int | None:
 
 
 def full_for(error: BaseException) -> str:
-    """Which file systems are full, of an error that says "No space left on device" and not where; else ""."""
+    """Name the full file systems for a "No space left on device" error without a file name; else ""."""
     if not isinstance(error, OSError) or error.errno != errno.ENOSPC or error.filename is not None:
         return ""
     full = []
@@ -56,7 +56,7 @@ def full_for(error: BaseException) -> str:
 
 
 def _cgroups() -> list[Path]:
-    """Folders of this process's cgroups and of those around them, version 1 and 2."""
+    """Return the folders of this process's cgroups and their parents, version 1 and 2."""
     found = []
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():

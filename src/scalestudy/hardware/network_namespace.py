@@ -1,7 +1,7 @@
-"""A private network: a network namespace whose loopback only its own processes reach (Linux).
+"""A private network: a network namespace whose loopback only its own processes can reach (Linux).
 
-`python -m scalestudy.hardware.network_namespace` makes one, says "ready", and holds it until its standard
-input ends. It needs no rights where users may make user namespaces; who is root makes none of those.
+`python -m scalestudy.hardware.network_namespace` creates one, prints "ready", and keeps it until its standard
+input is closed. It needs no privileges if users may create user namespaces; root does not need one.
 See namespaces(7), user_namespaces(7), setns(2).
 """
 
@@ -21,10 +21,10 @@ KINDS = {"user": NEW_USER, "net": NEW_NET}
 
 
 def make() -> None:
-    """Move this process, which must have one thread, into a network of its own with a loopback.
+    """Move this process, which must have one thread, into a new network with a loopback.
 
     Raises:
-        OSError: If this machine does not let this user do so.
+        OSError: If this machine does not allow it.
     """
     user, group = os.geteuid(), os.getegid()
     try:
@@ -39,12 +39,12 @@ def make() -> None:
 
 
 def join(process: int) -> None:
-    """Move this process, which must have one thread, into the network of another one of this user.
+    """Move this process, which must have one thread, into the network of another process of this user.
 
-    It keeps its user, its groups and no right that it did not have before.
+    It keeps its user and groups, and gains no privileges.
 
     Raises:
-        OSError: If that process has ended, or is another user's.
+        OSError: If that process has ended or belongs to another user.
     """
     opened = {}
     for kind in KINDS:
@@ -54,7 +54,7 @@ def join(process: int) -> None:
     for kind, handle in opened.items():
         _call("setns", handle, KINDS[kind])
         os.close(handle)
-    if "user" in opened:  # whoever enters one has all rights in it
+    if "user" in opened:  # entering one grants all capabilities in it
         header, none = struct.pack("Ii", CAPABILITY_VERSION, 0), bytes(24)
         _call("capset", header, none)
 
@@ -67,10 +67,10 @@ def _call(name: str, *arguments: int | bytes) -> None:
 
 
 def main() -> int:
-    """Make a network and hold it."""
+    """Create a network and keep it until standard input is closed."""
     try:
         make()
-    except (OSError, AttributeError) as error:  # no such function but on Linux
+    except (OSError, AttributeError) as error:  # AttributeError: not on Linux
         print(getattr(error, "strerror", None) or error, flush=True)
         return 1
     print(READY, flush=True)

@@ -1,4 +1,4 @@
-"""Why GPUs that are there cannot be used: in words for a message, with what to do."""
+"""Find out why GPUs cannot be used, for a message with advice."""
 
 import os
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ FIRST_DEVICE = Path("/dev/nvidia0")
 
 
 def driver_is_dead() -> bool:
-    """Whether this machine has a GPU of NVIDIA's, and NVML cannot be asked about it."""
+    """Whether this machine has an NVIDIA GPU, but NVML cannot be used."""
     return FIRST_DEVICE.exists() and bool(nvml.unavailable())
 
 
 class Reason(NamedTuple):
-    """Why something is so (a clause), and what to do about it (a sentence)."""
+    """A reason (a clause) and what to do about it (a sentence)."""
 
     words: str
     action: str
@@ -28,8 +28,8 @@ class Build(NamedTuple):
     """How a framework was built.
 
     Attributes:
-        name: With its version: "TensorFlow 2.21.0".
-        cuda: Version of CUDA that it was built with; None for a build without.
+        name: Name with the version: "TensorFlow 2.21.0".
+        cuda: Version of CUDA that it was built with; None for a build without CUDA.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Build(NamedTuple):
 
 
 def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
-    """Why a process with these variables sees no GPU, as NVML answers now."""
+    """Return why a process with these variables sees no GPU, from NVML's current state."""
     if error := nvml.unavailable():
         if container_image(variables):
             return Reason(
@@ -62,7 +62,10 @@ def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
 
 
 def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
-    """Why a framework lists fewer GPUs than NVML; `words` are its own, of `EngineTraits.why_no_gpus`."""
+    """Return why a framework lists fewer GPUs than NVML.
+
+    `words` are the framework's reason and advice, from `EngineTraits.why_no_gpus`; None if it gives none.
+    """
     if build.cuda is None:
         return Reason(
             f"{build.name} is built without CUDA",

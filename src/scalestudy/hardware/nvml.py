@@ -1,15 +1,15 @@
-"""NVIDIA's management library (NVML): opened here, and asked without one refusal losing the other answers."""
+"""Queries of NVIDIA's management library (NVML), in which a failed query does not affect the others."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 Library = Any
-"""The module `pynvml`, or what answers like it."""
+"""The module `pynvml`, or an object with the same functions."""
 Handle = Any
 
 
 def library() -> Library | None:
-    """NVML, ready to be asked; None where there is no driver."""
+    """Initialize NVML and return it; None without a driver."""
     import pynvml
 
     try:
@@ -20,7 +20,7 @@ def library() -> Library | None:
 
 
 def unavailable() -> str:
-    """Why NVML cannot be asked, in its own words; "" where it can."""
+    """Return NVML's message why it cannot be used; "" if it can."""
     import pynvml
 
     try:
@@ -31,7 +31,7 @@ def unavailable() -> str:
 
 
 def ask(nvml: Library, function: str, *arguments: Any, otherwise: Any = None) -> Any:
-    """The answer of one of its functions, or `otherwise` where the driver, the device or pynvml has none."""
+    """Return the result of a function, or `otherwise` if the driver, device or pynvml does not support it."""
     try:
         return getattr(nvml, function)(*arguments)
     except (nvml.NVMLError, AttributeError):
@@ -39,35 +39,35 @@ def ask(nvml: Library, function: str, *arguments: Any, otherwise: Any = None) ->
 
 
 def text(raw: bytes | str) -> str:
-    """What older releases of pynvml give as bytes, and newer ones as text."""
+    """Return a string of pynvml as text; older releases return bytes."""
     return raw.decode() if isinstance(raw, bytes) else raw
 
 
 def driver_version() -> str | None:
-    """Version of the GPU driver; None without one."""
+    """Return the version of the GPU driver; None without one."""
     nvml = library()
     version = None if nvml is None else ask(nvml, "nvmlSystemGetDriverVersion")
     return None if version is None else text(version)
 
 
 def driver_cuda() -> tuple[int, int] | None:
-    """Newest version of CUDA that the driver serves, (12, 4); None where it does not say."""
+    """Return the newest CUDA version that the driver supports, such as (12, 4); None if unknown."""
     nvml = library()
     number = None if nvml is None else ask(nvml, "nvmlSystemGetCudaDriverVersion")
     return None if number is None else (int(number) // 1000, int(number) % 1000 // 10)
 
 
 class Load(NamedTuple):
-    """One look at one GPU. What NVML does not tell is None.
+    """A sample of a GPU's state. Values that NVML does not provide are None.
 
     Attributes:
-        busy: Share of the last moment (1/6 s to 1 s, by the card) in which something was computed, in per
-            cent; not told of MIG instances, nor of GPUs that are divided.
-        memory: Bytes in use on it, by whatever process.
-        power: Watts drawn; of many cards the mean of the last second.
-        energy: Joules drawn since the driver was loaded, where the card counts them (from Volta on).
-        total: Bytes of memory that it has.
-        traffic: Share of that moment in which its memory was read or written, in per cent; told as `busy` is.
+        busy: Percentage of the last sampling period (1/6 s to 1 s, depending on the card) in which a kernel
+            ran; not available with MIG.
+        memory: Bytes in use, by all processes.
+        power: Watts drawn; on many cards the mean of the last second.
+        energy: Joules drawn since the driver was loaded; available from Volta on.
+        total: Total bytes of memory.
+        traffic: Percentage of that period in which memory was read or written; not available with MIG.
     """
 
     busy: float | None = None
@@ -79,7 +79,7 @@ class Load(NamedTuple):
 
 
 class GpuLoad:
-    """Looks at GPUs of these UUIDs, again and again. One that cannot be asked does not lose the others."""
+    """Samples the state of the GPUs with these UUIDs. A GPU that fails does not affect the others."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._nvml = library() if names else None
@@ -89,7 +89,7 @@ class GpuLoad:
         ]
 
     def look(self) -> list[Load]:
-        """What each of them tells now, in the order of their names."""
+        """Return a sample of each GPU, in the order of `names`."""
         return [
             Load() if self._nvml is None or handle is None else _load(self._nvml, handle)
             for handle in self._handles

@@ -1,8 +1,8 @@
-"""Memory that is registered with CUDA: a GPU copies from it by itself, while it computes.
+"""Register memory with CUDA (page-locked), so that a GPU copies from it asynchronously while it computes.
 
-From other memory the driver copies to its own first, and may hold up all that the process asks of the GPU
-meanwhile (https://docs.nvidia.com/cuda/cuda-runtime-api/api-sync-behavior.html). It is registered for all
-GPUs of the process, whichever engine copies.
+From pageable memory, the driver first copies to a buffer of its own, and may block other work of the process
+on the GPU meanwhile (https://docs.nvidia.com/cuda/cuda-runtime-api/api-sync-behavior.html). Memory is
+registered for all GPUs of the process and is independent of the engine.
 """
 
 import ctypes
@@ -19,29 +19,29 @@ from numpy.typing import NDArray
 
 PAGE = mmap.PAGESIZE
 PORTABLE = 1
-"""cudaHostRegisterPortable: for the contexts of all GPUs, and not of the current one alone."""
+"""cudaHostRegisterPortable: for the contexts of all GPUs, not only the current one."""
 MAPS = Path("/proc/self/maps")
 LIBRARY = "libcudart.so"
 
 
 class PageLocking:
-    """Registers blocks of memory, each once, and takes each back before its memory is freed.
+    """Registers blocks of memory, and unregisters each before its memory is freed.
 
-    The first that cannot be registered is the last that is tried: copies are then as they were, and one line
-    says why.
+    After the first failure, which is printed in one line, no more blocks are registered; copies then use
+    pageable memory.
 
     Args:
-        library: Gives the CUDA runtime; asked with the first block, when the engine has loaded it.
+        library: Returns the CUDA runtime; called for the first block, when the engine has loaded it.
     """
 
     def __init__(self, library: Callable[[], Any] | None = None) -> None:
         self._find = library or loaded_runtime
         self._library: Any = None
         self._given_up = False
-        self._turn = threading.Lock()  # each device has a thread that reads
+        self._turn = threading.Lock()  # each device has a reader thread
 
     def register(self, memory: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The whole pages of `memory`, which owns its bytes, registered as long as it lives."""
+        """Return the full pages of `memory`, registered while `memory`, which must own its bytes, exists."""
         start = -memory.ctypes.data % PAGE
         block = memory[start : start + (memory.nbytes - start) // PAGE * PAGE]
         with self._turn:
@@ -51,20 +51,20 @@ class PageLocking:
                 self._library = self._library or self._find()
                 error = int(self._library.cudaHostRegister(block.ctypes.data, block.nbytes, PORTABLE))
                 if error:
-                    self._library.cudaGetLastError()  # else the engine would take it for its own
+                    self._library.cudaGetLastError()  # else the engine would see this error
                     raise OSError(f"error {error} of cudaHostRegister for {block.nbytes} bytes")
             except OSError as failure:
                 self._given_up = True
                 why = f"scalestudy: batches are copied to GPUs from pageable memory: {failure}"
                 print(why, file=sys.stderr, flush=True)
                 return block
-        # Called before NumPy frees the memory. With the process, the driver ends all of it.
+        # Called before NumPy frees the memory. At the end of the process, the driver unregisters everything.
         weakref.finalize(memory, self._library.cudaHostUnregister, block.ctypes.data).atexit = False
         return block
 
 
 def loaded_runtime() -> ctypes.CDLL:
-    """The CUDA runtime that an engine has loaded into this process.
+    """Return the CUDA runtime that an engine has loaded into this process.
 
     Raises:
         OSError: If there is none.
@@ -77,7 +77,7 @@ def loaded_runtime() -> ctypes.CDLL:
 
 
 def runtime(path: str) -> ctypes.CDLL:
-    """A library with the functions of CUDA's runtime that are called here."""
+    """Load the CUDA runtime, with the signatures of the functions that are called here."""
     library = ctypes.CDLL(path)
     library.cudaHostRegister.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint)
     library.cudaHostUnregister.argtypes = (ctypes.c_void_p,)

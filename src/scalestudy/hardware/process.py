@@ -1,4 +1,4 @@
-"""Ending this process with the one that started it."""
+"""End this process together with its parent."""
 
 import ctypes
 import os
@@ -7,7 +7,7 @@ import sys
 
 
 def end_with(parent: int) -> None:
-    """Have the kernel end this process when its parent ends (Linux; elsewhere nothing)."""
+    """Make the kernel kill this process when its parent ends (Linux only; elsewhere no effect)."""
     if sys.platform != "linux":
         return
     pr_set_pdeathsig = 1

@@ -1,7 +1,7 @@
-"""CUDA modules that are loaded at run time, whose libraries would be taken instead of the packages' own.
+"""Remove libraries of loaded CUDA modules from LD_LIBRARY_PATH, where they shadow those of the packages.
 
-The wheels find theirs by a run path (DT_RUNPATH), and the loader looks into LD_LIBRARY_PATH before it
-(ld.so(8)). Another cuDNN or NCCL than the pinned one then computes, or does not load.
+The wheels find their libraries by a run path (DT_RUNPATH), but the loader searches LD_LIBRARY_PATH first
+(ld.so(8)). Another cuDNN or NCCL than the pinned one would then be used, or fail to load.
 """
 
 import functools
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 VARIABLE = "LD_LIBRARY_PATH"
 DRIVER = "libcuda.so.1"
-"""No package brings it: clusters and containers keep it wherever the driver is."""
+"""The driver's library, which no package contains; it may be in any folder of a cluster or container."""
 
 
 class LibraryPath(NamedTuple):
@@ -23,14 +23,14 @@ class LibraryPath(NamedTuple):
     dropped: list[str]
 
     def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
-        """All variables of a process, from those of its parent."""
+        """Return all variables of a process, from those of its parent."""
         kept = {name: value for name, value in variables.items() if name != VARIABLE}
         return kept | ({VARIABLE: self.value} if self.value else {})
 
 
 @functools.cache
 def package_libraries() -> dict[str, str]:
-    """Folders of the libraries that NVIDIA's packages in this Python bring, by the library's file name."""
+    """Return the folders of the libraries in NVIDIA's packages of this Python, by file name."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations or () if spec else ()
     files = (file for folder in folders for file in sorted(Path(folder).glob("*/lib/*.so*")))
@@ -40,12 +40,12 @@ def package_libraries() -> dict[str, str]:
 def library_path(
     variables: Mapping[str, str], own: Mapping[str, str] | None = None, in_use: Collection[str] | None = None
 ) -> LibraryPath:
-    """LD_LIBRARY_PATH without the folders that hold a library of the packages, too.
+    """Return LD_LIBRARY_PATH without the folders that shadow a library of the packages.
 
-    A folder from which this process has loaded a library itself (the whole of a Spack view, Python's own
-    included), or that holds the driver's library, stays, behind the packages'. By default `own`, folders of
-    the packages' libraries by file name, are those that are installed, and `in_use`, folders that this
-    process has libraries from, what the kernel says.
+    A folder from which this process has loaded a library (for example a Spack view with Python's libraries),
+    or that holds the driver's library, is kept behind those of the packages. `own` are the folders of
+    libraries in packages, by file name; by default, those installed. `in_use` are the folders of libraries
+    that this process has loaded; by default, those listed by the kernel.
     """
     own = package_libraries() if own is None else own
     parts = [part for part in variables.get(VARIABLE, "").split(os.pathsep) if part]
@@ -71,7 +71,7 @@ def _held(folder: str, names: Collection[str]) -> list[str]:
 
 
 def _in_use() -> set[str]:
-    """Real paths of the folders that this process has mapped files from (Linux)."""
+    """Return the real paths of the folders from which this process has mapped files (Linux)."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

@@ -1,1 +1,1 @@
-"""What any package may use: errors, files, locks, registries, units, text."""
+"""Utilities for all packages: errors, files, locks, registries, units, text."""

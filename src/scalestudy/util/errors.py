@@ -1,16 +1,16 @@
-"""The errors a user can meet: what was expected, what was received, what to do."""
+"""Errors for users, which state what was expected, what was received, and what to do."""
 
 import errno
 
 LONGEST = 200
-"""Characters of a name that a message shows."""
+"""Maximum number of characters of a name in a message."""
 
 
 class ScalestudyError(Exception):
-    """An error that a user can act on; the command line prints it without a traceback.
+    """An error that a user can act on. The command line prints it without a traceback.
 
     Args:
-        expected: What would have been right, as a sentence without its full stop.
+        expected: What was expected, without a full stop.
         received: What was found instead, naming the file, key or value.
         action: What the user can do about it.
     """
@@ -35,7 +35,7 @@ class RunError(ScalestudyError):
 
 
 _OF_PATHS = ("Symlink loop", "Could not determine home directory")
-"""What `pathlib` says of a path as a RuntimeError."""
+"""Messages of RuntimeErrors that `pathlib` raises for a path."""
 _ACTIONS = {
     errno.ENAMETOOLONG: "Take a shorter name: most file systems end at 255 bytes.",
     errno.ELOOP: "Mend the symbolic link, which leads back to itself.",
@@ -51,9 +51,9 @@ _ACTIONS = {
 
 
 def explained(error: BaseException) -> ScalestudyError | None:
-    """What an error that comes of the user's files, names or machine means to the user; None for a bug.
+    """Convert an error caused by the user's files, names or machine to a UserError; return None for a bug.
 
-    It stands at the end of every command, for what no reader closer to the file has put into words.
+    Every command calls it last, for errors that no code closer to their origin has converted.
     """
     if isinstance(error, ScalestudyError):
         return error

@@ -1,16 +1,16 @@
-"""Texts that others wrote (names, messages, logs), so that a terminal only shows them."""
+"""Make texts from outside (names, messages, logs) safe to print to a terminal."""
 
 import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters of both blocks but tab and newline, and those that turn the direction of text."""
+"""Control characters of both blocks except tab and newline, and those that change the text direction."""
 
 
 def printable(text: str) -> str:
-    """The text without colours; of other control characters, the names: a terminal would obey them.
+    """Remove colours and escape other control characters, which a terminal would execute.
 
-    They move its cursor, rewrite what stands there, set its title, or fill its clipboard.
+    They could move the cursor, overwrite text, set the window title, or fill the clipboard.
     """
     return _UNSEEN.sub(_name, _COLOUR.sub("", text))
 
@@ -20,7 +20,7 @@ def _name(match: re.Match[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with what no terminal should see, and UTF-8 cannot hold, as escapes of Python's."""
+    """Escape, as in Python strings, unprintable characters and those that UTF-8 cannot encode."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
     )

@@ -1,4 +1,4 @@
-"""Writing files so that a reader, a kill at any moment, or a power cut never finds half of one."""
+"""Write files atomically, so that neither a reader nor a kill or power failure ever sees half of one."""
 
 import errno
 import os
@@ -12,16 +12,17 @@ from typing import BinaryIO
 
 
 def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) -> None:
-    """Put a file with this content (text as UTF-8) in the place of `path`.
+    """Replace the file `path` by one with this content (text as UTF-8).
 
     Args:
         path: The file; its folder exists.
-        content: What it is to hold.
-        durable: Whether it has to outlive a power cut from here on; not for what soon has another.
+        content: New content.
+        durable: Whether the content must survive a power failure after the return. Not needed for files that
+            are soon written again.
 
     Raises:
-        OSError: It cannot be written; `path` is as it was, and nothing else is left.
-        UnicodeEncodeError: likewise, for a text that UTF-8 cannot hold.
+        OSError: If it cannot be written; `path` is unchanged, and no other file is left.
+        UnicodeEncodeError: If UTF-8 cannot encode the text; likewise.
     """
     data = content.encode() if isinstance(content, str) else content
     with replacing(path, durable=durable) as file:
@@ -30,15 +31,15 @@ def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) 
 
 @contextmanager
 def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -> Iterator[BinaryIO]:
-    """A temporary file beside `path`, which takes its place once the block has ended well.
+    """Yield a temporary file beside `path` that replaces it when the block ends without an error.
 
     Args:
         path: The file to replace; its folder exists.
-        beside: Name of the temporary file, for who must find what a kill has left; a new one when absent.
-        durable: Whether it has to outlive a power cut once the block has ended.
+        beside: Path of the temporary file, for callers that must find it after a kill; None for a new one.
+        durable: Whether the content must survive a power failure after the block.
 
     Raises:
-        OSError: It cannot be written. After any error `path` is as it was, and nothing else is left.
+        OSError: If it cannot be written. After any error, `path` is unchanged, and no other file is left.
     """
     if beside is None:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -47,7 +48,7 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
         handle, temporary = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), beside
     try:
         with open(handle, "wb") as file:
-            # mkstemp grants the owner alone; a study is shared like any other file of its user.
+            # mkstemp grants access only to the owner; a study has the usual permissions of its user.
             os.fchmod(handle, 0o666 & ~_umask())
             yield file
             if durable:
@@ -62,14 +63,14 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
 
 
 def contents(path: Path, most: int = 2**28) -> bytes:
-    """Bytes of a regular file. A pipe or a device in its place is refused, where reading would wait for ever.
+    """Read a regular file. A pipe or a device, on which reading could block forever, is refused.
 
     Args:
         path: The file.
-        most: Bytes that it may have; by default more than any record has.
+        most: Maximum size in bytes; by default more than any record has.
 
     Raises:
-        OSError: It cannot be read, is none, or is longer.
+        OSError: If it cannot be read, is no regular file, or is longer.
     """
     with open_regular(path, most) as file:
         return file.read()
@@ -77,7 +78,7 @@ def contents(path: Path, most: int = 2**28) -> bytes:
 
 @contextmanager
 def open_regular(path: Path, most: int = 2**28) -> Iterator[BufferedReader]:
-    """The same, to be read in parts."""
+    """Open a regular file under the conditions of `contents`, to read it in parts."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         found = os.fstat(handle)
@@ -94,9 +95,9 @@ def open_regular(path: Path, most: int = 2**28) -> Iterator[BufferedReader]:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append one line in one write, so that a kill can tear no line but the last; it outlives a power cut.
+    """Append a line durably in a single write, so that a kill can leave only the last line incomplete.
 
-    A torn line left by a killed writer is closed first, so it cannot swallow this one.
+    An incomplete last line, left by a killed writer, is ended first.
     """
     with open(path, "ab+", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
@@ -110,9 +111,9 @@ def append_line(path: Path, line: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have what was made, renamed or removed in a folder outlive a power cut.
+    """Make the entries created, renamed or removed in a folder survive a power failure.
 
-    Some network file systems know no such thing of folders; what they promise of files has to do there.
+    Some network file systems do not support this for folders; the error is ignored.
     """
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -123,7 +124,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _umask() -> int:
-    # The mask can only be read by setting it; /proc shows it without that race between threads.
+    # os.umask can only read the mask by setting it, a race between threads; /proc shows it.
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("Umask:"):
             return int(line.split()[1], 8)

@@ -1,4 +1,4 @@
-"""Importing a framework without what it only looks for, and without looking for garbage."""
+"""Import a framework without its optional packages and without garbage collection."""
 
 import contextlib
 import gc
@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 @contextlib.contextmanager
 def without_unused(unused: Sequence[str]) -> Iterator[None]:
-    """Within, these packages, which are not needed, count as not installed. Afterwards they can be imported.
+    """Within the context, treat these packages, which are not needed, as not installed.
 
-    Nor is garbage collected within, a sixth of the import's processor time: what is imported stays. The
-    collector is told so afterwards, and leaves it out from then on.
+    Garbage collection, a sixth of the import's processor time, is also disabled. Imported objects stay alive,
+    so they are frozen at the end, and the collector ignores them from then on.
     """
     hidden = [name for name in unused if name not in sys.modules]
     for name in hidden:

@@ -1,4 +1,4 @@
-"""One holder at a time: locks on files, which the kernel lets go of however their holder ends."""
+"""File locks, which the kernel always releases when their holder ends."""
 
 import errno
 import os
@@ -12,26 +12,25 @@ from scalestudy.util.errors import RunError
 __all__ = ["Timeout", "take"]
 
 NONE_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
-"""What file systems without locks answer."""
+"""Errors of file systems without locks."""
 
 
 def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | None:
-    """The lock of this file, taken until the context ends; None on a file system without locks.
+    """Take the lock of a file until the context ends; return None on a file system without locks.
 
-    The file stays behind, with what was written to it; children that are started do not inherit the lock.
+    The file and its content remain. Child processes do not inherit the lock. A new file can be accessed only
+    by its owner, because anyone who can open a file for reading can hold its lock forever.
 
     Args:
-        path: The file; made if need be.
-        wait: Whether to wait for who holds it.
-
-    A new file is its owner's alone: whoever can open a file for reading can hold its lock, and for ever.
+        path: The file; created if it does not exist.
+        wait: Whether to wait for the current holder.
 
     Raises:
-        Timeout: Another holds it, in this process or another.
-        RunError: There is a symbolic link, which is never followed.
-        OSError: The file cannot be opened.
+        Timeout: If this process or another holds the lock.
+        RunError: If the file is a symbolic link, which is never followed.
+        OSError: If the file cannot be opened.
     """
-    # Where there are no locks, filelock's own way out leaves files that outlive a killed holder.
+    # filelock's fallback for file systems without locks leaves files behind when the holder is killed.
     lock = FileLock(path, blocking=wait, fallback_to_soft=False, mode=0o600)
     try:
         return lock.acquire()

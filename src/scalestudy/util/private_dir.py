@@ -1,4 +1,4 @@
-"""A folder of this user on this machine, in which no other can read, write, plant or redirect anything."""
+"""A private folder on this machine, in which no other user can read, write, create or redirect files."""
 
 import os
 import stat
@@ -10,16 +10,18 @@ from scalestudy.util.errors import RunError
 
 NAME = "scalestudy"
 RUNTIME = Path("/run/user")
-"""Where systemd makes a folder for each user who is logged in."""
+"""Folder in which systemd creates one for each user who is logged in."""
 
 
 def private_folder() -> Path:
-    """The first of these that is ours alone, made if need be; what others have planted is passed over.
+    """Return this user's private folder, created if it does not exist.
 
-    In the user's runtime folder (XDG_RUNTIME_DIR), in the folder of temporary files, in the user's cache.
+    The candidates are in the user's runtime folder (XDG_RUNTIME_DIR), in the folder of temporary files, and
+    in the user's cache. The first that only this user can access is returned; folders created by others are
+    skipped.
 
     Raises:
-        RunError: If none is.
+        RunError: If there is none.
     """
     wrong = []
     for path in _candidates():
@@ -35,10 +37,10 @@ def private_folder() -> Path:
 
 
 def foreign(found: os.stat_result) -> str:
-    """Why a file or folder cannot be trusted to be this user's alone, or "" if it can.
+    """Return why a file or folder is not private to this user; "" if it is.
 
     Args:
-        found: What `os.lstat` says of its path, or `os.fstat` of it once it is open.
+        found: Result of `os.lstat` for its path, or of `os.fstat` once it is open.
     """
     if stat.S_ISLNK(found.st_mode):
         return "a symbolic link"
@@ -71,7 +73,7 @@ def _trusted(path: Path) -> bool:
 
 
 def _fixed(folder: Path) -> bool:
-    """Whether nobody but the owners of what is in a folder, and root, can take it away or rename it."""
+    """Whether only their owners and root can remove or rename the entries of a folder."""
     try:
         found = os.stat(folder)
     except OSError:
@@ -81,7 +83,7 @@ def _fixed(folder: Path) -> bool:
 
 
 def _made(path: Path) -> str:
-    """Make a folder with mode 0700. Returns why it is not ours alone, or ""."""
+    """Create a folder with mode 0700; return why it is not private to this user, or ""."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)

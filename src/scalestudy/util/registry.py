@@ -1,8 +1,8 @@
-"""What can be added: strategies, engines, tasks, sources of data, launchers, forms of the report; by name.
+"""Registries of extensions by name: strategies, engines, tasks, data sources, launchers, report formats.
 
-Ours and those of other packages are found in the same way. Another package declares an entry point in its
-`pyproject.toml`, such as `[project.entry-points."scalestudy.tasks"]` with `mine = "my_package.tasks:mine"`.
-Nothing is imported before it is asked for.
+Built-in items and those of other packages are found in the same way. Another package declares an entry point
+in its `pyproject.toml`, such as `[project.entry-points."scalestudy.tasks"]` with
+`mine = "my_package.tasks:mine"`. Items are imported at their first use.
 """
 
 import importlib
@@ -17,12 +17,12 @@ Item = TypeVar("Item")
 
 
 class Registry(Generic[Item]):
-    """Things of one kind by their names.
+    """Items of one kind, by name.
 
     Args:
-        group: Name of the group of entry points, as "scalestudy.tasks".
-        built_in: Ours, in the order in which they are shown: each as "module:attribute", or as a module; or a
-            function that gives the things themselves.
+        group: Name of the entry point group, such as "scalestudy.tasks".
+        built_in: Built-in items in display order, each as "module:attribute" or as a module; or a function
+            that returns the items themselves.
     """
 
     def __init__(self, group: str, built_in: Mapping[str, str] | Callable[[], Mapping[str, Item]]) -> None:
@@ -47,32 +47,32 @@ class Registry(Generic[Item]):
         return entries
 
     def names(self) -> list[str]:
-        """All names: ours first, then others' by the alphabet."""
+        """Return all names: first the built-in ones, then those of other packages in alphabetical order."""
         return [*self._built_in, *self._added]
 
     def built_in(self) -> list[str]:
-        """Our own names."""
+        """Return the names of the built-in items."""
         return list(self._built_in)
 
     def __contains__(self, name: object) -> bool:
         return name in self._built_in or name in self._added
 
     def get(self, name: str) -> Item:
-        """The thing of this name, imported at its first use.
+        """Return the item with this name, which is imported at its first use.
 
         Raises:
-            KeyError: There is none.
-            UserError: It comes from another package, and cannot be imported.
+            KeyError: If there is none.
+            UserError: If it comes from another package and cannot be imported.
         """
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def module(self, name: str) -> str:
-        """The module that holds it; it is not imported.
+        """Return the name of the module that holds the item with this name, without importing it.
 
         Raises:
-            KeyError: There is no thing of this name.
+            KeyError: If there is no such item.
         """
         where = self._built_in[name] if name in self._built_in else self._added[name].value
         return where.partition(":")[0].strip()
@@ -95,7 +95,7 @@ class Registry(Generic[Item]):
 
 
 def loaded(where: str) -> Any:
-    """What "module:attribute" names, or the module "module", imported."""
+    """Import and return the object at "module:attribute", or the module at "module"."""
     module, _, attribute = where.partition(":")
     holder = importlib.import_module(module)
     return getattr(holder, attribute) if attribute else holder

@@ -1,4 +1,4 @@
-"""What ended a program, and where in the user's own files."""
+"""Describe the error that ended a program, and its place in the user's files."""
 
 import re
 import sys
@@ -15,9 +15,9 @@ from scalestudy.util.escaping import escaped
 
 _FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
 _TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")
-"""How the lines begin in which TensorFlow says where a node was traced, before what it has to say of it."""
+"""Beginnings of the lines in which TensorFlow prints where a node was traced, before the actual error."""
 LONGEST = 500
-"""Characters of a message that are kept."""
+"""Maximum number of characters kept of a message."""
 
 
 class Frame(NamedTuple):
@@ -29,13 +29,13 @@ class Frame(NamedTuple):
 
 
 def user_frame(frames: Iterable[Frame]) -> str:
-    """The innermost place in a file of the user's: neither ours, nor Python's, nor an installed package's.
+    """Return the innermost place in the user's files, outside Scalestudy, Python and installed packages.
 
     Args:
-        frames: From the outermost to the innermost.
+        frames: Frames from the outermost to the innermost.
 
     Returns:
-        "task.py, line 7, in model"; "" if it is in none.
+        The place, such as "task.py, line 7, in model"; "" if there is none.
     """
     for frame in reversed(list(frames)):
         if _users(frame.file):
@@ -45,12 +45,12 @@ def user_frame(frames: Iterable[Frame]) -> str:
 
 
 def raised_at(traceback: TracebackType | None) -> list[Frame]:
-    """The places that an exception has passed, the innermost last."""
+    """Return the frames of a traceback, the innermost last."""
     return [Frame(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in walk_tb(traceback)]
 
 
 def words_of(error: BaseException) -> str:
-    """In a line what was raised or called: "ValueError: no such thing", "sys.exit(3)"."""
+    """Describe an exception in one line, such as "ValueError: no such thing" or "sys.exit(3)"."""
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str)
         given = repr(error.code) if plain else "" if error.code is None else _message(error)
@@ -62,7 +62,7 @@ def words_of(error: BaseException) -> str:
 
 
 def shadowing(error: BaseException) -> str:
-    """Which file of the user's was imported in the place of a library of its name, where that may be why."""
+    """Name the user's file that was imported instead of a library, if that may be the cause; else ""."""
     outer = [
         frame.f_globals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"
     ]
@@ -81,7 +81,7 @@ def shadowing(error: BaseException) -> str:
 
 
 def _lines(message: str) -> list[str]:
-    """The lines of a message that say something, without the places that TensorFlow puts before its own."""
+    """Return the non-empty lines of a message, without the traced places that TensorFlow prints first."""
     lines = [line for line in message.splitlines() if line.strip()]
     if lines and lines[0].startswith("Graph execution error:"):
         own = next((i for i, line in enumerate(lines) if i and not _TRACED.match(line)), 1)
@@ -90,13 +90,13 @@ def _lines(message: str) -> list[str]:
 
 
 def told(error: BaseException) -> str:
-    """The same with the place in the user's own files, where it was raised in one of them."""
+    """Describe an exception as `words_of`, with the place in the user's files if it was raised in one."""
     frame = user_frame(raised_at(error.__traceback__))
     return words_of(error) + (f" ({frame})" if frame else "")
 
 
 def crashed_at(text: str) -> list[Frame]:
-    """The places in what Python's `faulthandler` writes when a signal ends it, the innermost last."""
+    """Parse the frames that Python's `faulthandler` writes on a fatal signal; return the innermost last."""
     frames = [Frame(match["file"], int(match["line"]), match["name"]) for match in _FAULT.finditer(text)]
     return frames[::-1]
 
@@ -104,12 +104,12 @@ def crashed_at(text: str) -> list[Frame]:
 def _message(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # a class of the user's, whose own words fail
+    except Exception:  # a class of the user, whose __str__ fails
         return ""
 
 
 def _users(file: str) -> bool:
-    # TensorFlow's AutoGraph runs a copy of the user's functions, whose lines are not the file's.
+    # TensorFlow's AutoGraph runs a copy of the user's functions, with other line numbers.
     generated = file.startswith("<") or Path(file).name.startswith("__autograph_generated")
     return not generated and not any(Path(file).is_relative_to(folder) for folder in _installed())
 

@@ -1,4 +1,4 @@
-"""Times and sizes as a person reads them: one notation for terminal, report and messages."""
+"""Format and parse times, sizes and other quantities, in one notation for terminal, report and messages."""
 
 import re
 from math import floor, log10
@@ -9,15 +9,15 @@ BANDWIDTHS = {
     "Mbit": 1e6 / 8, "Gbit": 1e9 / 8, "Tbit": 1e12 / 8, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20,
     "GiB": 2.0**30,
 }  # fmt: skip
-"""Bytes per second of units of bandwidth."""
+"""Units of bandwidth in bytes per second."""
 LATENCIES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-"""Seconds of units of latency."""
+"""Units of latency in seconds."""
 TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-"""Seconds of units of time."""
+"""Units of time in seconds."""
 
 
 def duration(seconds: float) -> str:
-    """`0.05 s`, `1.2 s`, `42 s`, `2:05 min` or `1:02:05 h`."""
+    """Format a duration: `0.05 s`, `1.2 s`, `42 s`, `2:05 min` or `1:02:05 h`."""
     whole = round(seconds)
     if whole < 60:
         digits = 2 if seconds < 0.995 else 1 if seconds < 9.95 else 0
@@ -28,10 +28,10 @@ def duration(seconds: float) -> str:
 
 
 def bytes_of(text: str) -> int:
-    """Bytes of a whole number of binary units: `32 MiB`.
+    """Parse a whole number of binary units, such as `32 MiB`, to bytes.
 
     Raises:
-        ValueError: It is none, or zero; says what would do.
+        ValueError: If the text has another form or is zero; the message describes the form.
     """
     match = re.fullmatch(r"([1-9]\d*) (\w+)", text)
     if match is None or match[2] not in dict(SIZES):
@@ -40,21 +40,21 @@ def bytes_of(text: str) -> int:
 
 
 def bandwidth_of(text: str) -> float:
-    """Bytes per second of `100Gbit` (a link's 10⁹ bits per second) or `25 GB` (bytes per second).
+    """Parse `100Gbit` (10⁹ bits per second, as of a link) or `25 GB` (bytes per second) to bytes per second.
 
     Raises:
-        ValueError: It is none, or zero; says what would do. So do the two below.
+        ValueError: If the text has another form or is zero; as in `latency_of` and `seconds_of`.
     """
     return _measured(text, BANDWIDTHS, 'a bandwidth as "100Gbit" or "25GB" (a second)')
 
 
 def latency_of(text: str) -> float:
-    """Seconds of `2us`, `0.5 ms` or `1s`."""
+    """Parse a latency, such as `2us`, `0.5 ms` or `1s`, to seconds."""
     return _measured(text, LATENCIES, 'a latency as "2us", "0.5ms" or "1s"')
 
 
 def seconds_of(text: str) -> float:
-    """Seconds of a time: `90 s`, `90min`, `2.5h`, `1d`."""
+    """Parse a time, such as `90 s`, `90min`, `2.5h` or `1d`, to seconds."""
     return _measured(text, TIMES, 'a time above 0 as "90min", in s, min, h or d')
 
 
@@ -67,7 +67,7 @@ def _measured(text: str, known: dict[str, float], wanted: str) -> float:
 
 
 def size(count: float) -> str:
-    """Bytes in binary units, three digits: `64 MiB`."""
+    """Format bytes in binary units with three digits: `64 MiB`."""
     for unit, factor in SIZES:
         if count >= factor:
             digits = 4 if count / factor >= 1000 else 3
@@ -76,11 +76,11 @@ def size(count: float) -> str:
 
 
 def cost(hours: float, of: str = "") -> str:
-    """Hours of something paid for, three digits, in what reads well: `4.57 worker-hours`, `29.8 s`.
+    """Format a cost with three digits in a readable unit: `4.57 worker-hours`, `29.8 s`.
 
     Args:
-        hours: How many.
-        of: Of what ("worker"), which is then named with the unit; without it the unit alone is.
+        hours: Number of hours.
+        of: Name of the billed resource ("worker"), to prefix the unit; "" for the unit alone.
     """
     names = ("hours", "minutes", "seconds") if of else ("h", "min", "s")
     value, name = hours, names[0]
@@ -91,7 +91,7 @@ def cost(hours: float, of: str = "") -> str:
 
 
 def scaled(value: float, unit: str) -> str:
-    """A quantity with a decimal prefix, three digits: `2.02 MFLOP`."""
+    """Format a quantity with a decimal prefix and three digits: `2.02 MFLOP`."""
     for prefix, factor in PREFIXES:
         if value >= 0.9995 * factor:
             return f"{_three(value / factor)} {prefix}{unit}"
@@ -99,7 +99,7 @@ def scaled(value: float, unit: str) -> str:
 
 
 def _three(value: float) -> str:
-    """Three significant digits, never in exponents."""
+    """Format three significant digits, never with an exponent."""
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.{max(0, 2 - floor(log10(value * 1.0005)))}f}" if value > 0 else "0"
