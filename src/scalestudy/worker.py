@@ -176,7 +176,6 @@ def take_part(
 
 
 def _take_output(path: Path, placement: Placement) -> None:
-    """Redirect the output to the log of this rank, unless the launcher has done so."""
     from scalestudy.cluster.environment import keeps_own_log
     from scalestudy.study.run_folder import RunFolder
 

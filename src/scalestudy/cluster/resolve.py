@@ -87,10 +87,7 @@ def torchrun(environment: Environment) -> Placement | None:
 
 
 def horovodrun(environment: Environment) -> Placement | None:
-    """Return the placement of a process of `horovodrun --gloo`, or None.
-
-    horovodrun runs the rendezvous itself and names only this host.
-    """
+    """Return the placement of a process of `horovodrun --gloo`, which names only this host, or None."""
     if "HOROVOD_RANK" not in environment or "HOROVOD_GLOO_RENDEZVOUS_ADDR" not in environment:
         return None
     number = Variables(environment, "horovodrun").number
@@ -131,8 +128,8 @@ def pbs(environment: Environment) -> Placement | None:
     """Return the placement of a process that mpiexec started in a PBS job (PALS, Hydra, Intel MPI), or None.
 
     PBS itself starts one process, the job script, and names the job's nodes. The launcher provides the rank:
-    HPE's PALS in PALS_* and PMI_*, MPICH's Hydra in PMI_* and MPI_LOCAL*. Ranks are in blocks: the first node
-    is filled first, and only the last node may have fewer than the others.
+    HPE's PALS in PALS_* and PMI_*, MPICH's Hydra in PMI_* and MPI_LOCAL*. Ranks must be in blocks: the first
+    node is filled first, and only the last node may have fewer than the others.
     """
     if "PBS_JOBID" not in environment or not {"PMI_RANK", "PALS_RANKID"} & environment.keys():
         return None
@@ -233,7 +230,6 @@ def slurm(environment: Environment) -> Placement | None:
 
 
 def _distribute(counts: Sequence[int], distribution: str) -> list[int]:
-    """Return the node of each rank."""
     order = distribution.partition(",")[0].partition(":")[0]
     if order == "cyclic":
         return [node for turn in range(max(counts)) for node, count in enumerate(counts) if turn < count]

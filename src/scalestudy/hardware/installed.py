@@ -175,7 +175,6 @@ def read_record(prefix: Path) -> Built | None:
 
 
 def _builds() -> Mapping[str, Any]:
-    """Return how the framework was built, or under "error" why it is unknown."""
     engine = engine_traits(installed_engine())
     if engine.missing_software() or not engine.trial_module:
         return {}

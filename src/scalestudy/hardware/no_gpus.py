@@ -62,10 +62,7 @@ def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
 
 
 def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
-    """Return why a framework lists fewer GPUs than NVML.
-
-    `words` are the framework's reason and advice, from `EngineTraits.why_no_gpus`; None if it gives none.
-    """
+    """Return why a framework lists fewer GPUs than NVML; `words` are from `EngineTraits.why_no_gpus`."""
     if build.cuda is None:
         return Reason(
             f"{build.name} is built without CUDA",

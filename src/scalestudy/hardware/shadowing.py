@@ -71,7 +71,6 @@ def _held(folder: str, names: Collection[str]) -> list[str]:
 
 
 def _in_use() -> set[str]:
-    """Return the real paths of the folders from which this process has mapped files (Linux)."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

@@ -122,7 +122,6 @@ def _output(
 
 
 def _too_long(path: Path | str, errors: str, within: float) -> UserError:
-    """Return the error, with the innermost line of the task file on the stack."""
     line = re.search(rf'File "{re.escape(str(path))}", line (\d+) in (\S+)', errors)
     where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
     return UserError(
@@ -133,7 +132,6 @@ def _too_long(path: Path | str, errors: str, within: float) -> UserError:
 
 
 def _end(code: int, errors: str) -> str:
-    """Describe the end of a process that printed no answer."""
     if code < 0:
         return f"its process was ended by {signal.Signals(-code).name}"
     last = (errors.strip().splitlines() or ["no output"])[-1]

@@ -80,11 +80,7 @@ def is_image(path: str) -> bool:
 def _missing_there(
     engine: EngineTraits, folder: str, libraries: Collection[str], *, startable: bool
 ) -> UserError | None:
-    """Return an error if a virtual environment lacks software.
-
-    Without `startable`, its Python may need the modules of a node; if it does not start here, nothing is
-    checked.
-    """
+    """Return an error if an environment lacks software; without `startable`, it need not start here."""
     key = f"environments of {engine.name} under [launch]"
     if not os.path.isdir(folder):
         return no_folder(engine, folder)
@@ -100,7 +96,6 @@ def _missing_there(
 def _lacking(
     engine: EngineTraits, built: Built, folder: str, libraries: Collection[str], key: str
 ) -> UserError | None:
-    """Return an error if an environment lacks this version of Scalestudy, the engine or a library."""
     theirs, ours = built.packages.get("scalestudy", "none"), scalestudy.__version__
     if own_source() is None and theirs != ours:
         action = "Install the same version in both."

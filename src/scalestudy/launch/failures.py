@@ -277,7 +277,6 @@ def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
 
 
 def _early_log(run: RunFolder) -> Path | None:
-    """Return the file of the output that the job printed before it opened its log."""
     record = run.job()
     return output_of(Path(record.script)) if record else None
 

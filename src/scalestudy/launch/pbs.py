@@ -271,7 +271,6 @@ def _signal(status: int | None) -> int | None:
 
 
 def _used_up(fields: dict[str, Any]) -> bool:
-    """Whether a job has used all of its time limit."""
     used = _seconds(fields.get("resources_used", {}).get("walltime"))
     limit = _seconds(fields.get("Resource_List", {}).get("walltime"))
     return used is not None and limit is not None and used >= limit

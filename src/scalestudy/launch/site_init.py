@@ -73,11 +73,7 @@ def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> lis
 
 
 def ask_site() -> tuple[dict[str, Any], str, ScalestudyError | None]:
-    """Ask Slurm for values of a profile.
-
-    Returns:
-        The values, the name of the cluster ("" if unknown), and the error if Slurm did not answer.
-    """
+    """Return values of a profile, the cluster's name ("" if unknown), and Slurm's error if there was one."""
     slurm = Slurm()
     try:
         nodes = slurm.partitions()

@@ -316,13 +316,11 @@ def parse_sacct(text: str) -> dict[str, JobView]:
 
 
 def _codes(text: str) -> tuple[int | None, int | None]:
-    """Return the exit code and the signal of "3:0"."""
     match = re.fullmatch(r"(\d+):(\d+)", text.strip())
     return (int(match[1]), int(match[2]) or None) if match else (None, None)
 
 
 def _value(text: str) -> str:
-    """Return the text, or "" if it is one of Slurm's words for no value."""
     return "" if text in ("None", "N/A", "Unknown", "(null)", "None assigned", "n/a") else text
 
 

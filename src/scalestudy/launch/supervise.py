@@ -104,7 +104,6 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
 
 
 def _launcher() -> int:
-    """Return the process id of the local launcher that started this process; 0 for other launchers."""
     return int(os.environ.get("SCALESTUDY_LAUNCHER", "0"))
 
 

@@ -183,7 +183,6 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
 def _attempt(
     run: RunFolder, commands: Sequence[Command]
 ) -> Generator[RunFolder | Note, None, Failure | None]:
-    """Start the workers, wait until all have ended or one has failed, and return the failure."""
     kills = oom_kills()
     point = run.point()
     detector = HangDetector(run, len(commands), point.launch.progress_timeout)

@@ -211,7 +211,6 @@ def _worker(job: JobScript, *, gpus: bool) -> list[str]:
 
 
 def _binds(job: JobScript) -> Sequence[Path]:
-    """Return the folders of the study, the prepared data, the task and the source, for the container."""
     folders = [job.study]
     if job.point.files is not None:
         folders += [Path(job.point.files.prepared).parent, Path(job.point.files.split).parent]

@@ -84,8 +84,6 @@ def _line(text: str) -> None:
 
 
 def _readable(parse: Callable[[str], object]) -> AfterValidator:
-    """Validate a text by parsing it, and keep it unchanged."""
-
     def check(text: str) -> str:
         parse(text)
         return text
@@ -373,7 +371,6 @@ def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place:
 
 
 def _wrong(error: ValidationError, place: KeyLines) -> UserError:
-    """Return an error about the first invalid value, with its line."""
     first = error.errors()[0]
     parts = [str(part) for part in first["loc"] if isinstance(part, str)]
     key, name = (parts[0] if parts else ""), ".".join(parts[:2])

@@ -1,9 +1,8 @@
 """Run a job: `python -m scalestudy.launch.queue.wrapper QUEUE REQUEUE_LIMIT WARN_AFTER RUN COMMAND…`.
 
 It runs on the first node, outside of any container, and replaces the job's shell. It claims the run folder
-for its job, runs the command that starts all ranks, passes on the queue's request
-to stop at a checkpoint, ends hanging ranks, requeues the job, and writes the exit code of the ranks to
-`exit`.
+for its job, runs the command that starts all ranks, passes on the queue's request to stop at a checkpoint,
+ends hanging ranks, requeues the job, and writes the exit code of the ranks to `exit`.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ POLL = 0.2
 HANG_EVERY = 10.0
 """Seconds between two checks of the heartbeats of all ranks, on a file system that all nodes share."""
 GRACE = 10.0
-"""Seconds between SIGTERM and SIGKILL for hanging ranks."""
+"""Seconds between SIGTERM and SIGKILL when ranks hang."""
 
 
 def main(arguments: list[str]) -> int:
@@ -86,8 +85,8 @@ class Wrapper:
     def _claim(self) -> bool:
         """Claim the run for this job; return whether it belongs to the job.
 
-        The run belongs to the submission in job.json, and to the first job of it that began. Once that job
-        has ended (`exit`), another one may continue.
+        It belongs to the first job that began of the submission in job.json, and once that job has ended
+        (`exit`), to the next.
         """
         with contextlib.suppress(RunError):
             self._run.refuse_other_job()
@@ -108,7 +107,6 @@ class Wrapper:
             return False
 
     def _clear(self) -> None:
-        """Remove the files that an earlier job left."""
         for name in ("exit", "stop", SECRET_FILE):
             (self._folder / name).unlink(missing_ok=True)
         forget(self._folder)
