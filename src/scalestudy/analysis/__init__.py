@@ -1,1 +1,1 @@
-"""From finished runs to one table, speed-up, quality and advice. Pure, but for `read`."""
+"""From finished runs to a table, speed-up, quality and advice. Only `read` touches files."""

@@ -1,4 +1,4 @@
-"""The decision in a few sentences that follow from the numbers, and the open questions of the study."""
+"""The decision as a few sentences derived from the numbers, and the open questions of the study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from scalestudy.study.strategies import is_timed
 from scalestudy.util import units
 
 MOST_PASSED_OVER = 3
-"""Faster rows for which the advice says why they were not chosen."""
+"""How many faster rows the advice mentions, with the reason why each was not chosen."""
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
@@ -26,10 +26,10 @@ class Advice:
     """What to do, why, and which questions are open.
 
     Attributes:
-        cost: Time and cost of the choice; empty without a choice.
-        sentences: Quality, the next steps up, faster rows that were not chosen.
-        open_questions: Open questions, and the runs that would settle them.
-        verdict: Quality of the choice, against the reference of the decision.
+        cost: Time and cost of the choice; empty if there is no choice.
+        sentences: Quality, the next steps up, and faster rows that were not chosen.
+        open_questions: Open questions, each with the runs that would settle it.
+        verdict: Quality of the choice compared with the decision's reference.
     """
 
     decision: Decision
@@ -55,13 +55,13 @@ def advise(
 
     Args:
         rows: Finished rows.
-        decision: Which of them to ask for.
-        planned: What the study asked for.
-        to_target: Time of the choice to the target quality.
-        rate_rule: Rule by which the learning rate grew with the batch, if it was not tuned; else "".
-        limits: Sentences of the choice's scaling model on larger numbers of workers.
+        decision: The decision about `rows`.
+        planned: All points of the study.
+        to_target: Time until the choice reached the target quality.
+        rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
+        limits: Sentences from the choice's scaling model about larger numbers of workers.
         by_rows: Whether runs were taken row by row, so that drift of the machine differs between rows.
-        engines: Engine of each row, as far as it is known.
+        engines: Engine of each row, where known.
     """
     questions = tuple(_open_questions(rows, planned, decision, by_rows))
     choice = next((row for row in rows if row.key == decision.choice), None)
@@ -88,7 +88,7 @@ def advise(
 
 
 def _nothing(decision: Decision) -> str:
-    """Headline when no row can be advised."""
+    """Headline when no row can be recommended."""
     return {
         "no-runs": "No run has finished, so there is nothing to advise yet.",
         "nothing-learned": "No point has learned anything, so there is nothing to advise.",
@@ -115,7 +115,7 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
 
 
 def _cost(decision: Decision) -> str:
-    """Time and cost of one training with the choice, and with the reference."""
+    """Time and cost of one training with the choice, compared with the reference."""
     price, reference = decision.price, decision.reference
     assert price is not None
     assert reference is not None
@@ -160,7 +160,7 @@ def _number(estimate: Estimate, digits: int = 2) -> str:
 
 
 def _steps(decision: Decision) -> list[str]:
-    """Gain of the last step up to the choice, and of the next one."""
+    """Gain of the last step up to the choice, and of the next step."""
     price = decision.price
     assert price is not None
     above = [
@@ -190,7 +190,7 @@ def _quality(choice: Row, verdict: Verdict) -> str:
 
 
 def _target(reached: ToTarget | None, choice: Row) -> str:
-    """Time of the choice to the target quality."""
+    """Time until the choice reached the target quality."""
     if reached is None:
         return ""
     goal = f"{metric_label(choice.metric)} {reached.quality:.{choice.digits}f}"
@@ -203,11 +203,11 @@ def _target(reached: ToTarget | None, choice: Row) -> str:
 
 
 def _passed_over(row: PassedOver, decision: Decision) -> str:
-    """Why a faster row was not chosen."""
+    """Sentence on why a faster row was not chosen."""
     price, verdict = decision.prices[row.key], decision.verdicts[row.key]
     if row.why == "cost":
         value = price.efficiency.value or 0.0
-        # In as many digits as show that it is below the target.
+        # With enough digits to show that it is below the target.
         texts = (f"{value:.{digits}f}" for digits in (2, 3, 4))
         why = f"cost efficiency {next((text for text in texts if float(text) < decision.target), value)}"
     elif row.why == "uncertain":
@@ -230,7 +230,7 @@ def _lasting(decision: Decision) -> str:
 
 
 def _failures(rows: Sequence[Row]) -> list[str]:
-    """Rows with runs that learned nothing, one sentence for all rows with the same reason."""
+    """One sentence for all rows whose runs learned nothing for the same reason."""
     failed: dict[str, list[str]] = {}
     for row in rows:
         if row.verdict.failed:
@@ -239,7 +239,7 @@ def _failures(rows: Sequence[Row]) -> list[str]:
 
 
 def _convergence(rows: Sequence[Row]) -> list[str]:
-    """Number of virtual workers up to which the quality holds."""
+    """Number of virtual workers up to which quality holds."""
     virtual = {row.key: row for row in rows if not is_timed(row.implementation)}
     sentences = []
     for keys in gathered(virtual, lambda key: key.variant).values():
@@ -340,7 +340,7 @@ def _undirected(rows: Sequence[Row]) -> list[str]:
 
 
 def _untimed(rows: Sequence[Row]) -> list[str]:
-    """Rows without a speed-up, by reason and series."""
+    """Sentences on rows without a speed-up, grouped by reason and series."""
     untimed = {row.key: row.speed.reason for row in rows if row.speed.reason is not None}
     sentences = []
     for reason, keys in gathered(untimed, lambda key: untimed[key]).items():

@@ -1,12 +1,12 @@
 """Means and differences of rows whose runs come in randomised blocks: row + block + error.
 
-Runs of one seed (split, initial weights, hour) are a block, so rows are compared within blocks: drift and
-seeds cancel (Fisher, "The design of experiments", 1935; Montgomery, "Design and analysis of experiments",
-chapter 4). The residual of the whole design counts, with (rows - 1)(blocks - 1) degrees of freedom, unless
-the pair's own variance is larger. A row whose residual the others' do not explain (an F test at 1 %, by
-Bonferroni; Cochran 1941) leaves the design. One run gives no interval, even where the spread of others is
-known: nothing shows that its own is the same. `tests/analysis/test_coverage.py` simulates how often
-intervals hold.
+Runs of one seed form a block: they share the split, the initial weights and the hour. Rows are compared
+within blocks, which cancels drift and the effect of the seed (Fisher, "The design of experiments", 1935;
+Montgomery, "Design and analysis of experiments", chapter 4). Intervals use the residual of the whole design,
+with (rows - 1)(blocks - 1) degrees of freedom, unless the pair's own variance is larger. A row whose residual
+is too large for the design (an F test at 1 % with Bonferroni's correction; Cochran 1941) is removed from it.
+A single run has no interval, even if the spread of other rows is known: its own spread may differ.
+`tests/analysis/test_coverage.py` simulates how often intervals contain the true value.
 """
 
 import math
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 Values = Mapping[Any, float]
-"""Values of a row's runs by block."""
+"""Values of a row's runs, by block."""
 K = TypeVar("K", bound=Hashable)
 APART = 0.01
-"""Level of the test that takes a row out of a design."""
+"""Level of the test that removes a row from a design."""
 LEAST_ROWS = 3
-"""Rows that a design keeps: of two that differ, none is the odd one."""
+"""Rows that a design keeps: of two rows that differ, neither is the outlier."""
 ROUNDING = 1e-12
-"""Share of the largest value below which a deviation is rounding."""
+"""Deviations below this share of the largest value are rounding errors."""
 
 
 class Variance(NamedTuple):
@@ -43,8 +43,9 @@ class Variance(NamedTuple):
 class Pooled(NamedTuple, Generic[K]):
     """Spread of the rows of a design.
 
-    Of a run about its row's mean (`within`, to which blocks add), and once the effects of row and block are
-    taken away (`residual`; None where no rows share blocks).
+    Attributes:
+        within: Variance of a run about its row's mean, including the effect of blocks.
+        residual: Variance after removing the effects of row and block; None if no rows share blocks.
     """
 
     rows: frozenset[K]
@@ -53,10 +54,10 @@ class Pooled(NamedTuple, Generic[K]):
 
 
 def pooled(rows: Mapping[K, Values]) -> Pooled[K] | None:
-    """Fit row + block; None without a row of two runs. Rows of one run say nothing about spread.
+    """Fit row + block; return None if no row has two runs. Rows with one run are left out.
 
     Args:
-        rows: For each row its runs' values by block, finite and on the scale of the intervals.
+        rows: Values of each row's runs by block; finite, on the scale of the intervals.
     """
     rows = {key: values for key, values in rows.items() if len(values) > 1}
     if not rows:
@@ -77,7 +78,7 @@ def pooled(rows: Mapping[K, Values]) -> Pooled[K] | None:
 
 
 class _Fit(Generic[K]):
-    """Row + block fitted to some rows: squares and degrees of freedom within rows, and beside blocks."""
+    """Row + block fitted to rows: squares and degrees of freedom, within rows and of the residual."""
 
     def __init__(self, rows: Mapping[K, Values]) -> None:
         import numpy as np
@@ -101,11 +102,11 @@ class _Fit(Generic[K]):
 
 
 def _stands_apart(fit: _Fit[K], rest: _Fit[K]) -> bool:
-    """Whether the residual of the widest row is more than that of the others explains."""
+    """Whether the residual of the widest row is larger than the other rows explain."""
     from scipy.special import fdtrc
 
     freedom = fit.left_freedom - rest.left_freedom
-    # Beside rows whose runs are all equal (a metric counted in few samples) any difference would stand apart.
+    # If all other rows have equal runs (a metric over few samples), any difference would be significant.
     if freedom < 1 or rest.left_freedom < 1 or rest.left == 0:
         return False
     ratio = (fit.left - rest.left) / freedom / (rest.left / rest.left_freedom)
@@ -113,10 +114,10 @@ def _stands_apart(fit: _Fit[K], rest: _Fit[K]) -> bool:
 
 
 def _residual(row: "NDArray[np.intp]", block: "NDArray[np.intp]", y: "Array") -> tuple["Array", int]:
-    """What row + block leave of values, and its degrees of freedom, by alternating projections.
+    """Return the residuals of row + block and their degrees of freedom, by alternating projections.
 
-    Exact after one round for a complete design; the products of two projections converge to their common one
-    (von Neumann; Halperin 1962).
+    One round is exact for a complete design; otherwise repeated projections converge (von Neumann; Halperin
+    1962).
     """
     import numpy as np
     from scipy.sparse import coo_array
@@ -134,7 +135,7 @@ def _residual(row: "NDArray[np.intp]", block: "NDArray[np.intp]", y: "Array") ->
 
 
 def _effects(group: "NDArray[np.intp]", y: "Array") -> "Array":
-    """Mean of each value's group, [values]."""
+    """Return the mean of each value's group, [values]."""
     import numpy as np
 
     means: Array = (np.bincount(group, y) / np.bincount(group))[group]
@@ -142,7 +143,7 @@ def _effects(group: "NDArray[np.intp]", y: "Array") -> "Array":
 
 
 def _satterthwaite(share: float, left_freedom: int, freedom: int) -> float:
-    """Degrees of freedom of a variance of which `share` is residual and the rest is of blocks.
+    """Degrees of freedom of a variance: `share` of it is residual, the rest comes from blocks.
 
     Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics 2 (1946).
     """
@@ -153,15 +154,15 @@ def _satterthwaite(share: float, left_freedom: int, freedom: int) -> float:
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Sample variance of two values or more."""
-    if min(values) == max(values):  # whose mean may be off by a rounding
+    """Sample variance of at least two values."""
+    if min(values) == max(values):  # the mean of equal values may be off by a rounding error
         return 0.0
     centre = fmean(values)
     return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
 
 
 def spread(values: Sequence[float], design: Pooled[Any] | None) -> Variance | None:
-    """Variance of a run about its row's mean, by the design or its own if larger; None of a single run."""
+    """Variance of a run about its row's mean: the larger of design and row; None for a single run."""
     if len(values) < 2:
         return None
     of_row = Variance(_variance(values), len(values) - 1)
@@ -169,10 +170,10 @@ def spread(values: Sequence[float], design: Pooled[Any] | None) -> Variance | No
 
 
 def mean(values: Sequence[float], scale: Scale, design: Pooled[Any] | None = None) -> Estimate:
-    """Mean of runs with Student's interval: geometric on logarithms, else arithmetic.
+    """Mean of runs with Student's interval: geometric on the logarithmic scale, else arithmetic.
 
-    Values that are not finite (a diverged run) leave nothing to average. Values that the scale does not hold
-    (a throughput of 0) have an arithmetic mean without an interval.
+    If a value is not finite (a diverged run), there is no mean. If a value lies outside the scale (a
+    throughput of 0), the mean is arithmetic and has no interval.
     """
     if not values or not all(map(math.isfinite, values)):
         return NOTHING
@@ -189,14 +190,14 @@ def mean(values: Sequence[float], scale: Scale, design: Pooled[Any] | None = Non
 def contrast(
     ours: Values, theirs: Values, design: Pooled[Any] | None = None, their_design: Pooled[Any] | None = None
 ) -> Contrast:
-    """Mean of one row less that of another: within blocks where they share two or more, else unpaired.
+    """Mean of one row minus the mean of another: within blocks if the rows share at least two, else unpaired.
 
     Args:
         ours: Values of the first row, on the scale of the interval.
-        theirs: Values of the second.
-        design: The design that the first row belongs to; its own variance counts where there is none.
-        their_design: That of the second. Unless both rows are of one design, the degrees of freedom are those
-            of their pairs, or of Welch (Biometrika 34, 1947).
+        theirs: Values of the second row.
+        design: Design of the first row; if None, its own variance is used.
+        their_design: Design of the second row. If the designs differ, the degrees of freedom are those of the
+            pairs or, unpaired, Welch's (Biometrika 34, 1947).
     """
     common = [block for block in ours if block in theirs]
     if len(common) > 1:

@@ -1,6 +1,6 @@
 """What a row cost: utilisation, memory, energy, hours, bytes moved, and the share of its devices' peak.
 
-Each is a mean over the row's runs, and blank as soon as one of them has not told it.
+Each value is a mean over the row's runs, and blank if any of the runs did not record it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from scalestudy.analysis.runs import Run
 from scalestudy.study.strategies import is_timed
 
 JOULES = 3600.0
-"""Of a watt-hour."""
+"""Joules per watt-hour."""
 
 
 @dataclass(frozen=True)
@@ -21,27 +21,27 @@ class Costs:
     """What a row cost, under the names of the table's columns.
 
     Attributes:
-        gpu_percent: Share of the training time in which a kernel, however small, ran on the GPUs (NVML, once
+        gpu_percent: Share of the training time in which a kernel of any size ran on the GPUs (NVML, once
             a second).
         gpu_joules: Energy of all GPUs over the training time (NVML's counter, or its power once a second).
         cpu_percent: Use of the cores granted to the processes.
-        peak_memory_bytes: Resident memory of the largest process, with mapped files.
-        gpu_memory_bytes: Most memory given to tensors, on the fullest GPU.
-        cpu_joules: Energy of all processors of the nodes over the training time, whoever used them (RAPL).
-        watt_hours: Energy over the training time of what could be counted.
-        energy_of: What that is: `gpus`, `cpus` or `gpus + cpus`.
-        node_hours: Nodes, times the hours from the start of the processes to the result.
-        device_hours: Devices, times the same hours.
+        peak_memory_bytes: Resident memory of the largest process, including mapped files.
+        gpu_memory_bytes: Peak memory of tensors, on the GPU with the most.
+        cpu_joules: Energy of all processors of the nodes over the training time, for all users (RAPL).
+        watt_hours: Measured energy over the training time.
+        energy_of: What was measured: `gpus`, `cpus` or `gpus + cpus`.
+        node_hours: Nodes times the hours from the start of the processes to the result.
+        device_hours: Devices times the same hours.
         network_sent_bytes: By the nodes' network interfaces and InfiniBand ports over the training time.
         network_received_bytes: Likewise.
         loopback_bytes: By TCP, between processes of one node.
-        read_bytes: Fetched from storage over the training time, by all processes.
-        written_bytes: Sent to storage, likewise.
+        read_bytes: Read from storage over the training time, by all processes.
+        written_bytes: Written to storage, likewise.
         flops_per_sample: Floating-point operations of a sample's forward and backward pass.
         flops_per_second: Operations per second of all devices together, in the steady epochs.
-        peak_flops_per_second: Peak of one device in the run's arithmetic, by the maker's data sheet.
-        mfu: Model FLOP/s utilisation: reached, divided by the peak of all devices.
-        unmeasured: What is empty, and why, where it is known.
+        peak_flops_per_second: Peak of one device in the run's arithmetic, from the vendor's data sheet.
+        mfu: Model FLOP/s utilisation: operations per second divided by the peak of all devices.
+        unmeasured: Which values are missing and why, where known.
     """
 
     gpu_percent: float | None
@@ -70,7 +70,7 @@ COLUMNS = tuple(field.name for field in fields(Costs))
 
 
 def costs_of(runs: Sequence[Run]) -> Costs:
-    """What the runs of a row cost, in the mean."""
+    """Mean cost of a row's runs."""
     results = [run.result for run in runs]
     gpus = [use for result in results for use in result.gpus]
     energies = {"gpus": _total(runs, "gpus", "joules"), "cpus": _total(runs, "nodes", "cpu_joules")}
@@ -79,7 +79,7 @@ def costs_of(runs: Sequence[Run]) -> Costs:
     timed = is_timed(results[0].implementation)
     rate = mean_of(result.throughput for result in results) if timed else None
     reached = None if flops is None or rate is None else flops * rate
-    devices = results[0].workers if timed else 1  # all virtual workers are computed on one in turn
+    devices = results[0].workers if timed else 1  # one device computes all virtual workers in turn
     return Costs(
         gpu_percent=mean_of(use.percent for use in gpus), gpu_joules=energies["gpus"],
         cpu_percent=mean_of(mean_of(result.cpu_percent) for result in results),
@@ -100,14 +100,14 @@ def costs_of(runs: Sequence[Run]) -> Costs:
 
 
 def _complete(values: Iterable[float | None]) -> list[float]:
-    """The values; none if one of them is unknown."""
+    """Return the values, or none if any of them is unknown."""
     every = list(values)
     numbers = [value for value in every if value is not None]
     return numbers if len(numbers) == len(every) else []
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
-    """Their mean; None if there are none, or if one of them is unknown."""
+    """Return the mean; None if there are no values or any of them is unknown."""
     numbers = _complete(values)
     return fmean(numbers) if numbers else None
 
@@ -119,7 +119,7 @@ def _largest(values: Iterable[float | None]) -> float | None:
 def _total(runs: Sequence[Run], of: Literal["gpus", "nodes", "processes"], name: str) -> float | None:
     """Mean over runs of the sum over their devices, nodes or processes.
 
-    Blank for a resumed run that knows its last process only.
+    None if a run was resumed and recorded only its last process.
     """
     sums = []
     for run in runs:
@@ -129,7 +129,7 @@ def _total(runs: Sequence[Run], of: Literal["gpus", "nodes", "processes"], name:
 
 
 def _is_whole(run: Run) -> bool:
-    """Whether what a run says it used is of all of its processes, those before a restart included."""
+    """Whether a run recorded the usage of all its processes, including those before a restart."""
     return not run.result.restarts or run.result.usage_of == "run"
 
 
@@ -139,7 +139,7 @@ def _hours(run: Run, count: int | None) -> float | None:
 
 
 def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
-    """Reasons of blanks, each once."""
+    """Reasons for blank values, without repeats."""
     reasons = [
         f"{name}: {why}" for run in runs for rank in run.ranks for name, why in rank.unmeasured.items()
     ]

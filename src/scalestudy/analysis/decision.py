@@ -1,9 +1,10 @@
-"""What a training on each row takes and costs, and which row to ask for.
+"""Time and cost of a training on each row, and which row to request.
 
-Rows are compared by what people pay: time from start to result, and that time multiplied by the units
-billed (Hoefler and Belli, SC15, 2015, rule 1). The reference is the cheapest one-worker row whose model is
-as good as the best one's. *Cost efficiency* is the reference's cost divided by a row's. The decision is the
-fastest row whose cost efficiency is at least the target and whose quality does not seem worse.
+Rows are compared by what users pay: time from start to result, and that time multiplied by the units
+billed (Hoefler and Belli, SC15, 2015, rule 1). The reference is the cheapest one-worker row whose quality
+does not seem worse than that of the best one-worker row. *Cost efficiency* is the reference's cost divided by
+a row's cost. The decision is the fastest row whose cost efficiency is at least the target and whose quality
+does not seem worse.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,8 +22,8 @@ from scalestudy.study.quality_margin import QualityMargin
 
 Bill = Literal["worker", "gpu", "core", "node"]
 Basis = Literal["wall", "training", "rate"]
-"""What the time of a training is: from its start to its result; of its epochs alone; of one sample, where
-rows did different work or nothing else is known."""
+"""Which time of a training is compared: from its start to its result ("wall"); its epochs only ("training");
+or the time of one sample ("rate"), if rows did different work or no other time is known."""
 Kind = Literal["ask", "stay", "only-smallest", "uncertain", "none", "no-timing", "nothing-learned", "no-runs"]
 Reason = Literal[
     "single-run", "interval-contains-target", "faster-may-qualify", "quality-unclear", "quality-unknown",
@@ -33,7 +34,7 @@ Objection = Literal["cost", "worse", "seems-worse", "uncertain"]
 """Why a faster row was passed over."""
 EFFICIENCY_TARGET = 0.7
 TOO_WIDE = 2.0
-"""Factor below the estimate at which an interval of a speed-up ends that tells too little."""
+"""A speed-up whose interval ends further below the estimate than this factor is too uncertain."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +42,17 @@ class Price:
     """Time and cost of one training on a row.
 
     Attributes:
-        basis: What the time is of.
-        seconds: The time; seconds, or on the basis of rates those of one sample.
+        basis: Which time is compared.
+        seconds: Seconds of one training, or of one sample if the basis is "rate".
         units: Units that are billed while it runs.
-        cost: Unit-hours of one training; empty on the basis of rates.
-        speedup: Time on the reference over this one.
-        efficiency: Cost efficiency: cost on the reference over this one.
+        cost: Unit-hours of one training; empty if the basis is "rate".
+        speedup: Time on the reference divided by this time.
+        efficiency: Cost efficiency: cost on the reference divided by this cost.
         on_front: Whether no other row is both faster and cheaper.
-        marginal: Speed-up gained by each unit added since the next smaller count of its series.
-        marginal_from: Workers there.
-        seeds: Seeds after which the interval of the cost efficiency would leave the target out, if runs
-            spread as seen; None for more than 50, or where nothing tells.
+        marginal: Speed-up gained per unit added since the next smaller number of workers of its series.
+        marginal_from: That number of workers.
+        seeds: Seeds after which the interval of the cost efficiency would exclude the target, if further runs
+            spread as much; None if more than 50 or unknown.
     """
 
     key: Key
@@ -69,13 +70,13 @@ class Price:
 
     @property
     def duration(self) -> float:
-        """The time; of every price it is known and positive."""
+        """The time in seconds, which every price has."""
         return self.seconds.value or 0.0
 
 
 @dataclass(frozen=True)
 class PassedOver:
-    """A row that is faster than the choice, and why it was not chosen."""
+    """A row that is faster than the choice, and the reason why it was not chosen."""
 
     key: Key
     why: Objection
@@ -83,18 +84,18 @@ class PassedOver:
 
 @dataclass(frozen=True)
 class Decision:
-    """Which row to ask for.
+    """Which row to request.
 
     Attributes:
-        choice: The row; None where nothing is advised.
-        reference: The row that costs are compared with; None where nothing was timed.
-        verdicts: Quality of every row, held against the best one-worker row where that is stricter.
-        prices: Of every row that was timed, in reading order.
-        provisional: Why it is provisional; empty where it is not.
+        choice: The row; None if no row is recommended.
+        reference: The row that costs are compared with; None if nothing was timed.
+        verdicts: Quality of every row, compared with the best one-worker row where that is stricter.
+        prices: Price of every timed row, in reading order.
+        provisional: Why the decision is provisional; empty if it is not.
         passed_over: Faster rows, the fastest first.
-        rivals: Rows that the choice is not shown to be faster than.
-        lasting: The choice if trainings were so long that start-up and evaluation did not count, where that
-            is another row.
+        rivals: Rows with as many workers that may be as fast as the choice.
+        lasting: The choice for trainings so long that start-up and evaluation do not matter, if it is another
+            row.
     """
 
     kind: Kind
@@ -116,7 +117,7 @@ class Decision:
 
     @property
     def relative(self) -> bool:
-        """Whether the reference has several workers, since no one-worker row was timed."""
+        """Whether the reference has several workers, because no one-worker row was timed."""
         return self.reference is not None and self.reference.workers > 1
 
 
@@ -124,14 +125,14 @@ def decide(
     rows: Sequence[Row], measures: Measures, target: float = EFFICIENCY_TARGET, bill: Bill = "worker",
     margin: QualityMargin | None = None,
 ) -> Decision:  # fmt: skip
-    """Decide which row to ask for.
+    """Decide which row to request.
 
     Args:
         rows: Finished rows.
-        measures: What they were computed from.
-        target: Cost efficiency that the choice has to keep.
-        bill: Units that the site bills.
-        margin: Loss of quality that is accepted.
+        measures: The measures that `rows` were computed from.
+        target: Cost efficiency that the choice must reach.
+        bill: Unit that the site bills.
+        margin: Accepted loss of quality.
     """
     if not rows:
         return Decision("no-runs", target, bill)
@@ -154,9 +155,9 @@ def decide(
 def _stricter_verdicts(
     rows: Sequence[Row], measures: Measures, margin: QualityMargin | None
 ) -> dict[Key, Verdict]:
-    """Each row's verdict, or that against the study's best one-worker row where the row seems worse there.
+    """Each row's verdict, or its verdict against the study's best one-worker row if it seems worse there.
 
-    A batch size that ruins the model at one worker too must not pass for being no worse.
+    Otherwise a batch size that ruins the model on one worker too would pass as no worse.
     """
     verdicts = {row.key: row.verdict for row in rows}
     best = {metric: best_single(rows, metric) for metric in {row.metric for row in rows}}
@@ -172,7 +173,7 @@ def _stricter_verdicts(
 def _choose(
     made: Decision, rows: Sequence[Row], sound: set[Key], reference: Key | None, measure: Measure
 ) -> Decision:
-    """The decision, from prices and verdicts."""
+    """Make the decision from prices and verdicts."""
     target, verdicts, prices = made.target, made.verdicts, made.prices
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")
@@ -226,9 +227,9 @@ def _choose(
 
 
 def is_undecided(price: Price, target: float) -> bool:
-    """Whether a row may well reach `target`, and as well be of no use.
+    """Whether the measurement is too uncertain to say if a row reaches `target` or is of no use.
 
-    That is: its interval reaches `target`, and also half of what was measured, or no gain in time at all.
+    The interval contains or exceeds `target`, but also includes half of the measured speed-up or no speed-up.
     """
     speed, reached = price.speedup, price.efficiency.high
     if speed.value is None or speed.low is None or reached is None:
@@ -239,7 +240,7 @@ def is_undecided(price: Price, target: float) -> bool:
 def _provisional(
     choice: Price, reference: Key, verdict: Verdict, contenders: Sequence[Price], target: float, kind: Kind
 ) -> tuple[Reason, ...]:
-    """Why a choice is provisional, each reason once; `contenders` are faster rows of sound quality."""
+    """Reasons why a choice is provisional, without repeats; `contenders` are faster rows of sound quality."""
     by_verdict: dict[str, Reason] = {
         "unclear": "quality-unclear", "unknown": "quality-unknown",
         "no-reference": "quality-no-reference", "no-direction": "quality-no-direction",
@@ -275,7 +276,7 @@ def _objection(price: Price, verdict: Verdict, target: float) -> Objection:
 def _prices(
     rows: Sequence[Row], measures: Measures, sound: set[Key], target: float, bill: Bill, basis: Basis
 ) -> tuple[dict[Key, Price], Key | None]:
-    """Price of every row that was timed, in reading order; and the reference, if there is one."""
+    """Return the price of every timed row, in reading order, and the reference, if there is one."""
     measure = _measure(measures, basis)
     prices: dict[Key, Price] = {}
     for row in rows:
@@ -320,12 +321,12 @@ def _prices(
 
 
 def _times(measure: Measure, basis: Basis, key: Key, other: Key) -> Estimate:
-    """Ratio of the times of two rows."""
+    """Time of `key` divided by the time of `other`."""
     return measure.ratio(other, key) if basis == "rate" else measure.ratio(key, other)
 
 
 def _with_marginal(price: Price, before: Price) -> Price:
-    """The price with what the last step up in its series has gained."""
+    """Return the price with the gain of the last step up in its series."""
     if before.units >= price.units:
         return price
     if price.speedup.value is None or before.speedup.value is None:
@@ -335,7 +336,7 @@ def _with_marginal(price: Price, before: Price) -> Price:
 
 
 def _front(prices: Sequence[Price]) -> set[Key]:
-    """Rows that no other one beats in both time and cost (Pareto)."""
+    """Rows that no other row beats in both time and cost (Pareto)."""
     front: set[Key] = set()
     cheapest = float("inf")
     for price in sorted(prices, key=lambda price: (price.duration, price.units * price.duration)):
@@ -346,7 +347,7 @@ def _front(prices: Sequence[Price]) -> set[Key]:
 
 
 def _basis(rows: Sequence[Row], measures: Measures) -> Basis:
-    """The first time that all timed rows know, of one training of the same work."""
+    """The first basis known for all timed rows, if the rows of each series did the same work."""
     keys = [row.key for row in rows if times_count(measures.groups[row.key])]
     works: dict[tuple[str, str], set[int | None]] = {}
     for row in rows:
@@ -365,7 +366,7 @@ def _measure(measures: Measures, basis: Basis) -> Measure:
 
 
 def units_of(runs: Sequence[Run], bill: Bill) -> float:
-    """Units that are billed while a row runs; its workers where nothing else was recorded."""
+    """Units that are billed while a row runs; its number of workers if nothing else was recorded."""
     run = runs[0]
     workers = float(run.result.workers)
     if bill == "node":

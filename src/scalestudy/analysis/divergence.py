@@ -1,8 +1,9 @@
-"""Runs that did not learn: they diverged, stayed at chance level, or collapsed beside others of their row.
+"""Runs that did not learn: they diverged, stayed at chance level, or collapsed compared with their row.
 
-Chance is the quality of one answer for every sample (or pixel), which each run measures on its own set. The
-share of right answers of n labels scatters by sqrt(c(1 - c) / n) about a chance of c. Every run is judged by
-itself: a mean over seven seeds hides one that failed, and so does its interval.
+Chance is the quality of a constant prediction for every sample (or pixel), which each run measures on its
+own validation set. The share of correct predictions over n labels has a standard error of sqrt(c(1 - c) / n)
+about a chance of c. Every run is judged on its own: a mean over seven seeds hides one that failed, and so
+does its interval.
 """
 
 from collections.abc import Sequence
@@ -14,20 +15,20 @@ from scalestudy.analysis.runs import Run, Seed, epoch_value, metric_label, seed_
 from scalestudy.study.metrics import Sense, gain
 
 GROWN = 0.1
-"""Growth of the training loss from the first epoch to the last, as a share of the first, that is called
-divergence; less may be the scatter of a loss that was small from the start."""
+"""Growth of the training loss from the first epoch to the last, as a share of the first, above which a run
+has diverged; less may be the scatter of a loss that was small from the start."""
 ERRORS = 2.0
-"""Standard errors beyond chance within which a quality is no better than chance."""
+"""Standard errors above chance within which a quality counts as no better than chance."""
 LEAST = 0.02
-"""The same as a share of chance, or of what chance leaves to 1 where that is less."""
+"""The same as a share of chance, or of 1 - chance if that is less."""
 COLLAPSED = 0.5
-"""Share of what the median run of a row has learned beyond chance below which a run has collapsed."""
+"""A run has collapsed if it learned less than this share of what its row's median run learned."""
 
 FailureKind = Literal["diverged", "chance", "collapsed"]
 
 
 class FailedRun(NamedTuple):
-    """How one run failed to learn, in words without a full stop."""
+    """How one run failed to learn; `sentence` has no full stop."""
 
     seed: Seed
     kind: FailureKind
@@ -35,7 +36,7 @@ class FailedRun(NamedTuple):
 
 
 def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
-    """The runs of a row that failed to learn; `digits` are the decimals of their quality, for sentences."""
+    """Return the runs of a row that failed to learn; `digits` are the decimals of quality in sentences."""
     chance = chance_of(runs)
     floor = chance if chance is not None else 0.0 if sense.bounded and sense.better == "higher" else None
     qualities = [run.result.quality for run in runs if run.result.quality is not None]
@@ -66,14 +67,14 @@ def failures(runs: Sequence[Run], sense: Sense, digits: int) -> list[FailedRun]:
 
 
 def chance_of(runs: Sequence[Run]) -> float | None:
-    """Mean quality of one answer for everything; None where a run did not record it."""
+    """Mean quality of a constant prediction; None if a run did not record it."""
     qualities = [run.result.constant_quality for run in runs]
     recorded = [quality for quality in qualities if quality is not None]
     return fmean(recorded) if recorded and len(recorded) == len(runs) else None
 
 
 def scatter(chance: float, labels: int, sense: Sense) -> float:
-    """How far from `chance` a quality over so many labels may lie without a model behind it."""
+    """How far from `chance` the quality of a useless model over so many labels may lie."""
     if not sense.bounded or not 0 <= chance <= 1:
         return LEAST * abs(chance)
     error = sqrt(chance * (1 - chance) / labels) if labels else 0.0
@@ -81,7 +82,7 @@ def scatter(chance: float, labels: int, sense: Sense) -> float:
 
 
 def _divergence(run: Run) -> str | None:
-    """What shows that a run diverged: a loss or quality that is not finite, or a training loss that grew."""
+    """Evidence that a run diverged: a loss or quality that is not finite, or a training loss that grew."""
     result = run.result
     if result.quality is not None and not isfinite(result.quality):
         return f"{metric_label(result.metric)} is not finite at the end"

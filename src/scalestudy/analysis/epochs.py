@@ -1,4 +1,4 @@
-"""The epochs of a run as columns: those of ten thousand runs fit into memory, and are read in seconds."""
+"""The epochs of a run as columns, so that those of ten thousand runs fit into memory and load in seconds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ FLOATS = [name for name, field in _FIELDS.items() if field.annotation in (float,
 
 
 class Epochs(Sequence[EpochRecord]):
-    """Records of epochs, each made when it is asked for; `column` gives one value of all without making any.
+    """Records of epochs, created on access; `column` gives one value of all epochs without creating any.
 
     Args:
         frame: A row per epoch; its column `validation` is a struct.
@@ -43,7 +43,7 @@ class Epochs(Sequence[EpochRecord]):
         return _record(self._frame.row(range(len(self))[index], named=True))
 
     def column(self, name: str, inner: str | None = None) -> list[Any]:
-        """One value of all epochs, None where one lacks it: `column("validation", "loss")`."""
+        """One value of all epochs, None where an epoch lacks it: `column("validation", "loss")`."""
         if name not in self._frame.columns:
             return [None] * len(self)
         column = self._frame[name]
@@ -55,9 +55,9 @@ class Epochs(Sequence[EpochRecord]):
 
 
 def read_epochs(run: Path) -> tuple[Epochs, list[str]]:
-    """The epochs of a run's folder, and what is wrong with those that cannot be parsed.
+    """Return the epochs in a run's folder, and an error for each line that cannot be parsed.
 
-    A last line that is still being written, or was torn by a kill, is left out.
+    An incomplete last line (still being written, or cut off by a kill) is left out.
     """
     try:
         data = contents(run / EPOCHS)
@@ -80,7 +80,7 @@ def read_epochs(run: Path) -> tuple[Epochs, list[str]]:
 
 
 def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
-    """A value of a record by where it stands; None if it lacks it."""
+    """Return the value at a path of keys in a record; None if it is missing."""
     value: Any = record
     for key in path:
         value = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
@@ -88,17 +88,17 @@ def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
 
 
 def _frame(lines: bytes) -> pl.DataFrame | None:
-    """The epochs as a table; None if a line is damaged, or lacks a value."""
+    """The epochs as a table; None if a line is damaged or lacks a required value."""
     if not lines:
         return pl.DataFrame()
     try:
-        # Not every epoch is evaluated, so that all lines say which columns there are.
+        # Not every epoch is evaluated, so the columns are inferred from all lines.
         frame = pl.read_ndjson(lines, infer_schema_length=None)
         if any(name not in frame.columns or frame[name].null_count() for name in REQUIRED):
             return None
         if not all(frame.schema[name].is_integer() for name in INTEGERS):
             return None
-        # What is not finite is written as a text.
+        # Values that are not finite are written as strings.
         frame = frame.cast({name: pl.Float64 for name in FLOATS if name in frame.columns})
         metrics = frame.schema.get("validation")
         if isinstance(metrics, pl.Struct) and metrics.fields:

@@ -1,4 +1,4 @@
-"""A whole study analysed: everything that a report says, computed once."""
+"""The analysis of a whole study: everything that a report shows, computed once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,17 +17,17 @@ from scalestudy.study.quality_margin import QualityMargin
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study asked for and what was found.
+    """What a study planned and what was found.
 
     Attributes:
-        rows: One a point without its seed.
-        measures: What the rows were computed from, and over which of them spreads were pooled.
+        rows: One per point without its seed.
+        measures: The measures that the rows were computed from, with the designs that pool their spread.
         phases: Mean seconds by phase for each row.
         target: Cost efficiency below which workers count as not worth their cost.
-        margin: Loss of quality that is accepted, as the study file says; None for the default.
+        margin: Accepted loss of quality from the study file; None for the default.
         models: How the times of each strategy and variant scale.
-        readings: How files of numbers that were measured elsewhere were understood, in sentences.
-        folder: The study's folder, for sections that have records of their own there; None of numbers alone.
+        readings: Sentences on how files of numbers from other tools were interpreted.
+        folder: The study's folder, for sections that read their own records; None if there are only numbers.
     """
 
     name: str
@@ -52,21 +52,21 @@ def analyse(
     """Analyse finished runs.
 
     Args:
-        name: Of the study.
+        name: Name of the study.
         runs: Its finished runs.
-        planned: All that it asked for.
-        target: Cost efficiency that the advised row has to keep.
-        bill: Units that the site bills.
-        margin: Loss of quality that is accepted.
-        target_quality: Quality whose time is wanted; by default that of the best one-worker row, less the
-            margin.
-        rate_rule: By what rule the learning rate grew with the batch, where it was not tuned.
+        planned: All points of the study.
+        target: Cost efficiency that the recommended row must reach.
+        bill: Unit that the site bills.
+        margin: Accepted loss of quality.
+        target_quality: Quality for which times are computed; by default the quality of the best one-worker
+            row minus the margin.
+        rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         folder: The study's folder.
     """
     measures = measure(grouped(runs))
     groups = measures.groups
     rows = rows_of(measures, margin)
-    # Beside runs of ours, those of others are shown and not advised on: their work may be another.
+    # Runs from other tools are shown beside our own, but get no advice: their work may differ.
     ours = [row for row in rows if not row.source] or rows
     decision = decide(ours, measures, target, bill, margin)
     wanted = default_target(ours, margin) if target_quality is None else target_quality
@@ -92,7 +92,7 @@ def analyse(
 def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
     """Mean seconds by phase over runs, in the order in which the phases were first recorded.
 
-    What the phases leave of the wall time is called "other", so that the sum is the wall time.
+    The rest of the wall time is called "other", so that the sum is the wall time.
     """
     if not runs:
         return {}

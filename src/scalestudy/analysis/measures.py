@@ -1,8 +1,9 @@
-"""What is measured over all rows of a study, each quantity on its scale and with the spread of its design.
+"""What is measured over all rows of a study: each quantity on its scale, with the spread of its design.
 
 Runs of one seed are a block (`blocks`): they share split and initial weights and were taken in one round, in
-random order (`study.expand`). Only rows measured alike share a design: qualities by one metric, of rows whose
-runs all learned; times of real workers apart from those of virtual ones, and never of oversubscribed runs.
+random order (`study.expand`). Only comparable rows share a design: qualities by one metric, for rows whose
+runs all learned; times of real workers separate from those of virtual and of asynchronous workers, and never
+of oversubscribed runs.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -39,10 +40,11 @@ class Measure:
 
     Attributes:
         values: Each row's values by block; empty for rows that lack it.
-        scales: Where the interval of each row's mean is computed.
-        differences: Where two rows are compared: on logarithms what is told by ratios, else linearly.
-        of_means: The design of each row on its scale.
-        of_differences: The design of each row where it is compared.
+        scales: Scale on which the interval of each row's mean is computed.
+        differences: Scale on which two rows are compared: logarithmic for quantities compared by ratio,
+            otherwise linear.
+        of_means: Design of each row on its scale in `scales`.
+        of_differences: Design of each row on the scale `differences`.
     """
 
     values: Mapping[Key, Values]
@@ -52,11 +54,11 @@ class Measure:
     of_differences: Mapping[Key, Pooled[Key] | None]
 
     def mean(self, key: Key) -> Estimate:
-        """Mean over a row's runs: geometric for what is positive, else arithmetic."""
+        """Mean over a row's runs: geometric on the logarithmic scale, else arithmetic."""
         return mean([*self.values[key].values()], self.scales[key], self.of_means[key])
 
     def contrast(self, key: Key, reference: Key) -> Contrast | None:
-        """A row less another on the scale of differences; None where a value is not on that scale."""
+        """Row minus reference on the scale of differences; None if a value lies outside that scale."""
         ours, theirs = self.values[key], self.values[reference]
         if not ours or not theirs or not all(map(self.differences.holds, [*ours.values(), *theirs.values()])):
             return None
@@ -68,7 +70,7 @@ class Measure:
         )
 
     def difference(self, key: Key, reference: Key) -> Estimate:
-        """A row's arithmetic mean less another's."""
+        """A row's arithmetic mean minus the reference's."""
         compared = self.contrast(key, reference)
         return NOTHING if compared is None else compared.estimate
 
@@ -83,7 +85,7 @@ def measured(
     alike: Iterable[Sequence[Key]],
     differences: Scale,
 ) -> Measure:
-    """A quantity with a design for each group of rows that are measured alike; rows in none stand alone."""
+    """A quantity with a design for each group in `alike` (comparable rows); other rows have no design."""
     of_means: dict[Key, Pooled[Key] | None] = dict.fromkeys(values)
     of_differences: dict[Key, Pooled[Key] | None] = dict.fromkeys(values)
     for keys in alike:
@@ -93,7 +95,7 @@ def measured(
 
 
 def measured_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
-    """Times or rates, by which rows are compared as ratios; oversubscribed rows stand alone."""
+    """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
     usable = [key for key, runs in groups.items() if values.get(key) and not oversubscription(runs)]
     alike = gathered(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
     return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM)
@@ -102,7 +104,7 @@ def measured_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
 def _design(
     keys: Sequence[Key], values: Mapping[Key, Values], scale: Callable[[Key], Scale]
 ) -> dict[Key, Pooled[Key] | None]:
-    """The design of those rows that belong to it."""
+    """The design of `keys`, for each row that belongs to it."""
     on_scale = [key for key in keys if all(map(scale(key).holds, values[key].values()))]
     design = pooled({key: _on(scale(key), values[key]) for key in on_scale})
     return dict.fromkeys(design.rows, design) if design else {}
@@ -113,7 +115,7 @@ def _on(scale: Scale, values: Values) -> Values:
 
 
 def gathered(keys: Iterable[Key], of: Callable[[Key], T]) -> dict[T, list[Key]]:
-    """Rows by a property of theirs, in order."""
+    """Group rows by a property, in order."""
     groups: dict[T, list[Key]] = {}
     for key in keys:
         groups.setdefault(of(key), []).append(key)
@@ -125,11 +127,11 @@ class Measures:
     """A study's runs by row, and what was measured over them.
 
     Attributes:
-        wall_seconds: From the start of the processes to the result: what is waited and paid for.
-        rate: What speed-up is the ratio of: throughput, or what stands for it where that is not known.
-        bases: What `rate` is of each row.
-        senses: What each row's quality means.
-        digits: Decimals that each row's quality is written with.
+        wall_seconds: From the start of the processes to the result: the time that users wait and pay for.
+        rate: The quantity whose ratio is the speed-up: throughput, or a substitute if that is unknown.
+        bases: What `rate` is for each row.
+        senses: Direction and bounds of each row's quality.
+        digits: Decimals of each row's quality in text.
         failed: Runs of each row that failed to learn.
     """
 
@@ -178,7 +180,7 @@ def measure(groups: Groups) -> Measures:
 
 
 def epoch_seconds(run: Run) -> float | None:
-    """Mean time of an epoch, all but the first, in seconds; None where one of them is not known."""
+    """Mean seconds of an epoch, excluding the first; None if one of them is unknown."""
     if run.epoch_seconds is not None:
         return run.epoch_seconds
     times = [epoch.train_seconds for epoch in run.epochs[1:]]
@@ -195,13 +197,13 @@ RATES: dict[Basis, Callable[[Run], float | None]] = {
     "epoch": lambda run: _inverse(epoch_seconds(run)),
     "training": lambda run: _inverse(run.result.training_seconds),
 }
-"""What speed-up is the ratio of: throughput in samples really processed. Numbers taken elsewhere may have
-none: then the mean time of an epoch or of the whole training stands for it, on the assumption that all did
-the same work."""
+"""The quantity whose ratio is the speed-up: throughput in samples processed per second. Numbers from other
+tools may lack it; then the inverse of the mean time of an epoch or of the whole training is used, assuming
+that all runs did the same work."""
 
 
 def _bases(groups: Groups) -> dict[Key, Basis]:
-    """What each row's rate is, one for all rows of a variant; ours are held to throughput, or to nothing."""
+    """Basis of each row's rate, the same for all rows of a variant; our own rows always use throughput."""
     bases: dict[Key, Basis] = dict.fromkeys(groups, "throughput")
     for keys in gathered(groups, lambda key: key.variant).values():
         if all(run.foreign for key in keys for run in groups[key]):
@@ -214,28 +216,28 @@ def _bases(groups: Groups) -> dict[Key, Basis]:
 
 
 def engines_of(groups: Groups) -> dict[Key, str]:
-    """Engine of each row whose runs know it."""
+    """Engine of each row that recorded it."""
     engines = {key: runs[0].result.engine for key, runs in groups.items()}
     return {key: engine for key, engine in engines.items() if engine}
 
 
 def oversubscription(runs: Sequence[Run]) -> str | None:
-    """Why the timing of these runs says nothing about speed-up, or None."""
+    """Why the times of these runs cannot be used for speed-up; None if they can."""
     return next((run.result.oversubscribed for run in runs if run.result.oversubscribed), None)
 
 
 def is_virtual(runs: Sequence[Run]) -> bool:
-    """Whether the workers of these runs were computed one after another."""
+    """Whether one device computed the workers of these runs in turn."""
     return not is_timed(runs[0].result.implementation)
 
 
 def is_asynchronous(runs: Sequence[Run]) -> bool:
-    """Whether the workers of these runs took no steps together."""
+    """Whether the workers of these runs took no common steps."""
     return not is_synchronous(runs[0].result.implementation)
 
 
 def other_updates(runs: Sequence[Run]) -> str | None:
-    """Why the updates of these runs are not those of one worker, sooner; None where they are."""
+    """Why the updates of these runs differ from those of one worker; None if they do not."""
     steps = runs[0].result.local_steps
     if is_asynchronous(runs):
         return "asynchronous: with more workers each update is of older weights, which has no speed-up"
@@ -243,16 +245,16 @@ def other_updates(runs: Sequence[Run]) -> str | None:
 
 
 def times_count(runs: Sequence[Run]) -> bool:
-    """Whether times can be compared: not of oversubscribed, virtual or asynchronous workers."""
+    """Whether times can be compared: not those of oversubscribed, virtual or asynchronous workers."""
     return not oversubscription(runs) and not is_virtual(runs) and not is_asynchronous(runs)
 
 
 def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
-    """The row that `key` is held against.
+    """The row that `key` is compared with.
 
-    Its own strategy's on one worker, else plain training's; where neither was run, its own strategy's with
-    the fewest workers, if it has several. Only rows of the same engine with the same other swept values
-    count, and where `timed`, none that was oversubscribed.
+    It is the one-worker row of the same strategy, else of plain training. If neither was run, it is the row
+    of the same strategy with the fewest workers, provided there are several. Only rows of the same engine
+    with the same other swept values count; if `timed`, oversubscribed rows are excluded.
     """
     alike = groups.get(key) or next((groups[row] for row in groups if row.strategy == key.strategy), ())
     engine = alike[0].result.engine if alike else None
@@ -271,7 +273,7 @@ def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
 
 
 def metric_of(runs: Sequence[Run], name: str) -> Estimate:
-    """Mean of a metric over a row's runs, its interval from their own spread; nothing where one lacks it."""
+    """Mean of a metric over a row's runs, with an interval from their own spread; empty if a run lacks it."""
     values = [run.result.validation.get(name) for run in runs]
     finite = [value for value in values if value is not None and isfinite(value)]
     if len(finite) < len(values) or not finite:

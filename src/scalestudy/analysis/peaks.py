@@ -1,4 +1,4 @@
-"""The peak of a device's arithmetic, from the table of them; unknown where it is not in it."""
+"""Peak FLOP/s of a device, from `device_peaks.toml`; unknown for devices not listed there."""
 
 import re
 import tomllib
@@ -10,19 +10,19 @@ from typing import NamedTuple
 from scalestudy.analysis.runs import Run
 
 KINDS = {"float32": "float32", "tf32": "tf32", "mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
-"""The arithmetic of the factors of products, by `train.precision`."""
+"""Arithmetic of matrix products, by `train.precision`."""
 TERA = 1e12
 
 
 class Peak(NamedTuple):
-    """FLOP/s of one device, or why they are unknown."""
+    """FLOP/s of one device, or the reason why they are unknown."""
 
     value: float | None = None
     reason: str | None = None
 
 
 def peak_of(runs: Sequence[Run]) -> Peak:
-    """The peak of the devices that runs computed on, in their arithmetic: as the site states it, or known."""
+    """Peak of the runs' devices in the runs' arithmetic: from the site profile, else from the table."""
     stated = {rank.peak_flops for run in runs for rank in run.ranks}
     if len(stated) == 1 and (value := stated.pop()):
         return Peak(value)
@@ -40,16 +40,16 @@ def peak_of(runs: Sequence[Run]) -> Peak:
 
 
 def device_peak(name: str, kind: str) -> float | None:
-    """FLOP/s of a GPU, dense, as its maker states them; of MIG instances none is known.
+    """Dense FLOP/s of a GPU as its vendor states them; None for MIG instances.
 
-    `name` is as the driver gives it, "NVIDIA A100-SXM4-80GB"; `kind` one of the values of `KINDS`.
+    `name` is the driver's name, such as "NVIDIA A100-SXM4-80GB"; `kind` is one of the values of `KINDS`.
     """
     value = _entry(name).get(kind)
     return float(value) * TERA if isinstance(value, int | float) else None
 
 
 def may_have_tf32(name: str) -> bool:
-    """Whether a GPU computes in TensorFloat-32, by its name as the driver gives it; unknown ones may."""
+    """Whether a GPU supports TensorFloat-32, by the driver's name for it; True for unknown GPUs."""
     entry = _entry(name)
     return not entry or "tf32" in entry
 

@@ -1,8 +1,8 @@
-"""Does the model still learn as well? Quality compared with the one-worker runs, with a margin.
+"""Quality compared with the one-worker runs: does the model still learn as well?
 
-The 95 % interval of the difference, paired by seed, decides: wholly on the good side of the margin, no
-worse; wholly beyond it, worse; else it is not settled. Piaggio et al., "Reporting of noninferiority and
-equivalence randomized trials", JAMA 308 (2012), figure 1.
+The verdict follows from the 95 % interval of the difference, paired by seed: if all of it is on the good
+side of the margin, the row is no worse; if all of it is beyond the margin, worse; otherwise it is unclear.
+Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,25 @@ VerdictKind = Literal[
     "diverged", "chance", "collapsed", "unknown",
 ]  # fmt: skip
 FAILED = ("diverged", "chance", "collapsed")
-"""Verdicts on rows of which a run learned nothing."""
+"""Verdicts on rows with a run that learned nothing."""
 MARGIN = 0.02
-"""Loss of quality that is accepted by default: absolute for metrics in [0, 1], else as a share."""
+"""Default accepted loss of quality: absolute for metrics in [0, 1], otherwise relative."""
 OF_ERROR = 0.5
-"""The same as a share of the reference's error (1 - quality), for metrics in [0, 1], where that is less: so
-accuracy and error rate of one model have one margin."""
+"""Upper bound of the default margin for metrics in [0, 1], as a share of the reference's error (1 - quality).
+With it, accuracy and error rate of one model have the same margin."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Quality of one row against its reference.
+    """Quality of one row compared with its reference.
 
     Attributes:
         sentence: The verdict in words, without a full stop.
-        change: Quality less the reference's quality, paired by seed.
-        reference: The row it is held against.
-        seems_worse: Whether the estimate lies further to the bad side of the reference than the margin,
-            proven or not, or nothing was learned. That is not advised: more runs may show that it was chance.
-        digits: Decimals of the metric that tell the margin.
+        change: Quality minus the reference's quality, paired by seed.
+        reference: The row that it is compared with.
+        seems_worse: Whether the estimate is worse than the reference by more than the margin, significant or
+            not, or nothing was learned. Such rows are not recommended; more runs may show that it was chance.
+        digits: Decimals that are needed to show the margin.
     """
 
     kind: VerdictKind
@@ -55,12 +55,12 @@ class Verdict:
 
     @property
     def relative(self) -> bool:
-        """Whether the reference has several workers, since no one-worker run has finished."""
+        """Whether the reference has several workers, because no one-worker run has finished."""
         return self.reference is not None and self.reference.workers > 1
 
 
 def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) -> float:
-    """Accepted loss of a reference's quality, in the unit of the metric; the default rule for no `margin`."""
+    """Accepted loss of a reference's quality, in the metric's unit; the default rule if `margin` is None."""
     if margin is not None:
         return margin.value * (abs(reference) if margin.relative else 1.0)
     if sense.bounded and sense.better and 0 <= reference <= 1:
@@ -71,7 +71,7 @@ def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) 
 def judge(
     key: Key, measures: Measures, margin: QualityMargin | None = None, reference: Key | None = None
 ) -> Verdict:
-    """Verdict on a row against `reference`, by default that of `find_baseline`."""
+    """Verdict on a row compared with `reference`, by default `find_baseline`."""
     sense, digits = measures.senses[key], measures.digits[key]
     if failed := _failed(key, measures):
         return failed
@@ -94,7 +94,7 @@ def judge(
 
 
 def _failed(key: Key, measures: Measures) -> Verdict | None:
-    """Verdict by the first of a row's failed runs, with their share; None where none failed."""
+    """Verdict from the first of a row's failed runs, with the share of failed runs; None if none failed."""
     runs, failed = measures.groups[key], measures.failed[key]
     if not failed:
         return None
@@ -113,7 +113,7 @@ def _unfit(reference: Key | None, measures: Measures) -> str | None:
 
 
 def decide(change: Estimate, margin: float, better: Better) -> Literal["no-worse", "worse", "unclear"]:
-    """Where the interval of a change lies against `margin`, a length in the metric's own unit."""
+    """Compare the interval of a change with `margin`, a length in the metric's own unit."""
     if change.low is None or change.high is None:
         return "unclear"
     low, high = sorted((gain(change.low, better), gain(change.high, better)))
@@ -138,7 +138,7 @@ def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign, by a true minus: `+0.012`, `−0.004`."""
+    """A difference with its sign, with a true minus sign: `+0.012`, `−0.004`."""
     return ("−" if value < 0 else "+") + f"{abs(value):.{digits}f}"
 
 

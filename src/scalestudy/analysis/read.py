@@ -1,4 +1,4 @@
-"""The one place where analysis reads a study's folder."""
+"""Read a study's folder for analysis; no other module of analysis does."""
 
 from pathlib import Path
 
@@ -13,21 +13,22 @@ from scalestudy.study.records import Result
 from scalestudy.study.store import RunFolder, StudyFolder
 
 _RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
-"""Rules by which the learning rate follows the global batch, in words."""
+"""Words for the rules by which the learning rate follows the global batch."""
 
 
 def read_study(
     folder: StudyFolder, target: float = EFFICIENCY_TARGET, *, bill: Bill | None = None,
     target_quality: float | None = None, overview: Overview | None = None,
 ) -> Findings:  # fmt: skip
-    """Read and analyse a study's folder, whatever state it is in.
+    """Read and analyse a study's folder in any state.
 
     Args:
         folder: The study.
-        target: Cost efficiency that the advised row has to keep.
-        bill: Units that the site bills; by its profile when None.
-        target_quality: Quality whose time is wanted; one worker's less the margin when None.
-        overview: Its points as they stand; looked up when None.
+        target: Cost efficiency that the recommended row must reach.
+        bill: Unit that the site bills; from the site profile if None.
+        target_quality: Quality for which times are computed; if None, the best one-worker row's minus the
+            margin.
+        overview: State of its points; looked up if None.
     """
     overview, study = overview or study_status(folder), folder.study
     return analyse(
@@ -50,12 +51,12 @@ def read_study(
 
 
 def rate_rule(scaling: str, *, tuned: bool) -> str:
-    """By what rule the learning rate grew with the batch, in words; "" where it was tuned or is not known."""
+    """Words for the rule by which the learning rate grew with the batch; "" if tuned or unknown."""
     return "" if tuned else _RULES.get(scaling, "")
 
 
 def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
-    """What a finished run has left, whatever is wrong with its other records."""
+    """Read what a finished run left; damage to its other records is noted, not raised."""
     epochs, wrong = read_epochs(folder.path)
     if not wrong and len(epochs) != result.epochs:
         wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]

@@ -1,4 +1,4 @@
-"""When a study will have ended and what it costs, from the runs that have finished and those under way."""
+"""When a study will end and what it will cost, from its finished and running runs."""
 
 import json
 import time
@@ -10,21 +10,20 @@ from scalestudy.launch.base import PointStatus
 from scalestudy.study.point import without_repeats
 
 Range = tuple[float, float, float]
-"""Least, likely and most seconds."""
+"""Lowest, likely and highest number of seconds."""
 Durations = dict[str, dict[int, list[float]]]
 """Seconds that runs took, by series (strategy and other swept values) and number of workers."""
 
 
 @dataclass(frozen=True)
 class Remaining:
-    """What a study still takes.
+    """Time and cost that a study still needs.
 
     Attributes:
-        seconds: Until its last point ends; None where nothing tells, or nothing is left.
-        hours: Worker-hours (workers times hours) of finished runs and of those under way so far. What failed
-            is not in it.
-        expected: Worker-hours in all, once every open point has run; None where nothing tells.
-        unknown: Open points of which nothing tells how long they take.
+        seconds: Until its last point ends; None if unknown or nothing is left.
+        hours: Worker-hours (workers times hours) of finished and running runs so far, without failed runs.
+        expected: Total worker-hours once every open point has run; None if unknown.
+        unknown: Number of open points with unknown duration.
     """
 
     seconds: Range | None
@@ -34,15 +33,16 @@ class Remaining:
 
 
 def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool) -> Remaining:
-    """What is left of a study.
+    """Estimate what is left of a study.
 
-    A point takes as long as those of its strategy and count took. Of a count that has not run yet a scaling
-    model says how long where three others have; else the nearest one, between no speed-up and an ideal one.
+    A point takes as long as finished points with the same strategy and number of workers. If there are none,
+    a scaling model predicts the duration from three or more other numbers of workers; with fewer, the
+    estimate lies between no speed-up and ideal speed-up from the nearest number.
 
     Args:
-        points: All points as they stand.
-        elapsed: Seconds since a run under way began, by its point's name.
-        at_once: Whether a queue runs points beside each other: as many as now run at once from here on.
+        points: All points with their state.
+        elapsed: Seconds since each running run began, by its point's name.
+        at_once: Whether a queue runs points in parallel; assumes as many at once as are running now.
     """
     durations, spent = _durations(points, elapsed), 0.0
     expected: dict[tuple[str, int], Range | None] = {}
@@ -77,8 +77,8 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
 
 
 def _expected_seconds(series: str, workers: int, durations: Durations) -> Range | None:
-    """How long a point takes from its start to its end, by what others took."""
-    # Brings in NumPy, which `watch` shows nothing without.
+    """Predict the duration of a point from the durations of others."""
+    # Imports NumPy, which `watch` would otherwise do without.
     from scalestudy.analysis.scaling.fit import fit, terms_of
 
     counts = durations.get(series, {})
@@ -123,7 +123,7 @@ def _range(seconds: Sequence[float]) -> Range:
 
 
 def begun(status: PointStatus, now: float | None = None) -> float | None:
-    """Seconds since the workers of a run under way began; None where nothing tells."""
+    """Seconds since the workers of a running run began; None if unknown."""
     if status.run is None or status.state != "running":
         return None
     try:

@@ -1,4 +1,4 @@
-"""What analysis works on: plain values, whatever they were read from."""
+"""Plain values that analysis works on, independent of the files they were read from."""
 
 import json
 from collections import defaultdict
@@ -16,13 +16,13 @@ from scalestudy.study.strategies import position
 from scalestudy.util.units import bytes_of
 
 Seed = int | str
-"""What tells a row's runs apart: the seed, with the split and fold where these were swept; of a run without a
-seed its name, which no other row shares."""
+"""Identifies a run within its row: its seed, with split and fold if these were swept. A run without a seed
+is identified by its name, which no other row shares."""
 
 
 @dataclass(frozen=True)
 class RunSource:
-    """File that a run's numbers were taken from, as it was given, and its first and last line, from 1."""
+    """File that a run's numbers were taken from, as the user gave it, with first and last line from 1."""
 
     file: str
     lines: tuple[int, int] | None = None
@@ -36,17 +36,17 @@ class RunSource:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: one of ours, or numbers that were taken elsewhere, of which much may be unknown.
+    """A finished run: our own, or numbers from another tool, many of which may be unknown.
 
     Attributes:
-        result: A `Result` where the run is ours.
-        epochs: Of the run.
+        result: A `Result` for our own runs.
+        epochs: Its epochs.
         folder: Its folder, relative to the study's: `points/horovod-w2-s0/run-1`.
-        ranks: Environment of rank 0 (or of all ranks), where it was recorded.
-        damage: What is wrong with its records of epochs, which are left out then.
-        gallery: A few validation samples with their prediction, if it has left them.
-        source: Where the numbers come from; None for a run of ours.
-        epoch_seconds: Mean time of an epoch as the source says, where it does not list its epochs.
+        ranks: Environment of rank 0 (or of all ranks), if recorded.
+        damage: Errors in its records of epochs; the damaged records are left out.
+        gallery: A few validation samples with their predictions, if the run saved any.
+        source: File that the numbers come from; None for our own runs.
+        epoch_seconds: Mean time of an epoch, if the source gives only that.
     """
 
     result: Outcome
@@ -60,15 +60,15 @@ class Run:
 
     @property
     def foreign(self) -> bool:
-        """Whether it was measured elsewhere."""
+        """Whether it was measured with another tool."""
         return self.source is not None
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A point that the study asks for, with the state of its newest run.
+    """A point of the study, with the state of its newest run.
 
-    `reason` says why that run failed, `tail` has the last lines of the log of the rank that failed.
+    `reason` is why that run failed; `tail` holds the last lines of the log of the rank that failed.
     """
 
     name: str
@@ -84,9 +84,9 @@ class Planned:
 
 @dataclass(frozen=True)
 class Key:
-    """What tells one row of the table from another: a point without its seed and fold, which are repeats.
+    """Identifies a row of the table: a point without its seed, split and fold, which are repeats.
 
-    `variant` has the other swept values as JSON with sorted keys, so that any value can be compared.
+    `variant` holds the other swept values as JSON with sorted keys, so that any value can be compared.
     """
 
     strategy: str
@@ -101,15 +101,15 @@ class Key:
 
     @property
     def series(self) -> tuple[str, str]:
-        """What rows share that differ in nothing but the number of workers."""
+        """Identifies rows that differ only in the number of workers."""
         return self.strategy, self.variant
 
     def with_(self, strategy: str, workers: int) -> "Key":
-        """Key of another strategy or worker count with the same other swept values."""
+        """Return the key of another strategy and number of workers with the same other swept values."""
         return Key(strategy, workers, self.variant)
 
     def on(self, workers: int) -> "Key":
-        """Key of another worker count in the same series."""
+        """Return the key of another number of workers in the same series."""
         return Key(self.strategy, workers, self.variant)
 
     @property
@@ -120,12 +120,12 @@ class Key:
 
     @property
     def series_label(self) -> str:
-        """Strategy, and the other swept values where there are any."""
+        """Strategy, with the other swept values if there are any."""
         return f"{self.strategy} ({self.details})" if self.swept else self.strategy
 
     @property
     def details(self) -> str:
-        """Other swept values in words; empty when nothing else was swept."""
+        """Other swept values in words; empty if nothing else was swept."""
         return describe(self.swept)
 
 
@@ -148,13 +148,13 @@ def describe(swept: dict[str, Any]) -> str:
 
 
 def order(key: Key) -> tuple[Any, ...]:
-    """Sorts rows as a reader looks for them: by variant, then strategy, then workers."""
+    """Sort key of rows in reading order: by variant, then strategy, then workers."""
     values = tuple((name, *_value_order(value)) for name, value in sorted(key.swept.items()))
     return values, position(key.strategy), key.strategy, key.workers
 
 
 def _value_order(value: Any) -> tuple[int, float, str]:
-    """Sorts swept values: numbers and sizes ("8 MiB") as numbers, before words."""
+    """Sort key of swept values: numbers and sizes ("8 MiB") as numbers, before words."""
     if isinstance(value, int | float):
         return 0, float(value), ""
     try:
@@ -164,7 +164,7 @@ def _value_order(value: Any) -> tuple[int, float, str]:
 
 
 def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
-    """Runs by row, rows in reading order, runs by seed."""
+    """Group runs by row: rows in reading order, runs by seed."""
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         groups[key_of_run(run)].append(run)
@@ -177,7 +177,7 @@ def _by_seed(run: Run) -> tuple[Any, ...]:
 
 
 def seed_of(run: Run) -> Seed:
-    """Block of a run: its seed, split and fold; of a run without a seed its name, which pairs with none."""
+    """Block of a run: its seed, split and fold; without a seed its name, which pairs with no other run."""
     seed, swept = run.result.seed, run.result.swept
     if seed is None:
         return run.result.name
@@ -186,21 +186,21 @@ def seed_of(run: Run) -> Seed:
 
 
 def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict[Seed, float]:
-    """A row's values by seed; empty as soon as one run lacks it."""
+    """A row's values by seed; empty if any run lacks it."""
     values = {seed_of(run): value(run) for run in runs}
     complete = {seed: number for seed, number in values.items() if number is not None}
     return complete if len(complete) == len(values) else {}
 
 
 def epoch_values(epochs: Sequence[EpochOutcome], *path: str) -> list[Any]:
-    """One value of all epochs, such as `"validation", "loss"`; None where one lacks it."""
+    """One value of all epochs, such as `"validation", "loss"`; None where an epoch lacks it."""
     if isinstance(epochs, Epochs):
         return epochs.column(*path)
     return [value_of(epoch, path) for epoch in epochs]
 
 
 def epoch_value(epochs: Sequence[EpochOutcome], index: int, *path: str) -> Any:
-    """The same of one epoch."""
+    """One value of one epoch."""
     return epochs.column(*path)[index] if isinstance(epochs, Epochs) else value_of(epochs[index], path)
 
 
@@ -210,26 +210,26 @@ def swept_names(runs: Sequence[Run]) -> list[str]:
 
 
 def sense_of(runs: Sequence[Run]) -> Sense:
-    """What the quality of runs means: as recorded, else as the name of the metric says."""
+    """Direction and bounds of the quality of runs: as recorded, else as known for the metric's name."""
     result = next((run.result for run in runs if run.result.better), runs[0].result)
     named = known(result.metric)
     return Sense(result.better or named.better, named.bounded if result.bounded is None else result.bounded)
 
 
 def direction_label(better: Better | None) -> str:
-    """Which way is better, as written on axes: `higher is better`; empty where nothing says so."""
+    """Which direction is better, as written on axes: `higher is better`; empty if unknown."""
     return f"{better} is better" if better else ""
 
 
 def sources(runs: Sequence[Run], most: int = 8) -> str:
-    """Files and lines that runs were taken from, the first of many; empty for runs of ours."""
+    """Files and lines that runs were taken from, at most `most`; empty for our own runs."""
     named = list(dict.fromkeys(str(run.source) for run in runs if run.source))
     rest = f" and {len(named) - most} more" if len(named) > most else ""
     return "; ".join(named[:most]) + rest
 
 
 def metric_label(name: str) -> str:
-    """Name of a metric as written in text: `IoU`, `accuracy`; `quality` where it has none."""
+    """Name of a metric as written in text: `IoU`, `accuracy`; `quality` if the name is empty."""
     labels = {
         "iou": "IoU", "auc": "AUC", "f1": "F1", "dice": "Dice", "boundary_f1": "boundary F1",
         "auroc": "AUROC", "object_ap": "object AP", "ece": "ECE", "brier": "Brier score",
@@ -238,7 +238,7 @@ def metric_label(name: str) -> str:
 
 
 def whole_metrics(runs: Sequence[Run]) -> list[str]:
-    """Names of the values that are not of one class, as they were first recorded."""
+    """Names of the metrics that are not for a single class, in the order first recorded."""
     names: dict[str, None] = {}
     for run in runs:
         values = run.result.validation

@@ -1,4 +1,4 @@
-"""The shared file: a JSON document with the finished runs of a study, which `compare` and `report` open."""
+"""The shared file: a JSON document with a study's finished runs, which `compare` and `report` can open."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from scalestudy.util.files import contents
 MARK = "scalestudy_share"
 """First key of the document."""
 FACTS = ("Host", "Kernel", "Environment", "Variables")
-"""What a study's records say of its machines, and a shared file does not."""
+"""Facts about machines that a study's records hold and a shared file leaves out."""
 
 
 class SharedRun(Record):
@@ -28,18 +28,18 @@ class SharedRun(Record):
 
     result: Result
     epochs: dict[str, Any]
-    """A list for each value, an entry an epoch; under "validation" those of each metric."""
+    """A list for each value with one entry per epoch; under "validation", one list for each metric."""
     ranks: list[RankRecord]
 
 
 class SharedStudy(Record):
-    """The document."""
+    """The shared document."""
 
     scalestudy_share: Literal[1]
     about: str
-    """What this file is, for whoever opens it."""
+    """What this file is, for people who open it."""
     study: str
-    """The task's name where it is built in."""
+    """The task's name if it is a built-in task."""
     bill: Bill
     margin: float | str | None
     points: dict[str, int]
@@ -47,15 +47,15 @@ class SharedStudy(Record):
     asked: dict[str, Any]
     """Settings by dotted key."""
     withheld: list[str]
-    """Keys whose values are left out, since they hold names."""
+    """Keys whose values are left out because they hold names."""
     runs: list[SharedRun]
 
     def text(self) -> str:
-        """As JSON."""
+        """Serialise as JSON."""
         return _text(json.loads(self.model_dump_json(exclude_defaults=True))) + "\n"
 
     def findings(self, target_quality: float | None = None) -> Findings:
-        """The runs, analysed as those of a study's folder."""
+        """Analyse the runs like those of a study's folder."""
         tuned = any("train.learning_rate" in run.result.swept for run in self.runs)
         rule = rate_rule(str(self.asked.get("train.learning_rate_scaling")), tuned=tuned)
         return analyse(
@@ -66,7 +66,7 @@ class SharedStudy(Record):
 
     @property
     def not_known(self) -> frozenset[str]:
-        """Settings and facts that the study has and this file has not."""
+        """Settings and facts that the study has but this file leaves out."""
         return frozenset((*self.withheld, *FACTS))
 
 
@@ -80,7 +80,7 @@ def is_shared(path: Path) -> bool:
 
 
 def read_shared(path: Path) -> SharedStudy:
-    """Open a shared file.
+    """Read a shared file.
 
     Raises:
         UserError: It cannot be read, is damaged, or comes from a newer version.

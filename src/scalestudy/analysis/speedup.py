@@ -1,6 +1,6 @@
 """Speed-up S(n) = T(1) / T(n) for the same work, and efficiency E(n) = S(n) / n.
 
-Where no one-worker run is there to compare with, both are relative to the fewest workers n0 of the strategy:
+If there is no one-worker run, both are relative to the strategy's smallest number of workers n0:
 T(n0) / T(n) and n0 T(n0) / (n T(n)).
 """
 
@@ -22,13 +22,13 @@ from scalestudy.study.strategies import references
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """Speed-up of one row; an absent value always has its reason.
+    """Speed-up of one row; a missing value always has a reason.
 
     Attributes:
-        steady: Ratio of steady throughputs, or of what stands for them (`measures.RATES`).
+        steady: Ratio of steady throughputs, or of their substitutes (`measures.RATES`).
         training: Ratio of total training times.
         wall: Ratio of times from the start of the processes to the result.
-        baseline: The row it is against.
+        baseline: The row that it is compared with.
         reason: Why `steady` has no value.
         training_reason: Why `training` has no value.
     """
@@ -42,19 +42,19 @@ class SpeedUp:
 
     @property
     def against(self) -> int:
-        """Workers of the baseline: 1, or more where the speed-up is a relative one."""
+        """Workers of the baseline: 1, or more if the speed-up is relative."""
         return self.baseline.workers if self.baseline else 1
 
     @property
     def note(self) -> str | None:
-        """Baseline of a relative speed-up, in words; None for an ordinary speed-up."""
+        """The baseline of a relative speed-up, in words; None for an ordinary speed-up."""
         if self.baseline is None or self.against == 1:
             return None
         return f"relative: against {self.baseline.label}, since there is no one-worker run to compare with"
 
 
 def speed_up(key: Key, measures: Measures) -> SpeedUp:
-    """Speed-up of a row over its baseline, from steady throughput and from total training time."""
+    """Speed-up of a row over its baseline, from steady throughput, training time and wall time."""
     runs = measures.groups[key]
     baseline = find_baseline(key, measures.groups, timed=True)
     excluded = oversubscription(runs)
@@ -74,7 +74,7 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
 
 
 def efficiency(speed: Estimate, workers: int, against: int = 1) -> Estimate:
-    """n0 S(n) / n with the ends of its interval; `against` is n0, the workers of the baseline."""
+    """n0 S(n) / n with its interval; `against` is n0, the workers of the baseline."""
     return speed.scaled(against / workers)
 
 
@@ -121,7 +121,7 @@ def _of_times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tu
 
 
 def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
-    """How the work of two rows differs; work that is unknown is assumed to be equal."""
+    """How the work of two rows differs; None if it is equal. Unknown work is assumed to be equal."""
     if key == baseline:
         return None
     runs = [*measures.groups[key], *measures.groups[baseline]]
@@ -135,7 +135,7 @@ def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
 
 
 def _alike_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
-    """Whether the runs that are compared did the same work in pairs: folds differ by a sample."""
+    """Whether paired runs did the same work: the sizes of folds differ by a sample."""
     ours, theirs = (
         {seed_of(run): run.result.samples_processed for run in measures.groups[row]}
         for row in (key, baseline)

@@ -1,8 +1,8 @@
-"""Estimates with 95 % intervals (Hoefler and Belli, SC15, 2015, rules 3 to 8), and the scales of these.
+"""Estimates with 95 % intervals (Hoefler and Belli, SC15, 2015, rules 3 to 8), and their scales.
 
-Positive quantities (throughput, seconds) spread by factors: their intervals are computed on logarithms. A
-metric in [0, 1] is taken as asin(sqrt(q)), on which a proportion spreads alike wherever it lies (Anscombe,
-Biometrika 35, 1948), with room for exactly 0 and 1. Any other metric stays on its own scale.
+Positive quantities (throughput, seconds) vary by factors, so their intervals are computed on logarithms. A
+metric in [0, 1] is transformed to asin(sqrt(q)), on which the variance of a proportion does not depend on its
+value (Anscombe, Biometrika 35, 1948) and exactly 0 and 1 are allowed. Any other metric keeps its own scale.
 """
 
 import math
@@ -15,12 +15,12 @@ from typing import TypeVar
 K = TypeVar("K")
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
-"""P value below which a difference counts as real, once it is corrected for the number of comparisons."""
+"""P value below which a difference is significant, after correction for the number of comparisons."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measured value with the ends of its 95 % interval; both None when there were too few runs."""
+    """A measured value with its 95 % interval; `low` and `high` are None if there were too few runs."""
 
     value: float | None
     low: float | None = None
@@ -32,19 +32,19 @@ class Estimate:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     def contains(self, value: float) -> bool:
-        """Whether there is an interval, and `value` lies strictly inside of it."""
+        """Whether there is an interval and `value` lies strictly inside it."""
         return self.low is not None and self.high is not None and self.low < value < self.high
 
     def map(self, function: Callable[[float], float]) -> "Estimate":
-        """The same estimate of a rising function of the value."""
+        """Apply an increasing function to the value and its interval."""
         return Estimate(*(None if x is None else function(x) for x in (self.value, self.low, self.high)))
 
     def scaled(self, factor: float) -> "Estimate":
-        """The same estimate in another unit; `factor` must be positive."""
+        """Convert to another unit; `factor` must be positive."""
         return self.map(lambda value: value * factor)
 
     def inverse(self) -> "Estimate":
-        """1 over it, which must be positive; nothing of 0."""
+        """1 / estimate; must be positive, and 0 gives `NOTHING`."""
         if not self.value:
             return NOTHING
         if not self.low or not self.high:
@@ -52,7 +52,7 @@ class Estimate:
         return Estimate(1 / self.value, 1 / self.high, 1 / self.low)
 
     def times(self, other: "Estimate") -> "Estimate":
-        """Product of independent estimates: on logarithms reaches add by squares (Zou and Donner 2008)."""
+        """Product of independent estimates; errors on logarithms add in quadrature (Zou and Donner 2008)."""
         if self.value is None or other.value is None:
             return NOTHING
         value = self.value * other.value
@@ -65,18 +65,18 @@ class Estimate:
 
 NOTHING = Estimate(None)
 ONE = Estimate(1.0, 1.0, 1.0)
-"""What is held against itself."""
+"""A quantity divided by itself."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A mean difference of two rows on the scale of their intervals.
+    """Mean difference of two rows on the scale of their intervals.
 
     Attributes:
         change: The difference.
-        error: Its standard error; None where there are too few runs.
-        freedom: Degrees of freedom of that.
-        pairs: Blocks that both rows have; 0 where the rows were compared unpaired.
+        error: Its standard error; None if there are too few runs.
+        freedom: Degrees of freedom of `error`.
+        pairs: Blocks that both rows have; 0 if the rows were compared unpaired.
     """
 
     change: float
@@ -94,7 +94,7 @@ class Contrast:
 
     @property
     def p_value(self) -> float | None:
-        """Of no difference, by Student's test, two-sided; None without an error."""
+        """Two-sided P value of Student's test of no difference; None without an error."""
         from scipy.special import stdtr
 
         if self.error is None:
@@ -104,9 +104,9 @@ class Contrast:
         return float(2 * stdtr(self.freedom, -abs(self.change) / self.error))
 
     def pairs_to_settle(self, distance: float, most: int = 50) -> int | None:
-        """Blocks after which the interval would reach no further than `distance`, if runs spread as seen.
+        """Blocks after which the interval would be no wider than ±`distance`, if further runs spread as much.
 
-        None where more than `most` would be needed, or the spread is not known.
+        None if more than `most` are needed or the spread is unknown.
         """
         if self.error is None or self.pairs < 2 or distance <= 0:
             return None
@@ -119,7 +119,7 @@ class Contrast:
 
 @cache
 def student(freedom: float) -> float:
-    """Quantile of Student's t that leaves half of what is not `CONFIDENCE` above it."""
+    """Two-sided quantile of Student's t for `CONFIDENCE`."""
     from scipy.special import stdtrit  # scipy.stats takes half a second to import; this is its quantile
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
@@ -137,20 +137,20 @@ def holm(values: Mapping[K, float]) -> dict[K, float]:
 
 def geometric_mean(values: Sequence[float]) -> float:
     """Geometric mean of positive values."""
-    # Against the first value, so that equal values come out as they went in.
+    # Relative to the first value, so that the mean of equal values is exact.
     return values[0] * math.exp(fmean([math.log(value / values[0]) for value in values]))
 
 
 def exponential(value: float) -> float:
-    """exp(value), infinite where that is beyond the largest float."""
+    """exp(value); infinity instead of an overflow."""
     return math.exp(value) if value < 700 else math.inf
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A monotonic transform: there and back, where values may lie, and the mean that is reported of them.
+    """A monotonic transform with its inverse, its domain, and the mean that is reported on it.
 
-    `back` takes any number: what lies outside comes back as the end.
+    `back` accepts any number and clips it to the range of `forward`.
     """
 
     forward: Callable[[float], float]
@@ -159,8 +159,8 @@ class Scale:
     centre: Callable[[Sequence[float]], float] = fmean
 
     def ends(self, centre: float, reach: float) -> tuple[float, float]:
-        """`centre` less and plus `reach`, which is a length on the scale; always about `centre`."""
-        if reach == 0:  # going there and back would round
+        """Return `centre` minus and plus `reach`, a length on the scale; the result encloses `centre`."""
+        if reach == 0:  # avoid the rounding error of the transform
             return centre, centre
         middle = self.forward(centre)
         return min(centre, self.back(middle - reach)), max(centre, self.back(middle + reach))
@@ -176,12 +176,12 @@ ARCSINE = Scale(
 
 
 def quality_scale(bounded: bool | None, values: Iterable[float]) -> Scale:
-    """Scale of a metric: ARCSINE if it is known to lie in [0, 1] and no finite value says otherwise."""
+    """Scale of a metric: ARCSINE if it is known to lie in [0, 1] and all finite values do, else LINEAR."""
     return ARCSINE if bounded and all(0 <= x <= 1 for x in values if math.isfinite(x)) else LINEAR
 
 
 def decimals(scale: Scale, values: Iterable[float]) -> int:
-    """Decimals of a metric that tell a fiftieth of it by two digits; three where it lies in [0, 1]."""
+    """Decimals that show a fiftieth of a metric with two digits; three for metrics in [0, 1]."""
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
     if scale is ARCSINE or not sizes:
         return 3

@@ -1,4 +1,4 @@
-"""The table of a study: one row a point without its seed, all of its runs summed up."""
+"""The table of a study: one row per point without its seed, summarising all its runs."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """All runs of a point without its seed, summed up. Seconds, and samples per second.
+    """All runs of a point without its seed, summarised. Times in seconds, throughput in samples per second.
 
     Attributes:
-        communication: By what gradients were summed; None where nothing was exchanged, or not recorded.
-        seeds: Of its runs, one each; None where it is not known.
-        samples_processed: Samples of one training; None when runs differ, or where it is not known.
+        communication: Library that summed gradients; None if nothing was exchanged or it was not recorded.
+        seeds: Seed of each run; None where unknown.
+        samples_processed: Samples of one training; None if runs differ or it is unknown.
         wall_seconds: From the start of the processes to the result.
-        digits: Decimals that the quality is written with.
-        constant_quality: Quality of one answer for everything: chance. None where it was not recorded.
-        oversubscribed: Why its times say nothing.
-        basis: What `speed.steady` is the ratio of: "throughput", or the inverse of the mean time of an
-            "epoch", or of the "training".
-        same_work: Whether all of its runs did the same work, as far as that is known.
-        source: Files and lines that it was taken from; None for runs of ours.
-        failed_runs: Runs that diverged, stand at chance or collapsed.
+        digits: Decimals of the quality in text.
+        constant_quality: Quality of a constant prediction: chance. None if it was not recorded.
+        oversubscribed: Why its times cannot be used.
+        basis: Quantity whose ratio is `speed.steady`: "throughput", or the inverse of the mean time of an
+            "epoch" or of the "training".
+        same_work: Whether all of its runs did the same work, as far as known.
+        source: Files and lines that it was taken from; None for our own runs.
+        failed_runs: Number of runs that diverged, stayed at chance level or collapsed.
         worst_quality: Quality of its worst run.
-        workers_lost: Workers that its runs have lost and survived, of all runs.
-        price: Time and cost of one training; None where it was not timed.
-        to_target: What it took to reach the quality asked for; None where its epochs do not tell.
+        workers_lost: Workers that were lost in runs that continued without them, over all runs.
+        price: Time and cost of one training; None if it was not timed.
+        to_target: Time and cost until the target quality was reached; None if its epochs lack a quality.
     """
 
     key: Key
@@ -76,12 +76,12 @@ class Row:
 
     @property
     def strategy(self) -> str:
-        """Strategy as swept."""
+        """Strategy as written in the sweep."""
         return self.key.strategy
 
     @property
     def workers(self) -> int:
-        """Worker count."""
+        """Number of workers."""
         return self.key.workers
 
     @property
@@ -91,7 +91,7 @@ class Row:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it has no gain to show: one worker, or the row that a relative speed-up is against."""
+        """Whether it has no speed-up to show: one worker, or the baseline of a relative speed-up."""
         return self.workers == 1 or self.speed.baseline == self.key
 
     @property
@@ -105,7 +105,7 @@ class Row:
         return efficiency(self.speed.training, self.workers, self.speed.against)
 
     def measured(self, column: str) -> Estimate:
-        """Estimate behind one of the `MEASURED` columns."""
+        """Estimate behind one of the columns in `MEASURED`."""
         return MEASURED[column](self)
 
 
@@ -120,7 +120,7 @@ MEASURED: dict[str, Callable[[Row], Estimate]] = {
     "wall_seconds": lambda row: row.wall_seconds,
     "speedup_wall": lambda row: row.speed.wall,
 }
-"""Columns that come with `_low` and `_high`, in the table's order."""
+"""Columns with `_low` and `_high`, in the table's order."""
 
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
@@ -129,7 +129,7 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
 
 
 def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row]:
-    """The same, of what was measured; `margin` is the loss of quality that is accepted."""
+    """Like `summarise`, from measures; `margin` is the accepted loss of quality."""
     return [_row(key, measures, margin) for key in measures.groups]
 
 
@@ -156,7 +156,7 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
 
 
 def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
-    """The one-worker row of the best quality, of those by one metric; None where none learned anything."""
+    """The one-worker row with the best quality by `metric`, or by any; None if none learned anything."""
     singles = [
         row
         for row in rows
@@ -178,7 +178,7 @@ _Column = tuple[Kind, Callable[[Row], Any]]
 
 
 def _intervals(names: Sequence[str]) -> dict[str, _Column]:
-    """Value and ends of an interval, each a column."""
+    """Columns for value, low and high end of each estimate."""
     ends = {"": "value", "_low": "low", "_high": "high"}
 
     def column(name: str, end: str) -> _Column:
@@ -237,7 +237,7 @@ _COLUMNS: dict[str, _Column] = {
     "workers_lost": ("whole", lambda row: row.workers_lost),
     "taken_from": ("text", lambda row: row.source),
 }
-"""Names that scripts rely on, in order; other swept names stand after the workers."""
+"""Column names in order, which scripts rely on; other swept names come after the workers."""
 
 
 def columns(swept: Sequence[str] = ()) -> list[str]:
@@ -247,7 +247,7 @@ def columns(swept: Sequence[str] = ()) -> list[str]:
 
 
 def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows under the names of `columns`; numbers that are not finite become None."""
+    """Rows as dictionaries with the names of `columns`; numbers that are not finite become None."""
     names = sorted({name for row in rows for name in row.key.swept})
     return [
         {
@@ -271,7 +271,7 @@ RUN_FIELDS = (
 
 
 def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
-    """Rows as a frame whose column types do not depend on what was measured."""
+    """Rows as a data frame whose column types do not depend on the values."""
     import polars as pl
 
     types = {"text": pl.String, "whole": pl.Int64, "float": pl.Float64, "flag": pl.Boolean}
@@ -284,7 +284,7 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
 
 
 def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
-    """One row a run: what was asked for and what was measured."""
+    """A data frame with one row per run: its settings and its measurements."""
     import polars as pl
 
     series = [pl.Series(field, [_value(run, field) for run in runs], strict=False) for field in RUN_FIELDS]
@@ -295,13 +295,13 @@ def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":
 def _value(run: Run, field: str) -> Any:
     if field == "hosts":
         return " ".join(run.result.hosts)
-    # Before the direction was recorded, the best was the highest.
+    # Records that lack the direction took the highest value as the best.
     unknown = run.result.better is None and sense_of([run]).better != "higher"
     return None if unknown and field.startswith("best_") else getattr(run.result, field)
 
 
 def _swept(name: str, values: list[Any]) -> "pl.Series":
-    """Swept values in their own type where they share one; otherwise as text."""
+    """Swept values in their own type if they share one, otherwise as text."""
     import polars as pl
 
     kinds = {type(value) for value in values if value is not None}

@@ -1,8 +1,8 @@
 """Time and cost until the quality first reaches a target.
 
-With n times fewer updates, the speed-up at fixed epochs is not the time to solution. Time counts from the
-start of the processes: start-up and compilation, then every epoch with its evaluation, as in Coleman et al.,
-"DAWNBench" (2017), and in MLPerf.
+With n times fewer updates, the speed-up at fixed epochs is not the speed-up in time to solution. Time counts
+from the start of the processes and includes start-up, compilation, and every epoch with its evaluation, as in
+Coleman et al., "DAWNBench" (2017), and in MLPerf.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ class ToTarget:
 
     Attributes:
         quality: The target, in the metric's own unit.
-        reached: Runs that reached it.
-        runs: Runs whose epochs are known.
-        seconds: Geometric mean of their times; empty unless all reached it.
+        reached: Number of runs that reached it.
+        runs: Number of runs with known epochs.
+        seconds: Geometric mean of their times; empty unless all runs reached it.
         cost: Unit-hours until then.
-        speedup: Time of the fastest one-worker row over this one.
+        speedup: Time of the fastest one-worker row divided by this time.
     """
 
     quality: float
@@ -44,7 +44,7 @@ class ToTarget:
 
 
 def default_target(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
-    """The quality of the best one-worker row, less the loss that is accepted of it; None where unknown."""
+    """Quality of the best one-worker row minus the accepted loss; None if unknown."""
     best = best_single(rows)
     if best is None or best.quality.value is None or len({row.metric for row in rows}) > 1:
         return None
@@ -56,7 +56,7 @@ def default_target(rows: Sequence[Row], margin: QualityMargin | None) -> float |
 def times_to_target(
     rows: Sequence[Row], measures: Measures, target: float, bill: Bill = "worker"
 ) -> dict[Key, ToTarget]:
-    """What each timed row took to reach `target`; rows whose epochs tell no quality are left out."""
+    """What each timed row took to reach `target`, without rows whose epochs lack the quality."""
     reached: dict[Key, dict[Seed, float | None]] = {}
     for row in rows:
         runs, better = measures.groups[row.key], row.sense.better
@@ -87,7 +87,7 @@ def _has_qualities(run: Run) -> bool:
 
 
 def _seconds_until(run: Run, target: float, better: Better) -> float | None:
-    """Seconds until a run's quality first reached the target; None where it never did."""
+    """Seconds until a run's quality first reached the target; None if it never did or times are unknown."""
     qualities = epoch_values(run.epochs, "validation", run.result.metric)
     trained = epoch_values(run.epochs, "train_seconds")
     if any(seconds is None for seconds in trained):

@@ -1,1 +1,1 @@
-"""How training times scale: a scaling model for each series of runs, and what it predicts."""
+"""How training times scale: a scaling model for each series of runs, and its predictions."""

@@ -1,19 +1,20 @@
-"""A scaling model fitted to training times: which terms, how large, how sure.
+"""Fit a scaling model to training times: choose its terms, their sizes and their uncertainty.
 
 See docs/explanation/scaling-models.md.
 
-T(n) = fixed + updates(n) * t_step(n): with a batch per worker and fixed epochs the updates fall as 1/n, and
-an update takes compute + exchange(n); with one global batch they stay, and an update takes
-compute/n + serial + exchange(n). Terms of exchange are 0 on one worker: one that does not grow; a ring's
-(Patarasuk and Yuan, JPDC 69, 2009); log2 n, of trees and the slowest of n (Thakur, Rabenseifner and Gropp,
-2005); n - 1; one from the second node on. Left out is what others add up to.
+T(n) = fixed + updates(n) * t_step(n). With a batch per worker and fixed epochs, the number of updates falls
+as 1/n, and an update takes compute + exchange(n). With a fixed global batch, the number of updates is
+constant, and an update takes compute/n + serial + exchange(n). Terms of exchange are 0 on one worker. They
+are: a constant; a ring (Patarasuk and Yuan, JPDC 69, 2009); log2 n, for trees and for waiting for the slowest
+of n (Thakur, Rabenseifner and Gropp, 2005); n - 1; and a constant from the second node on. Terms that are
+sums of others are left out.
 
-Terms are non-negative (Lawson and Hanson 1974), runs weighted by the geometric mean of their count, the model
-that of the least corrected Akaike criterion (Hurvich and Tsai, Biometrika 76, 1989). Ends of intervals are
-the times furthest apart that any non-negative terms give without fitting worse than an F test at 5 %
+Coefficients are non-negative (Lawson and Hanson 1974), and runs are weighted by the geometric mean at their
+number of workers. The model has the least corrected Akaike criterion (Hurvich and Tsai, Biometrika 76, 1989).
+Intervals contain every time that non-negative terms can give without fitting worse than an F test at 5 %
 allows: a profile likelihood (Bates and Watts 1988, section 6.1) over a cone (Rust and Burrus 1972). Lack of
-fit: means lie further from the model than runs scatter (F test at 1 %; Draper and Smith 1998, section 2.1),
-by more than `SLIGHT`; of single runs, than `CLEAR`.
+fit means that the means lie further from the model than the scatter of runs explains (F test at 1 %; Draper
+and Smith 1998, section 2.1) and by more than `SLIGHT`; for single runs, by more than `CLEAR`.
 """
 
 import math
@@ -34,24 +35,24 @@ if TYPE_CHECKING:
 Work = Literal["strong", "weak"]
 Update = Literal["fixed", "growing"]
 MINIMUM_COUNTS = 3
-"""Different counts that a model takes: any two points have a line."""
+"""Different numbers of workers that a model needs: any two points lie on a line."""
 MOST_TERMS = 3
 FOR_CRITERION = 6
-"""Runs from which the information criterion can hold a pair of terms against others."""
+"""Number of runs from which the information criterion can compare models of different size."""
 LEAST_FREEDOM = 3
-"""Runs beyond terms below which there is no interval."""
+"""Degrees of freedom below which there is no interval."""
 LEVEL = 0.01
-"""Level of the test of lack of fit."""
+"""Level of the lack-of-fit test."""
 SLIGHT, CLEAR = 0.01, 0.05
 ROUNDING = 1e-7
-"""Relative errors below this are rounding."""
+"""Relative errors below this are rounding errors."""
 DOUBLINGS = 21
-"""From the smallest count on: numbers of workers that stand for all."""
+"""Doublings of the smallest number of workers that are tried to find the shortest time."""
 
 
 @dataclass(frozen=True)
 class ScalingTerm:
-    """One term: its name in files, how it is written after its number, and its shape in n, of [counts].
+    """One term: its name in files, the text after its coefficient, and its shape as a function of n [counts].
 
     Names are "fixed", "compute", "constant", "ring", "log", "linear" and "second node".
     """
@@ -62,12 +63,13 @@ class ScalingTerm:
 
 
 def terms_of(work: Work, update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
-    """Terms that the times of a series (`series.Series`) may have, the one that all have first.
+    """Return the terms that the times of a series (`series.Series`) may have; the first is in every model.
 
-    `full_node` are the most workers of one node, where a term for the second node can be told; else None.
+    `full_node` is the largest number of workers on one node if a term for the second node can be fitted; else
+    None.
     """
     fixed = update == "fixed"
-    # A training has n**power times the updates of one worker's.
+    # A training has n**power times as many updates as on one worker.
     power = (1 if fixed else 0) if work == "weak" else (0 if fixed else -1)
     many = {-1: "/n", 0: "", 1: " n"}[power]
     over = {-1: "/n²", 0: "/n", 1: ""}[power]
@@ -92,17 +94,17 @@ def terms_of(work: Work, update: Update | None, full_node: int | None = None) ->
 
 @dataclass(frozen=True)
 class ScalingFit:
-    """A scaling model with its numbers.
+    """A scaling model with its coefficients.
 
     Attributes:
-        coefficients: Seconds, one for each of `terms`; 0 for those that are not in the model.
+        coefficients: Seconds, one for each of `terms`; 0 for terms that are not in the model.
         counts: Different numbers of workers it was fitted to, in order.
-        residuals: Geometric mean of each count over the model's time, less 1.
-        lack_of_fit: Whether the model misses something that the runs show.
-        columns: Of all terms, weighted, [runs, terms].
+        residuals: Geometric mean at each number of workers divided by the model's time, minus 1.
+        lack_of_fit: Whether the runs deviate from the model by more than their scatter.
+        columns: Values of all terms, weighted, [runs, terms].
         values: Times, weighted, [runs].
-        variance: Of one run, as a share of its time.
-        freedom: Degrees of freedom of that; 0 for no interval.
+        variance: Variance of one run relative to its time.
+        freedom: Degrees of freedom of `variance`; 0 if there is no interval.
     """
 
     terms: tuple[ScalingTerm, ...]
@@ -117,12 +119,12 @@ class ScalingFit:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Coefficients by name of their term, of those in the model."""
+        """Coefficients of the terms in the model, by name."""
         return {term.name: value for term, value in self._present}
 
     @property
     def written(self) -> str:
-        """`T(n) = 96.2 + 467/n s`."""
+        """The model as text: `T(n) = 96.2 + 467/n s`."""
         inside = sorted(self._present, key=lambda pair: pair[0].text != "")
         return f"T(n) = {' + '.join(f'{_three_digits(value)}{term.text}' for term, value in inside)} s"
 
@@ -133,24 +135,24 @@ class ScalingFit:
 
     @property
     def worst(self) -> tuple[int, float]:
-        """The count that lies furthest from the model, and its residual."""
+        """The number of workers with the largest residual, and that residual."""
         return max(self.residuals.items(), key=lambda pair: abs(pair[1]))
 
     @property
     def one_run(self) -> Estimate:
-        """Factor about a mean, with the interval that holds one run; none where there are too few runs."""
+        """Factor about a mean, with the interval that contains one run; no interval with too few runs."""
         if not self.freedom:
             return Estimate(1.0)
         exponent = student(self.freedom) * math.sqrt(self.variance)
-        factor = math.exp(min(exponent, 100.0))  # beyond that the runs bound nothing, and exp() overflows
+        factor = math.exp(min(exponent, 100.0))  # larger exponents bound nothing and would overflow
         return Estimate(1.0, 1 / factor, factor)
 
     def seconds(self, workers: float) -> float:
-        """T(n)."""
+        """T(n) in seconds."""
         return float(_columns(self.terms, [workers])[0] @ np.asarray(self.coefficients))
 
     def mean(self, workers: float) -> Estimate:
-        """T(n) with the 95 % interval of the mean over many runs; none where the runs do not bound it."""
+        """T(n) with the 95 % interval of the mean over many runs; no interval if the runs do not bound it."""
         value = self.seconds(workers)
         if not self.freedom:
             return Estimate(value)
@@ -169,7 +171,7 @@ class ScalingFit:
         """Least or largest value of `shape` [terms] times coefficients that the runs allow."""
         from scipy.optimize import brentq
 
-        heavy = 1e4  # one row that holds the value where it is asked to be
+        heavy = 1e4  # weight of one added row that fixes the predicted value
 
         def excess(value: float) -> float:
             columns = np.vstack((self.columns, heavy * shape / value))
@@ -187,7 +189,7 @@ class ScalingFit:
         return self.mean(workers).times(self.one_run)
 
     def shortest(self) -> Estimate:
-        """The shortest time that any number of workers takes, as by `mean`."""
+        """The shortest time over all numbers of workers, with an interval as in `mean`."""
         means = [self.mean(self.counts[0] * 2**doubling) for doubling in range(DOUBLINGS)]
         ends = [(mean.low, mean.high) for mean in means if mean.low is not None and mean.high is not None]
         value = min(mean.value or math.inf for mean in means)
@@ -197,9 +199,9 @@ class ScalingFit:
 
 
 def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[float]) -> ScalingFit | None:
-    """Fit a scaling model to runs: one number of workers and one training time each.
+    """Fit a scaling model to runs, given the number of workers and the training time of each.
 
-    Returns None below three different counts, and for times that are not positive numbers.
+    Returns None with fewer than three different numbers of workers, or if a time is not a positive number.
     """
     n, times = np.asarray(counts, float), np.asarray(seconds, float)
     different, place = np.unique(n, return_inverse=True)
@@ -210,7 +212,7 @@ def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[f
     columns, values = _columns(terms, n) / level[place][:, None], times / level[place]
     coefficients = _choose(columns, values, len(different))
     predicted = _columns(terms, different) @ coefficients
-    residuals = level / np.maximum(predicted, level * 1e-12) - 1  # it may predict 0 s
+    residuals = level / np.maximum(predicted, level * 1e-12) - 1  # the prediction may be 0 s
     scatter = float(np.sum((values - (np.bincount(place, values) / runs)[place]) ** 2))
     free, least = _least_squares(columns, values)
     squares = float(np.sum((columns @ coefficients - values) ** 2))
@@ -234,7 +236,7 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
     for size in sizes:
         for others in combinations(range(1, terms), size - 1):
             chosen = [0, *others]
-            # Of one size, so that times of years are not taken for terms that are alike.
+            # Normalised, so that very long times do not make independent terms look collinear.
             lengths = np.linalg.norm(columns[:, chosen], axis=0)
             if not np.all(lengths) or np.linalg.matrix_rank(columns[:, chosen] / lengths, tol=1e-9) < size:
                 continue
@@ -252,9 +254,9 @@ def _choose(columns: "Array", values: "Array", counts: int) -> "Array":
 def _lack(
     squares: float, scatter: float, runs: int, counts: int, coefficients: "Array"
 ) -> tuple[float, float]:
-    """P value of the F test of lack of fit, 1 where nothing can be tested; and the means' variance.
+    """Return the P value of the lack-of-fit F test (1 if it cannot be computed) and the means' variance.
 
-    `squares` are about the model, `scatter` about the counts' own means.
+    `squares` are the squares about the model, `scatter` those about the mean at each number of workers.
     """
     from scipy.special import fdtrc
 
@@ -266,7 +268,7 @@ def _lack(
 
 
 def _variance(least: float, scatter: float, runs: int, counts: int, free: "Array") -> tuple[float, int]:
-    """Variance of a run under all terms, and its degrees of freedom; 0 where these are too few."""
+    """Return the variance of a run under all terms and its degrees of freedom; 0 if these are too few."""
     terms = int(np.count_nonzero(free))
     missed, between = _lack(least, scatter, runs, counts, free)
     if missed < 0.05:
@@ -278,10 +280,10 @@ def _variance(least: float, scatter: float, runs: int, counts: int, free: "Array
 
 
 def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
-    """Non-negative coefficients, and the sum of squares that is left."""
+    """Return non-negative coefficients and the residual sum of squares."""
     from scipy.optimize import nnls
 
-    # Terms of one size, so that no tolerance takes a small one for none.
+    # Normalised, so that the solver's tolerance does not drop a small term.
     size = np.linalg.norm(columns, axis=0)
     size[size == 0] = 1.0
     coefficients, rest = nnls(columns / size, values)
@@ -289,11 +291,11 @@ def _least_squares(columns: "Array", values: "Array") -> tuple["Array", float]:
 
 
 def _columns(terms: Sequence[ScalingTerm], counts: "Sequence[float] | Array") -> "Array":
-    """Shapes of the terms, [counts, terms]."""
+    """Values of the terms, [counts, terms]."""
     n = np.asarray(counts, float)
     return np.stack([term.shape(n) for term in terms], axis=1)
 
 
 def _three_digits(value: float) -> str:
-    """`0.0123`, `4.57`, `7,540`: never in exponents above that."""
+    """Format without exponents for large values: `0.0123`, `4.57`, `7,540`."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

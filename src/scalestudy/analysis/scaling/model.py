@@ -1,4 +1,4 @@
-"""What is known of one series of runs: its scaling model, and the time of any number of workers."""
+"""A series of runs with its scaling model, and predicted times for other numbers of workers."""
 
 import math
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from scalestudy.analysis.scaling.series import Series, alike, series_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 
 REACH = 4
-"""How far predictions and limits go: times the largest count, or the largest speed-up measured."""
+"""How far predictions and limits reach, as a factor of the largest number of workers or speed-up measured."""
 ANY_NUMBER = 10_000
-"""An upper end of the limit of speed-up beyond this is none."""
+"""If the upper end of the limit of speed-up exceeds this, there is no limit."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Prediction:
     """Time and speed-up on a number of workers, with 95 % intervals.
 
     Attributes:
-        seconds: Where it was measured the geometric mean of the runs, else the model's, with the prediction
+        seconds: Geometric mean of the runs if it was measured; else the model's time with the prediction
             interval of one run.
-        speedup: Against `Model.reference` workers; of work that grows with the workers the scaled one.
-        efficiency: Its share of the ideal.
-        kind: Whether the number of workers was measured, or lies between or outside of those that were.
+        speedup: Relative to `Model.reference` workers; for weak scaling the scaled speed-up.
+        efficiency: Share of the ideal speed-up.
+        kind: Whether the number of workers was measured, or lies between or outside the measured ones.
     """
 
     workers: float
@@ -42,8 +42,8 @@ class Model:
     """A series with its scaling model.
 
     Attributes:
-        fit: The scaling model; None where there is too little, for which `reason` is given.
-        baseline: The row that its speed-up is against.
+        fit: The scaling model; None if it cannot be fitted, for the reason in `reason`.
+        baseline: The row that its speed-up is relative to.
     """
 
     series: Series
@@ -53,26 +53,26 @@ class Model:
 
     @property
     def reference(self) -> int:
-        """Workers that its speed-up is against."""
+        """Workers of the baseline."""
         return self.baseline.workers
 
     @property
     def lack_of_fit(self) -> bool:
-        """Whether the runs show something that the scaling model misses."""
+        """Whether the runs deviate from the scaling model by more than their scatter."""
         return self.fit is not None and self.fit.lack_of_fit
 
     @property
     def nodes_measured(self) -> int | None:
-        """Largest number of nodes measured; None where it is not known."""
+        """Largest number of nodes measured; None if unknown."""
         return self.series.nodes_measured
 
     @property
     def workers_per_node(self) -> int | None:
-        """Most workers that were seen on one node; None where it is not known."""
+        """Largest number of workers on one node; None if unknown."""
         return self.series.workers_per_node
 
     def predict(self, workers: float) -> Prediction:
-        """Time, speed-up and efficiency on a number of workers: measured where it was, else by the model.
+        """Time, speed-up and efficiency on a number of workers: measured if available, else from the model.
 
         Raises:
             ValueError: The number was not measured, and there is no scaling model.
@@ -100,16 +100,16 @@ class Model:
 
     @property
     def _first(self) -> Estimate:
-        """Time of the reference; where that is one run, with what runs scatter about the model."""
+        """Time of the baseline; if that is one run, with the scatter of runs about the model."""
         seconds = self.series.times.mean(self.baseline)
         return seconds.times(self.fit.one_run) if seconds.low is None and self.fit else seconds
 
     @cached_property
     def limit(self) -> Estimate:
-        """Speed-up that no number of workers exceeds by the model, with its interval; else empty.
+        """Speed-up that the model does not exceed on any number of workers, with its interval; else empty.
 
-        Nothing is said where the model misses something, where counts span less than a factor of `REACH` or
-        the limit lies as far beyond the largest speed-up measured, and where the interval has no upper end.
+        It is empty if the model lacks fit, if the numbers of workers span less than a factor of `REACH`, if
+        the limit exceeds `REACH` times the largest speed-up measured, and if the interval has no upper end.
         """
         counts = self.series.different
         if self.fit is None or self.fit.lack_of_fit or self.series.work == "weak":
@@ -121,7 +121,7 @@ class Model:
         return limit if counts[-1] >= REACH * counts[0] and limit.value <= REACH * reached else NOTHING
 
     def counts(self, most: int | None = None) -> list[int]:
-        """Measured counts, and beyond them doublings up to `most`, by default `REACH` times the largest."""
+        """Measured numbers of workers, then doublings up to `most`, by default `REACH` times the largest."""
         counts = list(self.series.different)
         most = most or REACH * counts[-1]
         while counts[-1] * 2 <= most:
@@ -130,12 +130,12 @@ class Model:
 
 
 def models_of(measures: Measures) -> tuple[Model, ...]:
-    """A scaling model of every strategy and variant, in reading order."""
+    """Model of every strategy and variant, in reading order."""
     return tuple(model_of(series, measures.groups) for series in series_of(measures))
 
 
 def model_of(series: Series, groups: Groups) -> Model:
-    """Model of one series; `groups` holds the one-worker runs that it may be held against."""
+    """Model of one series; `groups` holds the one-worker runs that may be its baseline."""
     timed = series.timed
     scaling = fit(_terms(series), [count for count, _ in timed], [seconds for _, seconds in timed])
     reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
@@ -148,7 +148,7 @@ def model_of(series: Series, groups: Groups) -> Model:
 
 
 def _terms(series: Series) -> tuple[ScalingTerm, ...]:
-    """With one for the second node where two counts or more lie on either side of it."""
+    """Terms of a series, with one for the second node if two or more numbers of workers lie on each side."""
     one = [count for count, nodes in series.nodes.items() if nodes == 1]
     several = [count for count, nodes in series.nodes.items() if nodes > 1]
     told_apart = min(len(one), len(several)) > 1 and max(one) < min(several)
@@ -171,14 +171,15 @@ def _listed(counts: Sequence[int]) -> str:
 
 
 def karp_flatt(speedup: Estimate, workers: float) -> Estimate:
-    """Serial share e = (1/S - 1/n) / (1 - 1/n), with the ends of the speed-up's interval.
+    """Serial share e = (1/S - 1/n) / (1 - 1/n), with the interval from that of the speed-up.
 
-    Karp and Flatt, "Measuring parallel processor performance", Communications of the ACM 33 (1990). Level as
-    workers grow, time is lost to serial work; rising, to what grows with them.
+    Karp and Flatt, "Measuring parallel processor performance", Communications of the ACM 33 (1990). If it
+    stays constant as workers are added, time is lost to serial work; if it rises, to overhead that grows with
+    them.
 
     Args:
-        speedup: S(n); a relative one is on n / n0 workers.
-        workers: n, or n / n0; nothing is said at 1. Below 0 the speed-up is more than ideal.
+        speedup: S(n); a relative speed-up is on n / n0 workers.
+        workers: n, or n / n0. At 1 the result is empty. Below 0, the speed-up is more than ideal.
     """
     if workers <= 1 or not speedup.value or speedup.value < 0 or math.isinf(speedup.value):
         return NOTHING

@@ -1,7 +1,7 @@
 """The runs of one strategy over numbers of workers, and how their work grows: strong or weak scaling.
 
-Of numbers taken elsewhere the training time may not be known: then the mean time of an epoch stands for it,
-or the time of 1,000 samples. Work that is not known is taken to be alike.
+Numbers from other tools may lack the training time. Then the mean time of an epoch or the time of 1,000
+samples is used. Unknown work is assumed to be equal.
 """
 
 import math
@@ -25,33 +25,33 @@ from scalestudy.analysis.scaling.fit import Update, Work
 
 TimeOf = Literal["training", "epoch", "samples"]
 ALIKE = 0.01
-"""Share by which works may differ that count as the same."""
+"""Relative difference up to which amounts of work count as equal."""
 SAMPLES = 1000
-"""Samples whose time is fitted where no time of a training or an epoch is known."""
+"""Samples whose time is fitted if neither the time of a training nor of an epoch is known."""
 TIMES: dict[TimeOf, str] = {
     "training": "Training time",
     "epoch": "Time of an epoch",
     "samples": f"Time of {SAMPLES:,} samples",
 }
-"""What the seconds of a series are of."""
+"""Names of the times of a series."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Timed runs of one strategy and variant, and what is known of their work.
+    """Timed runs of one strategy and variant, and what is known about their work.
 
     Attributes:
         key: Its row with the fewest workers.
         different: Different numbers of workers, in order.
-        times: Seconds of what `of` says, among those of all rows that share its design.
-        work: "strong" where all runs process as many samples, "weak" where these grow with the workers.
-        samples: Samples that one training on the fewest workers processes; None where nobody knows.
-        update: "fixed" where all counts have one global batch, "growing" where it grows with the workers;
-            None for neither, and where nobody knows.
-        updates: Mean number of updates on the fewest workers; None where nobody knows.
-        nodes: Nodes of each count; without those whose ranks were not all recorded.
-        others: Counts that process other numbers of samples, and are left out.
-        of: What the time is of.
+        times: Seconds of the unit in `of`, with all rows that share its design.
+        work: "strong" if all runs process as many samples, "weak" if the samples grow with the workers.
+        samples: Samples that one training on the fewest workers processes; None if unknown.
+        update: "fixed" if the global batch is constant, "growing" if it grows with the workers; None if
+            neither or unknown.
+        updates: Mean number of updates on the fewest workers; None if unknown.
+        nodes: Nodes for each number of workers, without those whose ranks were not all recorded.
+        others: Numbers of workers that process other numbers of samples and are left out.
+        of: Which time is fitted.
     """
 
     key: Key
@@ -75,26 +75,26 @@ class Series:
 
     @property
     def nodes_measured(self) -> int | None:
-        """Largest number of nodes measured; None where it is not known of every count."""
+        """Largest number of nodes measured; None unless it is known for every number of workers."""
         return max(self.nodes.values()) if set(self.nodes) == set(self.different) else None
 
     @property
     def workers_per_node(self) -> int | None:
-        """Most workers that were seen on one node; None where nodes are not known of every count."""
+        """Largest number of workers on one node; None unless nodes are known for every number of workers."""
         if self.nodes_measured is None:
             return None
         return max(math.ceil(count / nodes) for count, nodes in self.nodes.items())
 
 
 def nodes_of(run: Run) -> int | None:
-    """Number of nodes that a run computed on; None where not all of its ranks were recorded."""
+    """Number of nodes that a run computed on; None unless all of its ranks were recorded."""
     if not run.ranks or len(run.ranks) != run.ranks[0].size:
         return None
     return len({rank.host for rank in run.ranks})
 
 
 def series_of(measures: Measures) -> list[Series]:
-    """Every strategy and variant whose times say something, in reading order."""
+    """Every strategy and variant with usable times, in reading order."""
     groups = measures.groups
     usable = [key for key in groups if times_count(groups[key]) and not other_updates(groups[key])]
     found = (_series(keys, measures) for keys in gathered(usable, lambda key: key.series).values())
@@ -104,7 +104,7 @@ def series_of(measures: Measures) -> list[Series]:
 def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     rows = {key.workers: measures.groups[key] for key in keys}
     runs = [run for members in rows.values() for run in members]
-    # The first time that all runs know.
+    # The first time that is known for all runs.
     of = next((of for of, seconds in _SECONDS.items() if all(seconds(run) is not None for run in runs)), None)
     if of is None:
         return None
@@ -147,9 +147,9 @@ def _own_times(keys: Sequence[Key], measures: Measures, of: TimeOf) -> Measure:
 
 
 def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
-    """Work that the time is of, in samples or epochs; without counts whose runs differ by more than `ALIKE`.
+    """Work in samples or epochs by number of workers, without those whose runs differ by more than `ALIKE`.
 
-    Where only the training set's size is known, of all runs, they are taken to process all of it.
+    If only the size of the training set is known, every epoch is assumed to process all of it.
     """
     if of == "samples":
         return dict.fromkeys(rows, 1.0)
@@ -175,6 +175,6 @@ def _update(batches: Mapping[int, int | None]) -> Update | None:
 
 
 def alike(values: Iterable[float]) -> bool:
-    """Whether works count as the same."""
+    """Whether amounts of work count as equal."""
     numbers = list(values)
     return max(numbers) <= min(numbers) * (1 + ALIKE)

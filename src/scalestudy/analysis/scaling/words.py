@@ -1,4 +1,4 @@
-"""A scaling model in sentences."""
+"""Describe a scaling model in sentences."""
 
 from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.scaling.series import TIMES
@@ -11,11 +11,11 @@ NAMES = {
     "linear": "communication with each worker in turn",
     "second node": "communication between nodes",
 }
-"""Meaning of the terms other than computing."""
+"""Meaning of the terms other than computation."""
 
 
 def model_sentences(model: Model) -> list[str]:
-    """The limit of speed-up, a lack of fit, and the numbers of workers that are left out."""
+    """Sentences on the limit of speed-up, lack of fit, and numbers of workers that are left out."""
     if model.fit is None:
         return []
     sentences, limit = [], model.limit
@@ -41,7 +41,7 @@ def model_sentences(model: Model) -> list[str]:
 
 
 def fit_words(model: Model, name: str) -> str:
-    """The model, its terms, and how well it fits. `name` is that of the series."""
+    """The model, its terms, and how well it fits. `name` is the name of the series."""
     fit, series = model.fit, model.series
     assert fit is not None
     of = "" if series.of == "training" else f" ({TIMES[series.of].lower()})"
@@ -53,7 +53,7 @@ def fit_words(model: Model, name: str) -> str:
     text += "Mean times agree with it." if abs(off) < 1e-6 else held
     extra = fit.parts.get("second node")
     if extra and series.updates and model.workers_per_node is not None:
-        # The coefficient is of all updates of a training on one worker.
+        # The coefficient covers all updates of a training on one worker.
         per_update = extra / series.updates / (series.key.workers if series.update == "growing" else 1)
         text += (
             f" From the second node on ({model.workers_per_node + 1} workers or more) each update takes"
