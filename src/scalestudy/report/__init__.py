@@ -1,1 +1,1 @@
-"""What analysis says, written for people (terminal, HTML, figures) and for programs (CSV, JSON)."""
+"""Present the analysis to people (terminal, HTML, figures) and to programs (CSV, JSON)."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 WALL = "from start to result"
-"""What a speed-up of wall clock is of, in words."""
+"""Basis of a wall-clock speed-up, in words."""
 IDEAL = {
     BASIS_WORDS["throughput"]: "the samples per second",
     BASIS_WORDS["epoch"]: "shorter epochs",
@@ -30,22 +30,22 @@ IDEAL = {
     WALL: "shorter from start to result",
 }
 MOST_BASELINES = 6
-"""Rows whose absolute performance a caption states."""
+"""How many baselines a caption gives absolute performance for."""
 REACH = 1.5
-"""How far bars of speed-up may reach beyond its largest and least value: one wide interval hides no curve."""
+"""Factor by which intervals of speed-up may exceed its range, so that a wide interval hides no curve."""
 LEAST_COUNTS = 3
-"""Worker counts of a series from which a line joins its points: through two, any line goes."""
+"""Numbers of workers from which a line joins a series' points: any line fits two points."""
 LOW = 220
-"""Height in pixels of panels, and of figures of few counts."""
+"""Height in pixels of panels, and of figures with few numbers of workers."""
 
 Guide = tuple[str, Sequence[tuple[float, float]]]
-"""A line to read others by: its name, and its ends as (workers, value)."""
+"""A reference line: its name, and its ends as (workers, value)."""
 
 
 def speedup(findings: Findings) -> list[Figure]:
-    """Speed-up against the ideal, of throughput, training time and wall clock; none without two counts.
+    """Speed-up of throughput, training time and wall clock with its ideal; none with one number of workers.
 
-    Numbers taken elsewhere may have times alone: then the first is of these.
+    Numbers from other tools may lack throughput; then the first figure shows times.
     """
     basis = basis_of(findings.rows)
     ways: list[tuple[str, str, Callable[[Row], Estimate]]] = [
@@ -130,7 +130,7 @@ def _efficiency(
     findings: Findings, name: str, title: str, of: Callable[[Row], Estimate], levels: dict[str, float],
     words: str,
 ) -> Figure | None:  # fmt: skip
-    """An efficiency with lines to read it by; None without two counts."""
+    """An efficiency with reference lines; None with one number of workers."""
     import altair as alt
 
     records = series.measured(findings, of)
@@ -146,7 +146,7 @@ def _efficiency(
 
 
 def quality(findings: Findings) -> list[Figure]:
-    """Quality with its intervals, and the other metrics of the runs; none where there is one row."""
+    """Quality with its intervals, and the other metrics of the runs; none for a single row."""
     if len(findings.rows) < 2:
         return []
     asked = findings.rows[0].metric
@@ -171,10 +171,10 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     label, stated = metric_label(metric), all(run.foreign for run in findings.runs)
     split = "" if stated else f" ({findings.runs[0].result.quality_split} set)"
     title = ", ".join(filter(None, (f"{label}{split}", direction_label(sense.better))))
-    # A metric in [0, 1] whose values are not is one in per cent.
+    # A metric in [0, 1] with larger values is given in per cent.
     bounded = sense.bounded and max(float(record["value"]) for record in records) <= 1
     cut = _cut(records, 0.0, 1.0) if bounded else ""
-    # Less than the margin of the verdicts is not seen as much; one value alone spans no scale.
+    # The axis spans at least the margin of the verdicts; a single value spans no axis.
     held = series.reach(records)
     alone = len(set(held)) == 1
     held += [
@@ -208,7 +208,7 @@ def _figure(
 
 
 def _cut(records: series.Records, least: float, most: float) -> str:
-    """Cut bars at `least` and `most`; what to say of it in the caption."""
+    """Cut bars at `least` and `most`; return a sentence on it for the caption."""
     changed = False
     for record in records:
         if "low" in record:
@@ -227,14 +227,15 @@ def _bars(records: series.Records) -> str:
 def _lines(
     findings: Findings, records: series.Records, y: "alt.Y", name: str, guides: Sequence[Guide] = ()
 ) -> Any:
-    """A chart of records as `series.measured` makes them, in panels by variant if need be.
+    """A chart of records from `series.measured`, in panels by variant if there are several.
 
     Args:
         findings: The study.
-        records: With `workers`, `value`, perhaps `low` and `high`; those of panels too many are left out.
+        records: With `workers`, `value` and optionally `low` and `high`; those beyond `MOST_PANELS` panels
+            are left out.
         y: Axis of the values.
-        name: Of the value, in tooltips.
-        guides: Lines to read the others by.
+        name: Name of the value in tooltips.
+        guides: Reference lines.
     """
     import altair as alt
 
@@ -274,7 +275,7 @@ def _lines(
     layers.append(points.add_params(picked) if several else points)
     if panels:
         for layer in layers:
-            if layer.data is source:  # a layer with data of its own would show all of them in each panel
+            if layer.data is source:  # with data of its own, a layer would show all of it in each panel
                 layer.data = alt.Undefined
         chart = alt.layer(*layers, data=source).properties(width=WIDTH // 2 - 40, height=LOW)
         return chart.facet(facet=alt.Facet("variant:N", title=None, sort=list(panels)), columns=2)

@@ -1,4 +1,4 @@
-"""A document as an HTML page that holds all it shows and needs no network."""
+"""Render a document as a self-contained HTML page that needs no network."""
 
 import json
 from collections import Counter
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 MOST_ROWS = 1000
-"""Rows of a table that a page shows; the forms for programs have all."""
+"""Largest number of table rows on a page; the formats for programs hold all."""
 
 
 def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
-    """The document as a page for screens, phones and paper.
+    """Render a document as a page for screens, phones and paper.
 
     Args:
-        document: What to write.
-        pictures: Its figures on white by their names, where they are drawn already.
+        document: The document.
+        pictures: Its figures on white by name, if already drawn.
     """
     from scalestudy import __version__
 
@@ -58,7 +58,7 @@ def _templates() -> "jinja2.Environment":
 
 
 def _once(form: str) -> Callable[[str], str]:
-    """What tells apart names that come again: the second and later ones get their number by `form`."""
+    """Return a function that makes repeated names unique, adding a number with `form`."""
     seen: Counter[str] = Counter()
 
     def numbered(name: str) -> str:
@@ -73,7 +73,7 @@ def _kind(block: Block) -> str:
 
 
 def _marked(text: str) -> "Markup":
-    """The text, escaped, code as code."""
+    """Escape the text, with `backticks` as code elements."""
     from markupsafe import Markup, escape
 
     return Markup("").join(
@@ -82,7 +82,7 @@ def _marked(text: str) -> "Markup":
 
 
 def _charts(document: Document) -> dict[str, Any]:
-    """What the scripts draw from: themes, specifications with their words, and data, each kept once."""
+    """Data for the scripts: themes, specifications with titles and captions, and datasets without repeats."""
     datasets: dict[str, Any] = {}
     figures = {}
     for drawing in drawings(document.blocks):
@@ -96,7 +96,7 @@ def _charts(document: Document) -> dict[str, Any]:
 
 
 def script_json(value: Any) -> str:
-    """JSON that is safe inside a `<script>` element, whatever text it holds."""
+    """JSON that is safe inside a `<script>` element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -110,5 +110,5 @@ def _vega() -> str:
 
     # The snippet is optional; the type stubs say otherwise.
     script: str = vl_convert.javascript_bundle(vl_version=vega_lite())  # type: ignore[call-arg]
-    # Inside a script's strings "<\/script" means the same and does not end the element.
+    # Inside a script's strings, "<\/script" means the same but does not end the element.
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

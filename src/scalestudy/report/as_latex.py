@@ -1,7 +1,7 @@
-r"""A document as LaTeX: an article that Debian's texlive-latex-base and texlive-latex-recommended compile.
+r"""Render a document as a LaTeX article for Debian's texlive-latex-base and texlive-latex-recommended.
 
-Every sign that is a command is escaped. Signs outside of the encodings OT1 and T1 are written by a sign of
-mathematics, by the letter they are made of, or as a question mark, so that any text compiles.
+Every character with a special meaning is escaped. Characters outside the encodings OT1 and T1 become a math
+symbol, their base letter, or a question mark, so that any text compiles.
 """
 
 import re
@@ -61,23 +61,23 @@ SPECIAL = {
     "Δ": r"$\Delta$", "Σ": r"$\Sigma$", "Ω": r"$\Omega$", "Π": r"$\Pi$",
 }  # fmt: skip
 CODE = SPECIAL | {"<": "<", ">": ">", "|": "|", '"': r"\char34{}", "'": r"\char39{}"}
-"""The same in a typewriter's letters, which have signs that others lack."""
+"""The same for typewriter text, whose font has more characters."""
 LETTERS = {"ŉ": "'n", "Ŧ": "T", "ŧ": "t", "Ħ": "H", "ħ": "h", "Ŀ": "L", "ŀ": "l", "ĸ": "k", "ſ": "s"}
-"""Letters within Latin Extended-A that LaTeX's UTF-8 does not know."""
+"""Letters of Latin Extended-A that LaTeX's UTF-8 support lacks."""
 LONG_WORD, RUN = 18, 12
-"""Letters of a word that gets places to break after its signs, or after so many letters without a sign."""
+"""Length from which a word may break after its punctuation, or after this many letters without any."""
 WRAPPED = 40
-"""Letters of a text from which its column has lines of its own."""
+"""Text length from which a column wraps its lines."""
 MOST_ROWS = 30
-"""Rows of a table; of more, several stand below each other."""
+"""Largest number of rows of a table; longer tables are split."""
 
 
 def latex(document: Document, pictures: Mapping[str, str] | None = None) -> str:
-    """The document as a file of its own.
+    """Render a document as a complete LaTeX file.
 
     Args:
-        document: What to write.
-        pictures: Path of each figure's PDF by the figure's name; without one, its caption stands alone.
+        document: The document.
+        pictures: Path of each figure's PDF by the figure's name; a figure without one shows only its caption.
     """
     subtitle = [rf"{{\large {escaped(document.subtitle)}\par}}"] if document.subtitle else []
     return "\n".join(
@@ -113,7 +113,7 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
             return _table(block) if block.headings else []
         case Items():
             kind = "enumerate" if block.ordered else "itemize"
-            # A brace keeps \item from taking "[" for its own.
+            # The braces keep \item from reading "[" as its argument.
             listed = [rf"\item {{}}{escaped(item)}" for item in block.items]
             begin = rf"\begin{{{kind}}}\setlength{{\itemsep}}{{0pt}}"
             return [begin, *listed, rf"\end{{{kind}}}"] if listed else []
@@ -125,7 +125,7 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """The text so that LaTeX prints it as it stands, code as code."""
+    """Escape text for LaTeX, with `backticks` as typewriter text."""
     return "".join(
         rf"\texttt{{{_code(part)}}}" if is_code else _line(part, SPECIAL)
         for part, is_code in pieces(" ".join(text.split()))
@@ -133,7 +133,7 @@ def escaped(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A line of code, where the letters are a typewriter's already."""
+    """A line of code, to be set in a typewriter font."""
     indent = len(text) - len(text.lstrip(" "))
     return "~" * indent + _line(text[indent:], CODE).replace(" ", r"\ ")
 
@@ -143,7 +143,7 @@ def _line(text: str, signs: Mapping[str, str]) -> str:
 
 
 def _word(word: str, signs: Mapping[str, str]) -> str:
-    """A word, with places to break where it is long."""
+    """A word, with allowed breaks if it is long."""
     long, run, made = len(word) >= LONG_WORD, 0, []
     for place, sign in enumerate(word):
         made.append(_sign(sign, signs, word[place - 1] if place else ""))
@@ -160,7 +160,7 @@ def _sign(sign: str, signs: Mapping[str, str], before: str) -> str:
     if known:
         return known
     if sign in "-,<>?!" and sign == before:
-        return "{}" + sign  # two of them would become one other sign
+        return "{}" + sign  # LaTeX would join two of them into another character
     if sign.isprintable() and ord(sign) < 0x180:
         return sign
     parts = [part for part in unicodedata.normalize("NFKD", sign) if part.isprintable() and ord(part) < 0x7F]
@@ -169,7 +169,7 @@ def _sign(sign: str, signs: Mapping[str, str], before: str) -> str:
 
 
 def _table(table: Table) -> list[str]:
-    """Tables ruled by booktabs, as wide as the page at most; of many rows several below each other."""
+    """A booktabs table at most as wide as the page; a long table becomes several."""
     rows = [[str(cell) for cell in row] for row in table.rows]
     if table.chosen is not None:
         rows[table.chosen][0] += " ←"
@@ -194,5 +194,5 @@ def _table(table: Table) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    # A cell that begins with a bracket would be taken for the space that \\ may ask for.
+    # \\ would read a leading bracket as its optional argument.
     return f"{{{escaped(text)}}}" if text.startswith("[") else escaped(text)

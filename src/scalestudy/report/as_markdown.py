@@ -1,4 +1,4 @@
-"""A document as GitHub's Markdown (GitHub Flavored Markdown Spec, 0.29)."""
+"""Render a document as GitHub Flavored Markdown (specification 0.29)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,16 @@ from scalestudy.report.document import (
 )
 
 SPECIAL = re.compile(r"(https?://[^\s<>|`]+)|([\\`*_{}\[\]<>#|~$])")
-"""What has a meaning in Markdown; within an address nothing has."""
+"""Characters with a meaning in Markdown; those within an address are left alone."""
 
 
 def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> str:
-    """The document as Markdown.
+    """Render a document as Markdown.
 
     Args:
-        document: What to write.
-        pictures: Address of each figure's picture by the figure's name; without one, its caption alone.
+        document: The document.
+        pictures: Address of each figure's image by the figure's name; a figure without one shows only its
+            caption.
     """
     lines = [f"# {escaped(document.title)}"]
     if document.subtitle:
@@ -37,7 +38,7 @@ def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> s
 
 
 def escaped(text: str) -> str:
-    """The text so that Markdown shows it as it stands, code as code."""
+    """Escape text for Markdown, with `backticks` as code."""
     return "".join(
         f"`{part}`" if code else SPECIAL.sub(lambda match: match[1] or f"\\{match[2]}", part)
         for part, code in pieces(" ".join(text.split()))

@@ -1,4 +1,4 @@
-"""A document as text, for a terminal. Figures are not shown."""
+"""Render a document as text for a terminal, without figures."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MOST_ROWS = 100
-"""Rows of a table that are printed: what is longer nobody reads there, and laying it out takes seconds."""
+"""Largest number of table rows that are printed: laying out more takes seconds."""
 
 
 def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
-    """The document as a string.
+    """Render a document as a string.
 
     Args:
-        document: What to show.
+        document: The document.
         width: Columns.
-        colour: Whether a terminal's colour codes may be in it.
+        colour: Whether to use terminal colour codes.
     """
     from rich.text import Text
 
@@ -55,7 +55,7 @@ def console_of(width: int, colour: bool) -> "tuple[Console, StringIO]":
 
 
 def print_blocks(blocks: Sequence[Block], console: "Console") -> None:
-    """Print blocks below each other, with an empty line between them."""
+    """Print blocks with an empty line between them."""
     from rich.text import Text
 
     for block in on_paper(blocks):
@@ -93,12 +93,12 @@ def _print_table(table: Table, console: "Console") -> None:
 
 
 def laid_table(table: Table, console: "Console", *, brief: bool = False) -> "tuple[RichTable, list[str]]":
-    """A table as wide as the terminal, and its columns that have no room.
+    """Lay out a table for the console's width; return it and the names of columns that were dropped.
 
-    Where it is too wide, or with `brief`, headings are short; where it is too wide still, intervals stand
-    below their values, and the last columns are left out that are not essential.
+    Headings are short if the table is too wide or `brief` is set. If it is still too wide, intervals go below
+    their values, and then the last non-essential columns are dropped.
     """
-    unbounded = console.options.update(max_width=10_000)  # else the measure is the console's width at most
+    unbounded = console.options.update(max_width=10_000)  # otherwise the measure is capped at the width
 
     def fits(laid: "RichTable") -> bool:
         return console.measure(laid, options=unbounded).maximum <= console.width
@@ -139,7 +139,7 @@ def _written(cell: str | Cell, below: bool) -> str:
 
 
 def wrapped(text: str, console: "Console", hanging: str = "", style: str = "") -> "Text":
-    """A text in lines as wide as the terminal, whose words are never broken."""
+    """Wrap text to the terminal's width without breaking words."""
     from rich.text import Text
 
     lines = fill(

@@ -1,4 +1,4 @@
-"""The axis that most figures share: worker counts, as whole numbers."""
+"""The axis that most figures share: the number of workers."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,16 +7,16 @@ if TYPE_CHECKING:
     import altair as alt
 
 WIDE = 32
-"""Ratio of the largest to the smallest worker count from which a logarithmic axis reads better."""
+"""Ratio of the largest to the smallest number of workers from which the axis is logarithmic."""
 
 
 def is_logarithmic(counts: Sequence[int]) -> bool:
-    """Whether worker counts span so much that the small ones would crowd on a linear axis."""
+    """Whether numbers of workers span so much that small ones would crowd on a linear axis."""
     return max(counts) / min(counts) >= WIDE
 
 
 def domain(counts: Sequence[int]) -> tuple[float, float]:
-    """Ends of the axis, a little beyond the counts so that no point is on an edge."""
+    """Ends of the axis, with some room so that no point is on an edge."""
     low, high = min(counts), max(counts)
     if is_logarithmic(counts):
         return low / 1.15, high * 1.15
@@ -25,7 +25,7 @@ def domain(counts: Sequence[int]) -> tuple[float, float]:
 
 
 def ticks(counts: Sequence[int]) -> list[int]:
-    """The counts themselves; of two that would crowd, the larger."""
+    """The numbers of workers themselves; where two would overlap, only the larger."""
     chosen: list[int] = []
     for count in sorted(set(counts), reverse=True):
         near = 1.25 * count if is_logarithmic(counts) else count + max(counts) / 16
@@ -35,7 +35,7 @@ def ticks(counts: Sequence[int]) -> list[int]:
 
 
 def workers(counts: Sequence[int], field: str = "workers") -> "alt.X":
-    """Horizontal axis of worker counts."""
+    """Horizontal axis of the number of workers."""
     import altair as alt
 
     kind = {"type": "log", "base": 2} if is_logarithmic(counts) else {"zero": False}
@@ -45,7 +45,7 @@ def workers(counts: Sequence[int], field: str = "workers") -> "alt.X":
 
 
 def dodge(counts: Sequence[int], index: int, number: int) -> tuple[float, float]:
-    """Shift (added, multiplied) that keeps series apart whose points share a worker count."""
+    """Shift (added, multiplied) that separates series with points at the same number of workers."""
     place = index - (number - 1) / 2
     if is_logarithmic(counts):
         return 0.0, 1.03**place

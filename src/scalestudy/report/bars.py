@@ -1,4 +1,4 @@
-"""The figure of where the time goes."""
+"""The figure that shows where the time goes."""
 
 from collections.abc import Iterable
 
@@ -11,11 +11,11 @@ from scalestudy.report.style import COLOURS
 
 MOST_ROWS = 30
 MOST_PHASES = 7
-"""Phases shown by a colour of their own."""
+"""Largest number of phases with their own colour."""
 
 
 def phases(findings: Findings) -> list[Figure]:
-    """Wall time by phase, one bar for each row; of many rows some."""
+    """Wall time by phase, one bar for each row, or for some rows if there are many."""
     import altair as alt
 
     records, names, unit = phase_records(findings)
@@ -66,7 +66,7 @@ def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
 
 
 def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
-    """The phases to show, each with those it stands for: the smallest of many are put together."""
+    """The phases to show, each with the recorded phases in it: the smallest are merged if there are many."""
     totals: dict[str, float] = {}
     for seconds in rows:
         for name, value in seconds.items():
@@ -80,7 +80,7 @@ def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
 
 
 def _some_rows(findings: Findings) -> list[Key]:
-    """All rows, or of many worker counts some."""
+    """All rows, or those of some numbers of workers if there are many."""
     keys = list(findings.phases)
     if len(keys) <= MOST_ROWS:
         return keys

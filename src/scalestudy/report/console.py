@@ -1,4 +1,4 @@
-"""A terminal's console on which no text of others moves the cursor, hides itself or names another window."""
+"""A terminal console on which printed text cannot move the cursor, hide itself or rename the window."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ from scalestudy.util.escaping import printable
 
 
 class PlainConsole(Console):
-    """Rich's, but only its own styles are control sequences: those in names and messages are spelt out."""
+    """Rich's console, with control sequences in names and messages escaped; only its own styles remain."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of what is printed, their texts printable."""
+        """Return the segments to print, with their texts made printable."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment

@@ -1,4 +1,4 @@
-"""The section on a sweep over cores per worker: rows that differ in nothing else, and the best of each."""
+"""The section on a sweep over cores per worker: the number of cores that trained fastest."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ ABOUT = (
 
 
 Sweeps = Mapping[Key, Sequence[tuple[int, Row]]]
-"""Rows by what they are without their cores: cores per worker, and the row; all with a training time."""
+"""Rows by their key without cores: cores per worker, and the row; all rows have a training time."""
 
 
 def core_sweeps(rows: Sequence[Row]) -> Sweeps:
-    """Sweeps over cores, in reading order, with at least two numbers of cores.
+    """Sweeps with at least two numbers of cores, in reading order.
 
-    Virtual workers and oversubscribed points are left out: their times say nothing about cores.
+    Virtual and asynchronous workers and oversubscribed points are left out: their times cannot be compared.
     """
     sweeps: dict[Key, list[tuple[int, Row]]] = {}
     for row in rows:
@@ -40,12 +40,12 @@ def core_sweeps(rows: Sequence[Row]) -> Sweeps:
 
 
 def best_cores(sweeps: Sweeps) -> dict[Key, tuple[int, Row]]:
-    """Number of cores of the shortest training, and its row; for a tie, the fewer cores."""
+    """Number of cores of the shortest training, and its row; the fewer cores if two are equal."""
     return {key: min(tried, key=lambda row: (_seconds(row[1]), row[0])) for key, tried in sweeps.items()}
 
 
 def best_speedups(best: Mapping[Key, tuple[int, Row]]) -> list[float | None]:
-    """Speed-up of the best over cores, against one worker's best; None without it, or of other work."""
+    """Speed-up over one worker, each with its best cores; None without one worker or if the work differs."""
     speedups = []
     for key, (_, row) in best.items():
         one = best.get(Key(key.strategy, 1, key.variant), (0, None))[1]
@@ -59,7 +59,7 @@ def _seconds(row: Row) -> float:
 
 
 def cores_section(findings: Findings) -> Section | None:
-    """T, S and E of the best over cores, as in a study of workers alone; None without a sweep."""
+    """Time, speed-up and efficiency with the best cores for each number of workers; None without a sweep."""
     best = best_cores(core_sweeps(findings.rows))
     if not best:
         return None

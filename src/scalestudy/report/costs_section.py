@@ -13,14 +13,14 @@ from scalestudy.util import units
 
 @dataclass(frozen=True)
 class CostColumn:
-    """A quantity: its heading, its column in the table, and how it is written."""
+    """A quantity: its heading, its column in the table, and its format."""
 
     heading: Heading
     name: str
     written: Callable[[float], str]
 
     def value(self, row: Row) -> float | None:
-        """Value of a row."""
+        """The quantity for a row; None if unknown."""
         value: float | None = getattr(row.costs, self.name)
         return value
 
@@ -69,7 +69,7 @@ MEANINGS = {
     "mfu": "MFU is the FLOP/s reached in the steady epochs, divided by the peak of all devices (dense, as"
     " stated by the manufacturer).",
 }
-"""Meaning of a column, stated below the table that has it."""
+"""Meaning of each column, printed below the table if the table has the column."""
 WORDS = {
     "cpu_joules": "the processors' energy",
     "gpu_joules": "the GPUs' energy",
@@ -78,11 +78,11 @@ WORDS = {
     "flops_per_sample": "FLOP",
     "mfu": "MFU",
 }
-"""Columns in words."""
+"""Names of columns in text."""
 
 
 def costs_section(findings: Findings) -> Section | None:
-    """Tables of the quantities that are known; None if there are none."""
+    """Tables of the known quantities; None if there are none."""
     rows = [row for row in findings.rows if any(column.value(row) is not None for column in TAKEN + MOVED)]
     used = [column for column in TAKEN + MOVED if any(column.value(row) is not None for row in rows)]
     if not used:
@@ -114,7 +114,7 @@ def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> 
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
-    """Reasons of blanks, each once."""
+    """Reasons for blank values, without repeats."""
     reasons = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
     parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
     return [f"Unknown: {WORDS.get(name, name)}, since {why}." for name, _, why in parts]

@@ -1,4 +1,4 @@
-"""Parts of a report's page: key numbers, and folded away all metrics, samples and every run."""
+"""Parts of a report's page: key numbers, and in folded sections all metrics, samples and every run."""
 
 from base64 import b64decode
 from collections import Counter
@@ -30,14 +30,14 @@ from scalestudy.study.point import REPEATS
 from scalestudy.util import units
 
 MOST_CLASSES = 50
-"""Largest number of classes whose values and confusions are shown; result.json has all."""
+"""Largest number of classes shown in metrics and confusion matrices; result.json has all."""
 COLOURS_OF_MASKS = (
     "Differences: orange is missed, blue is falsely found, pink is another class; grey is not counted."
 )
 
 
 def key_numbers(findings: Findings) -> KeyNumbers:
-    """Key numbers of the advised row, and how many runs are done."""
+    """Key numbers of the recommended row, and how many runs are done."""
     choice, advice = findings.advice.choice, findings.advice
     done = sum(point.state == "done" for point in findings.planned)
     of = f"{done} of {len(findings.planned)} done" if findings.planned else ""
@@ -65,9 +65,9 @@ def key_numbers(findings: Findings) -> KeyNumbers:
 
 
 def all_metrics(findings: Findings) -> list[Table]:
-    """Every row's metrics; classes and confusions of the advised row, or else of the first.
+    """Every row's metrics; classes and confusion matrices of the recommended row, or of the first row.
 
-    Values are means over a row's runs, and confusions sums.
+    Metrics are means over a row's runs, confusion matrices are sums.
     """
     groups = findings.measures.groups
     if not groups:
@@ -126,7 +126,7 @@ def _mean(runs: Sequence[Run], name: str) -> str:
 
 
 def samples_of(findings: Findings) -> Folded | None:
-    """Samples of one run: of the advised row, or else of the first that has left some."""
+    """Samples of one run: of the recommended row, or of the first run that saved any."""
     choice = findings.advice.choice
     advised = [run for run in findings.runs if choice and key_of_run(run) == choice.key]
     for run in [*advised, *findings.runs]:
@@ -149,7 +149,7 @@ def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
 
 
 def gallery_document(record: GalleryRecord, label: str) -> Document:
-    """The samples of a model as a page of their own; `label` is the model, for people."""
+    """The samples of a model as a separate page titled `label`."""
     return Document(label, gallery_blocks(record), "Best, median and worst validation samples")
 
 
@@ -257,7 +257,7 @@ def _seconds(seconds: float | None) -> str | Cell:
 
 
 def _minute(time: str) -> str:
-    """A time of day in ISO 8601 as a table shows it."""
+    """Date and time to the minute, from ISO 8601."""
     return time[:16].replace("T", " ")
 
 

@@ -1,6 +1,6 @@
-"""A page composed once: renderers turn its blocks into HTML, Markdown, LaTeX and text.
+"""A page as blocks, which renderers turn into HTML, Markdown, LaTeX and text.
 
-Texts are plain: what stands between `backticks` is code, and renderers escape everything else.
+Texts are plain: text between `backticks` is code, and renderers escape everything else.
 """
 
 import re
@@ -15,12 +15,12 @@ CODE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Heading:
-    """A column's name, and its unit or explanation."""
+    """A column's name, with its unit or an explanation."""
 
     name: str
     unit: str = ""
     brief: str = ""
-    """Both in a few letters, where there is no room."""
+    """Short form of name and unit for narrow tables."""
     numeric: bool = True
 
 
@@ -31,12 +31,12 @@ class Cell:
     Attributes:
         text: The value, without its interval.
         full: The value with its interval, where the page shows the interval as `small`.
-        small: Below the text on a page.
-        remark: Likewise, a line of its own.
+        small: Shown below the text on a page.
+        remark: Shown below the text on a page, on a line of its own.
         note: Number of its footnote.
-        sort: By what a page sorts it: a number with all digits; empty where the value is unknown.
-        link: Where the text leads to.
-        kind: Class of the text, or of the remark where there is one: "failed", "worse".
+        sort: Sort key on a page: a number with all digits; empty if the value is unknown.
+        link: Target of the text's link.
+        kind: CSS class of the remark, or of the text without a remark: "failed", "worse".
     """
 
     text: str
@@ -73,12 +73,12 @@ class Table:
     """Rows under headings; each row has as many cells as there are headings.
 
     Attributes:
-        caption: Above the table.
-        footnotes: Numbered from 1, as the cells' notes.
-        name: By which other places refer to it.
-        chosen: Index of the row that is advised.
-        essential: How many columns, from the first, are shown however narrow a terminal is; 0 for all.
-        sortable: Whether a page sorts and searches it.
+        caption: Shown above the table.
+        footnotes: Numbered from 1, matching the cells' notes.
+        name: Name for links.
+        chosen: Index of the recommended row.
+        essential: How many leading columns are shown even on a narrow terminal; 0 for all.
+        sortable: Whether a page can sort and search it.
     """
 
     headings: tuple[Heading, ...]
@@ -91,7 +91,7 @@ class Table:
     sortable: bool = False
 
     def first(self, most: int) -> "Table":
-        """The first rows, and the advised one."""
+        """The first rows, and the recommended row."""
         rows, chosen = self.rows[:most], self.chosen
         if chosen is not None and chosen >= most:
             rows, chosen = (*rows, self.rows[chosen]), most
@@ -100,30 +100,30 @@ class Table:
 
 @dataclass(frozen=True)
 class KeyNumbers:
-    """Key numbers, each with its name and a remark, which a page alone shows."""
+    """Key numbers as (name, value, remark), shown only on a page."""
 
     facts: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure in its place, or what makes it once it is asked for: a terminal shows none."""
+    """A figure, or a function that makes it on demand, since a terminal shows none."""
 
     made: Figure | Callable[[], Figure]
     choices: tuple[Figure, ...] = ()
-    """Figures that a reader can ask for in the same place."""
+    """Further figures that a reader can select in the same place."""
 
     __match_args__ = ("figure",)
 
     @cached_property
     def figure(self) -> Figure:
-        """The figure."""
+        """The figure, made on first access."""
         return self.made if isinstance(self.made, Figure) else self.made()
 
 
 @dataclass(frozen=True)
 class Photo:
-    """Images of one thing side by side: PNG files, each with a description for those who cannot see it."""
+    """Images shown side by side: PNG files, each with an alternative text."""
 
     caption: str
     images: tuple[tuple[bytes, str], ...]
@@ -131,14 +131,14 @@ class Photo:
 
 @dataclass(frozen=True)
 class Photos:
-    """Photographs, which a page alone shows."""
+    """Photos, shown only on a page."""
 
     photos: tuple[Photo, ...]
 
 
 @dataclass(frozen=True)
 class Code:
-    """What is typed or kept as it stands."""
+    """Text to show verbatim, such as commands or logs."""
 
     text: str
     language: str = ""
@@ -146,13 +146,13 @@ class Code:
 
 @dataclass(frozen=True)
 class Folded:
-    """What is opened by who wants to know: closed on a page, ordinary on paper."""
+    """Details: collapsed on a page, shown like a section in other formats."""
 
     title: str
     blocks: tuple["Block", ...]
     name: str = ""
     page_only: bool = False
-    """Whether other forms leave it out."""
+    """Whether formats other than a page leave it out."""
 
 
 @dataclass(frozen=True)
@@ -162,9 +162,9 @@ class Section:
     title: str
     blocks: tuple["Block", ...]
     name: str = ""
-    """By which other places refer to it; made of the title when empty."""
+    """Name for links; derived from the title if empty."""
     style: str = ""
-    """Its look on a page: "advice", "open" or "figures"."""
+    """Style on a page: "advice", "open" or "figures"."""
 
 
 Block = Paragraph | Items | Table | KeyNumbers | Drawing | Photos | Code | Folded | Section
@@ -172,13 +172,13 @@ Block = Paragraph | Items | Table | KeyNumbers | Drawing | Photos | Code | Folde
 
 @dataclass(frozen=True)
 class Document:
-    """A whole page."""
+    """A complete document."""
 
     title: str
     blocks: tuple[Block, ...]
     subtitle: str = ""
     live: bool = False
-    """Whether a page has a table of contents, and draws its figures by scripts."""
+    """Whether a page has a table of contents and draws its figures with scripts."""
 
 
 def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
@@ -191,7 +191,7 @@ def drawings(blocks: Sequence[Block]) -> Iterator[Drawing]:
 
 
 def on_paper(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks that forms other than a page show."""
+    """The blocks shown in formats other than a page."""
     return [
         block
         for block in blocks
@@ -200,12 +200,12 @@ def on_paper(blocks: Sequence[Block]) -> list[Block]:
 
 
 def pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """A text in parts, each with whether it is code."""
+    """Split a text into parts, each with whether it is code."""
     for index, part in enumerate(CODE.split(text)):
         if part:
             yield part, index % 2 == 1
 
 
 def anchor(block: Section | Folded) -> str:
-    """The name by which a page's own links reach it."""
+    """The block's anchor for links within a page."""
     return block.name or re.sub(r"[^a-z0-9]+", "-", block.title.lower()).strip("-") or "section"

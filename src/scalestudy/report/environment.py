@@ -1,4 +1,4 @@
-"""The machines and versions that the runs of a study were made with."""
+"""The machines and software versions of a study's runs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from scalestudy.util import units
 
 
 def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Name and value of what the runs recorded; values that differ between runs are all listed."""
+    """Name and value of what the runs recorded; all values are listed if runs differ."""
     ranks = [rank for run in runs for rank in run.ranks]
     facts: dict[str, dict[str, None]] = {}
     variables: dict[str, dict[str, None]] = {}
@@ -26,7 +26,7 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
 
 
 def environment_table(runs: Sequence[Run], caption: str = "") -> Table | None:
-    """The same as a table; None where nothing was recorded."""
+    """The recorded environment as a table; None if nothing was recorded."""
     rows = tuple(environments(runs))
     headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
     return Table(headings, rows, caption, name="environment") if rows else None

@@ -1,4 +1,4 @@
-"""What a figure is, before it is drawn."""
+"""A figure as data, before it is drawn."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,34 +11,34 @@ WIDTH, HEIGHT = 640, 360
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: a file name without its ending, its texts and its Vega-Lite specification."""
+    """One figure: a file name without extension, its texts, and its Vega-Lite specification."""
 
     name: str
     title: str
     caption: str
     """How to read it."""
     spec: dict[str, Any]
-    """Without colours of ground and ink: those come from `style.config`."""
+    """Without colours for background and text, which come from `style.config`."""
     wide: bool = False
-    """Whether it needs the whole width of a page."""
+    """Whether it needs the full width of a page."""
     group: str = ""
-    """Figures of a group stand in one place: a page shows the one that is chosen, at first the first."""
+    """Figures of a group share one place: a page shows the selected one, initially the first."""
     choice: str = ""
-    """What is chosen by, in a few words: "by epochs"."""
+    """Label for selecting it: "by epochs"."""
 
 
 def data(records: list[dict[str, Any]]) -> "alt.InlineData":
-    """Records as the data of a chart."""
+    """Wrap records as the data of a chart."""
     import altair as alt
 
     source = alt.InlineData(values=records)
-    # Altair copies a chart at each step, with every record: thousands take longer than all else of a page.
+    # Altair copies a chart with all its records at each step, which would take most of the time for a page.
     object.__setattr__(source, "__deepcopy__", lambda _: source)
     return source
 
 
 def tooltip(**titles: str) -> "list[alt.Tooltip]":
-    """Fields of text and number with what they are called; a title may end in a format: "Share|.1%"."""
+    """Tooltip fields with their titles; a title may end in a number format: "Share|.1%"."""
     import altair as alt
 
     made = []
@@ -51,10 +51,10 @@ def tooltip(**titles: str) -> "list[alt.Tooltip]":
 def figure(
     name: str, title: str, chart: Any, caption: str, wide: bool = False, group: str = "", choice: str = ""
 ) -> Figure:
-    """A figure of an Altair chart."""
-    # To hold a chart against its schema takes longer than to draw it: tests do so.
+    """Make a figure from an Altair chart."""
+    # Validating a chart takes longer than drawing it, so only tests do it.
     spec = chart.properties(title=title).to_dict(validate=False)
-    # The library's own theme and the address of its schema do not belong in a page of ours.
+    # The page has its own theme and needs no schema address.
     for key in ("$schema", "config", "usermeta"):
         spec.pop(key, None)
     return Figure(name, title, caption, spec, wide, group, choice)

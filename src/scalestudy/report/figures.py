@@ -16,7 +16,7 @@ MAKERS: tuple[Callable[[Findings], list[Figure]], ...] = (
 
 
 def figures(findings: Findings) -> list[Figure]:
-    """All figures that the finished runs can fill, those of a group one after another."""
+    """All figures for which the finished runs have data, those of a group one after another."""
     from altair.utils.schemapi import debug_mode
 
     with debug_mode(False):
@@ -24,7 +24,7 @@ def figures(findings: Findings) -> list[Figure]:
 
 
 def places(made: Sequence[Figure]) -> list[Drawing]:
-    """The figures by their places, each with what else can be shown there."""
+    """Group the figures by place, each with the others that can be selected there."""
     groups: dict[str, list[Figure]] = {}
     for figure in made:
         groups.setdefault(figure.group or figure.name, []).append(figure)

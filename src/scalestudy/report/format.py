@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: one number of decimals a column, intervals beside the value."""
+"""Format numbers for readers: the same decimals within a column, intervals beside the value."""
 
 from collections.abc import Sequence
 from math import floor, isfinite, log10
@@ -7,11 +7,11 @@ from scalestudy.analysis.statistics import Estimate
 
 NOT_AVAILABLE = "n/a"
 LOPSIDED = 0.1
-"""How far off its interval's middle a value may lie for ±, as a share of half the interval."""
+"""Largest distance of a value from the middle of its interval for ±, as a share of half the interval."""
 
 
 def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
-    """Unit in which the largest of these times reads well, and its length in seconds."""
+    """Unit that suits the largest of these times ("s", "min" or "h"), and its length in seconds."""
     largest = max(seconds, default=0.0)
     if largest < 600:
         return "s", 1.0
@@ -19,30 +19,30 @@ def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
 
 
 def cost_unit(hours: Sequence[float | None]) -> tuple[str, float]:
-    """Unit in which the largest of these costs reads well ("min" or "h"), and its length in hours."""
+    """Unit that suits the largest of these costs ("min" or "h"), and its length in hours."""
     largest = max((value for value in hours if value is not None), default=0.0)
     return ("min", 1 / 60) if largest < 1 else ("h", 1.0)
 
 
 def decimals(values: Sequence[float]) -> int:
-    """Decimals that give the smaller values of a column three significant digits, three at most."""
+    """Decimals that give the smallest value of a column about three significant digits; at most three."""
     smallest = min((abs(value) for value in values if value), default=1.0)
     return 0 if smallest >= 100 else 1 if smallest >= 5 else 2 if smallest >= 0.5 else 3
 
 
 def number(value: float | None, digits: int) -> str:
-    """`1,234.5`, with a true minus; `n/a` for None and for what is not finite."""
+    """`1,234.5`, with a true minus sign; `n/a` for None and for values that are not finite."""
     if value is None or not isfinite(value):
         return NOT_AVAILABLE
-    # A tie goes up, also where arithmetic left it a little below.
+    # Ties round up, even if floating-point arithmetic left the value slightly below.
     value = value * (1 + 1e-13) if digits else value
     return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def with_interval(estimate: Estimate, digits: int) -> str:
-    """`6.64 ± 0.11`, or `6.64 (5.10–8.90)` where the interval reaches further to one side.
+    """`6.64 ± 0.11`, or `6.64 (5.10–8.90)` if the interval is asymmetric.
 
-    The value alone where nothing is left to chance.
+    The value alone if there is no interval or its width is 0.
     """
     text = number(estimate.value, digits)
     half = estimate.half_width
@@ -56,7 +56,7 @@ def with_interval(estimate: Estimate, digits: int) -> str:
 
 
 def span(estimate: Estimate, digits: int) -> str | None:
-    """`6.54–6.75`: the ends of the interval, or None without one."""
+    """The ends of the interval, `6.54–6.75`; None without one."""
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return None
     dash = " to " if estimate.low < 0 else "–"
@@ -74,7 +74,7 @@ def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
 
 
 def times_faster(speedup: Estimate) -> str | None:
-    """`1.97 times faster`, or `1.64 times slower` where the ratio is below 1; None without one."""
+    """`1.97 times faster`, or `1.64 times slower` if the ratio is below 1; None without a value."""
     if speedup.value is None:
         return None
     slower = speedup.value < 1
@@ -82,7 +82,7 @@ def times_faster(speedup: Estimate) -> str | None:
 
 
 def significant(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
+    """A number with this many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
     if not value or not isfinite(value):
         return number(value, 0)
     return number(value, max(0, digits - 1 - floor(log10(abs(value)))))

@@ -1,6 +1,6 @@
-"""The forms of a report.
+"""The formats of a report.
 
-A package adds one by an entry point in the group "scalestudy.formats" that names a `Format`.
+A package adds a format by an entry point in the group "scalestudy.formats" that names a `Format`.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,15 +14,15 @@ from scalestudy.util.registry import Registry
 
 @dataclass(frozen=True)
 class Medium:
-    """Where a report is going to be read.
+    """Where a report will be read.
 
     Attributes:
-        width: Columns of a terminal; its own when None.
-        colour: Whether a terminal's colour codes may be in it.
-        verbose: Whether a terminal shows all that the page says, beside the decision.
-        page: Where the page is, for a terminal's last line.
-        document: The report as a document, where it is composed already.
-        pictures: Its figures by name, which lie beside the file as NAME.svg and NAME.pdf.
+        width: Columns of the terminal; detected if None.
+        colour: Whether to use terminal colour codes.
+        verbose: Whether a terminal shows everything on the page, not only the decision.
+        page: Path of the page, for the terminal's last line.
+        document: The report as a document, if already composed.
+        pictures: Its figures by name; the files NAME.svg and NAME.pdf are next to the report.
     """
 
     width: int | None = None
@@ -35,11 +35,11 @@ class Medium:
 
 @dataclass(frozen=True)
 class Format:
-    """One form of the report.
+    """One format of the report.
 
     Attributes:
-        render: (findings, medium) -> its text, or bytes where it is not text.
-        file: Name of its file in a written report, as "table.csv"; None where it is made on request only.
+        render: (findings, medium) -> its text, or bytes for a binary format.
+        file: Name of its file in a written report, such as "table.csv"; None if it is made only on request.
     """
 
     render: Callable[[Findings, Medium], str | bytes]

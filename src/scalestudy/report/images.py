@@ -1,4 +1,4 @@
-"""Figures as pictures, without a browser."""
+"""Draw figures as image files, without a browser."""
 
 from base64 import b64encode
 from dataclasses import dataclass, replace
@@ -13,11 +13,11 @@ PNG_SCALE = 2.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as the contents of files, each drawn by vl-convert when it is first asked for.
+    """A figure as the contents of image files, each drawn by vl-convert on first access.
 
     Attributes:
-        figure: What is drawn.
-        dark: Whether for a dark ground, instead of on white.
+        figure: The figure.
+        dark: Whether it is for a dark background, instead of white.
     """
 
     figure: Figure
@@ -25,7 +25,7 @@ class Picture:
 
     @cached_property
     def svg(self) -> str:
-        """An SVG file."""
+        """Content of an SVG file."""
         import vl_convert
 
         spec: dict[str, Any] = self.figure.spec | {"config": config(self.dark)}
@@ -34,7 +34,7 @@ class Picture:
 
     @cached_property
     def png(self) -> bytes:
-        """A PNG file."""
+        """Content of a PNG file."""
         import vl_convert
 
         picture: bytes = vl_convert.svg_to_png(self.svg, scale=PNG_SCALE)
@@ -42,7 +42,7 @@ class Picture:
 
     @cached_property
     def pdf(self) -> bytes:
-        """A PDF file of one page."""
+        """Content of a PDF file with one page."""
         import vl_convert
 
         page: bytes = vl_convert.svg_to_pdf(self.svg)
@@ -50,24 +50,24 @@ class Picture:
 
 
 def vega_lite() -> str:
-    """The version of Vega-Lite's specification that Altair writes: "6.4" of "v6.4.1"."""
+    """Version of the Vega-Lite specification that Altair writes: "6.4" for "v6.4.1"."""
     import altair
 
     return ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 
 
 def draw(figure: Figure, *, dark: bool = False) -> Picture:
-    """A figure on white or for a dark ground."""
+    """Prepare a figure for a white or a dark background."""
     return Picture(figure, dark)
 
 
 def still(figure: Figure, *, dark: bool = False) -> Picture:
-    """The same without its title, for pages that write it themselves."""
+    """Like `draw` without the title, for pages that show it as text."""
     spec = {key: value for key, value in figure.spec.items() if key != "title"}
     return draw(replace(figure, spec=spec), dark=dark)
 
 
 def data_uri(content: bytes | str, kind: str) -> str:
-    """The content as an address of its own."""
+    """Encode the content as a data URI."""
     data = content.encode() if isinstance(content, str) else content
     return f"data:{kind};base64,{b64encode(data).decode()}"

@@ -1,4 +1,4 @@
-"""Figures of the loss: against epochs, updates, samples and time, each in the place of the others."""
+"""Figures of the loss against epochs, updates, samples and time, which share one place."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -12,13 +12,13 @@ from scalestudy.report.series import MOST_PANELS, Records, downsampled, rounded,
 from scalestudy.report.style import COLOURS, ramp
 
 MOST_EPOCHS = 60
-"""Epochs drawn of a line; more cannot be told apart and would only swell the page."""
+"""Largest number of epochs drawn in a line; more cannot be distinguished and would enlarge the page."""
 LEAST_EPOCHS = 12
 MOST_COUNTS = 6
 MOST_RECORDS = 4000
-"""Points of all lines together, which decide what the page weighs; no line has fewer than `LEAST_EPOCHS`."""
+"""Points of all lines together, which determine the size of the page; a line has at least `LEAST_EPOCHS`."""
 STEEP = 30
-"""Ratio of the largest to the smallest loss from which a logarithmic axis shows more."""
+"""Ratio of the largest to the smallest loss from which the axis is logarithmic."""
 MOST_TICKS = 6
 WAYS = {
     "epoch": ("epochs", "Epoch", "Equal curves mean that more workers learn as much from an epoch."),
@@ -26,11 +26,11 @@ WAYS = {
     "samples": ("samples", "Samples", "Samples are those of all workers: the work that was paid for."),
     "time": ("training time", "Training time", "The curve furthest to the left reaches a loss first."),
 }
-"""What a loss is drawn against: its name in a title and on an axis, and how to read it."""
+"""Horizontal axes: the name in a title, the axis title, and how to read the figure."""
 
 
 def losses(findings: Findings) -> list[Figure]:
-    """The loss in four ways; none without epochs."""
+    """The loss against each horizontal axis; none without epochs."""
     records, unit, few = loss_records(findings)
     return [
         _against(known, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}")
@@ -40,7 +40,7 @@ def losses(findings: Findings) -> list[Figure]:
 
 
 def loss_records(findings: Findings) -> tuple[Records, str, str]:
-    """Mean losses over the seeds by epoch, the unit of their time, and what is left out, in words."""
+    """Mean losses over the seeds by epoch, the unit of time, and a sentence on rows that are left out."""
     groups = findings.measures.groups
     keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
     shown = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
@@ -59,7 +59,7 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
 
 
 def _means(runs: Sequence[Run], most: int, length: float) -> Records:
-    """Means over a row's runs at some of their epochs, for each loss that is a number."""
+    """Means over a row's runs at some of their epochs, for each loss with a finite value."""
     by_epoch: dict[int, Records] = {}
     for run in runs:
         for record in _epochs(run, length):
@@ -78,7 +78,7 @@ def _means(runs: Sequence[Run], most: int, length: float) -> Records:
 
 
 def _epochs(run: Run, length: float) -> Records:
-    """Each epoch with what was done by its end, and its losses; None where that is not known."""
+    """Each epoch with the updates, samples and time up to its end, and its losses; None where unknown."""
     epochs = run.epochs
     seconds = epoch_values(epochs, "elapsed_training_seconds")
     columns = {
@@ -93,7 +93,7 @@ def _epochs(run: Run, length: float) -> Records:
 
 
 def _sums(values: Sequence[float | None]) -> list[float | None]:
-    """Sums up to each value; None from the first unknown one on."""
+    """Cumulative sums; None from the first unknown value on."""
     sums: list[float | None] = []
     total: float | None = 0
     for value in values:
@@ -103,7 +103,7 @@ def _sums(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """None where one is not known or no number, or where there is none."""
+    """Mean; None if a value is unknown or not finite, or if there are no values."""
     known = [value for value in values if value is not None and isfinite(value)]
     return rounded(sum(known) / len(known)) if known and len(known) == len(values) else None
 
@@ -118,7 +118,7 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     picked = alt.selection_point(name="picked", fields=["workers"], bind="legend")
     several = len(counts) > 1
     faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.1)) if several else alt.value(1.0)
-    # Few counts get colours that are far apart; many get a ramp, where the order is what is read.
+    # A few numbers of workers get distinct colours; many get a ramp that shows their order.
     colours = list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
     titles = {name: axis for name, (_, axis, _) in WAYS.items()} | {"time": f"Training time ({unit})"}
     epochs = sorted({record["epoch"] for record in records})

@@ -16,7 +16,7 @@ from scalestudy.report.format import decimals, number, time_unit, with_interval
 from scalestudy.report.style import colour_and_shape
 
 MOST_MODELS = 12
-"""Largest number of series that are shown; the advised one is among them."""
+"""Largest number of series that are shown, including the recommended one."""
 POINTS = 40
 """Points of a curve."""
 INTERVALS = (
@@ -37,7 +37,7 @@ SPEEDUP, EFFICIENCY = Heading("Speed-up", brief="S"), Heading("Efficiency", brie
 
 
 def models_section(findings: Findings) -> Section | None:
-    """Scaling models, and predictions; None where no strategy has enough counts."""
+    """Scaling models and predictions; None if no strategy has enough numbers of workers."""
     models = shown_models(findings)
     if not models:
         return None
@@ -63,7 +63,7 @@ def models_section(findings: Findings) -> Section | None:
 
 
 def shown_models(findings: Findings) -> list[Model]:
-    """Series with a scaling model, as many as can be told apart, in their order."""
+    """The series with a scaling model, at most `MOST_MODELS`, in their order."""
     models = [model for model in findings.models if model.fit]
     choice = findings.advice.choice
     advised = (choice.strategy, choice.key.variant) if choice else None
@@ -111,7 +111,7 @@ def _predicted(models: Sequence[Model]) -> Table:
 
 
 def _unit(predictions: Sequence[Prediction]) -> tuple[str, float, int]:
-    """Unit of times, its seconds, and how many decimals these take."""
+    """Unit of times, its length in seconds, and the decimals to show."""
     values = [prediction.seconds.value or 0.0 for prediction in predictions]
     unit, length = time_unit(values)
     return unit, length, decimals([value / length for value in values])
@@ -144,7 +144,7 @@ def _every_count(models: Sequence[Model]) -> Table:
 
 
 def time_figure(findings: Findings) -> Figure:
-    """Training time, measured and predicted; there has to be a scaling model."""
+    """Training time, measured and predicted; needs at least one scaling model."""
     import altair as alt
 
     models, labels = shown_models(findings), series.labels(findings)
@@ -196,7 +196,7 @@ def time_figure(findings: Findings) -> Figure:
 
 
 def _grid(model: Model, beyond: bool) -> list[int]:
-    """Counts that a line is drawn through, within what was measured or beyond: whole, since terms step."""
+    """Numbers of workers along a curve, measured or beyond: integers, since some terms are steps."""
     measured = model.series.different
     first, last = (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
     return sorted({round(first * (last / first) ** (index / (POINTS - 1))) for index in range(POINTS)})

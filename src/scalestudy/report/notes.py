@@ -1,4 +1,4 @@
-"""How the numbers were measured, and which are left out: the notes under every table."""
+"""How the numbers were measured, and which are left out: the notes below every table."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The table of results: one row for the points that differ only in their seed."""
+"""The table of results, with one row for all points that differ only in seed, split and fold."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,26 +31,26 @@ SHORT = {"diverged": "diverged", "chance": "at chance", "collapsed": "collapsed"
 
 @dataclass(frozen=True)
 class _Column:
-    """A measured column: its heading, a row's value, why it may be missing, and its decimals where fixed."""
+    """A measured column: its heading, its value for a row, why that may be missing, fixed decimals."""
 
     heading: Heading
     of: Callable[[Row], Estimate]
     why: Callable[[Row], str | None]
     digits: int | None = None
     brief: bool = False
-    """Whether the brief table has it."""
+    """Whether the brief table has this column."""
     interval: bool = True
     """Whether the brief table shows its interval."""
 
 
 def results_table(findings: Findings, brief: bool = False) -> Table:
-    """Every row of a study; `brief` has the columns of the decision, without footnotes."""
+    """Every row of a study; with `brief`, only the columns for the decision, without footnotes."""
     rows = findings.rows
     names = sorted({name for row in rows for name in row.key.swept})
     columns = [column for column in _columns(findings) if column.brief or not brief]
     verdicts = findings.advice.decision.verdicts or {}
     footnotes: dict[str, int] = {}
-    # Only with NCCL is there a choice worth showing.
+    # The library of the exchange is worth showing only if NCCL was used.
     named = any(row.communication == "nccl" for row in rows)
     engines = engines_of(findings.measures.groups)
     several = len(set(engines.values())) > 1
@@ -104,7 +104,7 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
 
 
 def identity_headings(names: Sequence[str]) -> list[Heading]:
-    """Headings of what a row is: strategy, workers and other swept values."""
+    """Headings of the columns that identify a row: strategy, workers and other swept values."""
     return [
         Heading("Strategy", brief="strategy", numeric=False),
         Heading("Workers", brief="n"),
@@ -113,7 +113,7 @@ def identity_headings(names: Sequence[str]) -> list[Heading]:
 
 
 def _columns(findings: Findings) -> list[_Column]:
-    """Measured columns, those that a decision needs first; from elsewhere those that some row has."""
+    """Measured columns, those for the decision first; for numbers from other tools only known columns."""
     rows = findings.rows
     metric = " / ".join(dict.fromkeys(metric_label(row.metric) for row in rows)) or "metric"
     lower = ", lower is better" if any(row.sense.better == "lower" for row in rows) else ""
@@ -186,16 +186,16 @@ def _columns(findings: Findings) -> list[_Column]:
 
 
 def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
-    """Whether a column says something of rows that are all from elsewhere."""
+    """Whether a column has information about rows that are all from other tools."""
     if column.brief and column.heading.name in ("Quality", "Speed-up", "Scaling efficiency"):
         return True
-    # A speed-up of training times is not shown twice.
+    # The speed-up of training times is shown once.
     again = column.heading.unit.startswith("training time") and all(row.basis == "training" for row in rows)
     return not again and any(column.of(row).value is not None for row in rows)
 
 
 def _against(rows: Sequence[Row]) -> str:
-    """Baseline of the speed-ups, if it is not one worker."""
+    """Baseline of the speed-ups, unless it is one worker."""
     counts = {row.speed.against for row in rows if row.speed.baseline is not None}
     if counts <= {1}:
         return ""
@@ -225,7 +225,7 @@ def _why_throughput(row: Row) -> str:
 
 
 def _why_quality(row: Row) -> str | None:
-    """Why the quality is missing, or what its mean hides: failed runs, and the worst one."""
+    """Why the quality is missing, or what its mean hides: failed runs and the worst run."""
     if row.quality.value is None:
         unknown = row.verdict.kind == "unknown"
         reason = f"a run ended without a finite {metric_label(row.metric)}"
@@ -237,7 +237,7 @@ def _why_quality(row: Row) -> str | None:
 
 
 def _why_failed(row: Row, verdict: Verdict) -> str:
-    """What is wrong with all runs of a row: in the same words for all rows at one chance."""
+    """Why all runs of a row failed, with the same words for all rows with the same chance level."""
     if verdict.kind != "chance" or row.constant_quality is None:
         return verdict.sentence
     chance = number(row.constant_quality, row.digits)

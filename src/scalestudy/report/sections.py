@@ -1,4 +1,4 @@
-"""What a report says beyond its table and main figures: one section a subject, each in a file of its own."""
+"""Sections of a report beyond its table and main figures, one file for each subject."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -19,10 +19,10 @@ SECTIONS: Registry[Callable[["Findings"], Section | None]] = Registry(
         "costs": "scalestudy.report.costs_section:costs_section",
     },
 )
-"""In the order in which they are shown. None where a study has nothing to say on the subject."""
+"""In the order in which they are shown. A function returns None if the study has no data for its section."""
 
 
 def sections(findings: "Findings") -> list[Section]:
-    """The sections that this study can fill."""
+    """The sections for which this study has data."""
     made = (SECTIONS.get(name)(findings) for name in SECTIONS.names())
     return [section for section in made if section is not None]

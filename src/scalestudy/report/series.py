@@ -1,4 +1,4 @@
-"""What the figures draw: rows of a study as plain records, downsampled and labelled."""
+"""Data of the figures: rows of a study as records, downsampled and labelled."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 
 MOST_COLOURS = 7
-"""Series that colours and shapes tell apart in one figure."""
+"""Number of series that can be distinguished by colour and shape in one figure."""
 MOST_PANELS = 12
 
 Records = list[dict[str, Any]]
@@ -22,24 +22,24 @@ BASIS_WORDS: dict[Basis, str] = {
     "epoch": "epoch time",
     "training": "training time",
 }
-"""What speed-up is a ratio of."""
+"""Names of the quantities whose ratio is the speed-up."""
 
 
 def basis_of(rows: Sequence[Row]) -> str:
-    """What speed-up is a ratio of in these rows, in words."""
+    """Name of the quantity whose ratio is the speed-up of these rows."""
     return " / ".join(dict.fromkeys(BASIS_WORDS[row.basis] for row in rows)) or BASIS_WORDS["throughput"]
 
 
 @dataclass(frozen=True)
 class Labels:
-    """How series are told apart: by strategy, by variant (other swept values), or by both."""
+    """How series are distinguished: by strategy, by variant (other swept values), or by both."""
 
     strategies: list[str]
     variants: list[str]
 
     @property
     def by_strategy(self) -> bool:
-        """Whether colour means the strategy (else the variant)."""
+        """Whether colour stands for the strategy; otherwise for the variant."""
         return len(self.strategies) > 1 or len(self.variants) < 2
 
     @property
@@ -48,7 +48,7 @@ class Labels:
         return self.strategies if self.by_strategy else self.variants
 
     def fields(self, key: Key) -> dict[str, str]:
-        """The fields of a record that say which series it belongs to."""
+        """The fields of a record that identify its series."""
         return {
             "series": key.strategy if self.by_strategy else short(key),
             "strategy": key.strategy,
@@ -56,7 +56,7 @@ class Labels:
         }
 
     def shown(self, records: Records) -> list[str]:
-        """Names of the series that records are of, in order."""
+        """Names of the series in records, in order."""
         drawn = {record["series"] for record in records}
         return [name for name in self.names if name in drawn]
 
@@ -70,19 +70,19 @@ def labels(findings: Findings) -> Labels:
 
 
 def panels(findings: Findings) -> list[str]:
-    """Variants that stand in panels of their own, where colour cannot tell them apart."""
+    """Variants that need separate panels, because colour alone cannot distinguish them."""
     named = labels(findings)
     both = len(named.strategies) > 1 and len(named.variants) > 1
     return named.variants if both or len(named.variants) > MOST_COLOURS else []
 
 
 def short(key: Key) -> str:
-    """Other swept values with the last part of their names: `batch_size = 8`."""
+    """Other swept values, with the last part of their names: `batch_size = 8`."""
     return describe({name.split(".")[-1]: value for name, value in key.swept.items()})
 
 
 def series_name(key: Key) -> str:
-    """Strategy, and the other swept values where there are any: `horovod (batch_size = 8)`."""
+    """Strategy, with the other swept values if there are any: `horovod (batch_size = 8)`."""
     return f"{key.strategy} ({short(key)})" if key.swept else key.strategy
 
 
@@ -92,7 +92,7 @@ def bar(key: Key) -> str:
 
 
 def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
-    """One record a row that has this value: workers, value, low, high and what a tooltip shows."""
+    """One record for each row with this value: workers, value, low, high and the tooltip's text."""
     named = labels(findings)
     records = []
     for row in findings.rows:
@@ -105,7 +105,7 @@ def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
 
 
 def ends(estimate: Estimate) -> dict[str, Any]:
-    """A finite value, the ends of its interval where it has one, and what a tooltip shows."""
+    """A finite value, the ends of its interval if it has one, and the tooltip's text."""
     assert estimate.value is not None
     record: dict[str, Any] = {"value": rounded(estimate.value), "text": _in_words(estimate)}
     if estimate.low is not None and estimate.high is not None and isfinite(estimate.high):
@@ -119,30 +119,30 @@ def reach(records: Records) -> list[float]:
 
 
 def _in_words(estimate: Estimate) -> str:
-    """A value with its interval, as a tooltip shows it."""
+    """A value with its interval, for a tooltip."""
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return f"{estimate.value:.3g}"
     return f"{estimate.value:.4g} (95 %: {estimate.low:.4g} to {estimate.high:.4g})"
 
 
 def rounded(value: float) -> float:
-    """Five digits: more cannot be seen."""
+    """Round to five significant digits, since more cannot be seen."""
     return float(f"{value:.5g}")
 
 
 def downsampled(values: Sequence[int], most: int, keep: Collection[int] = ()) -> list[int]:
-    """At most so many of these positive numbers, sorted: the ends, `keep`, and others evenly by ratio.
+    """At most `most` of these positive numbers, sorted: both ends, `keep`, and others evenly by ratio.
 
     Args:
-        values: What there is.
-        most: How many are wanted, 2 at least; exceeded where `keep` alone is more.
-        keep: Those that are kept in any case.
+        values: The numbers.
+        most: How many to return, at least 2; exceeded if `keep` alone has more.
+        keep: Numbers that are always kept.
     """
     every = sorted(set(values))
     if len(every) <= most:
         return every
     chosen = {every[0], every[-1], *(value for value in every if value in keep)}
     while len(chosen) < most:
-        # The one that is furthest from all that are chosen already.
+        # The number that is furthest from all chosen ones.
         chosen.add(max(every, key=lambda value: min(abs(log(value / other)) for other in chosen)))
     return sorted(chosen)

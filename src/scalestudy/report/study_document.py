@@ -1,4 +1,4 @@
-"""The report of a study as a document: composed once, for a page, Markdown, LaTeX and a terminal."""
+"""The report of a study as a document, for a page, Markdown, LaTeX and a terminal."""
 
 from collections.abc import Collection
 
@@ -24,12 +24,12 @@ from scalestudy.study.point import REPEATS
 
 
 def report_document(findings: Findings, study_link: str = "..", *, drawn: bool = True) -> Document:
-    """The report: decision, results, what is not settled, figures, sections, how it was measured.
+    """The report: decision, results, open questions, figures, sections, and how it was measured.
 
     Args:
-        findings: What to report.
+        findings: The analysis to report.
         study_link: Path from the page's folder to the study's, for links to runs.
-        drawn: Whether there are figures; a terminal shows none.
+        drawn: Whether to include figures; a terminal shows none.
     """
     advice = findings.advice
     cost = [Paragraph(advice.cost)] if advice.cost else []

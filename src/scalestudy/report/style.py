@@ -1,7 +1,7 @@
-"""Colours, shapes and type of the figures, on white and on dark ground.
+"""Colours, shapes and fonts of the figures, on white and on a dark background.
 
-The colours are those of Okabe and Ito, "Color universal design" (2008), which people with any
-colour vision tell apart; a strategy keeps its colour and its shape in every figure and every report.
+The colours are based on Okabe and Ito, "Color universal design" (2008), and can be distinguished with any
+colour vision. A strategy has the same colour and shape in every figure and every report.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6E7781", "#B8A800")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left")
 RAMP = ("#6A5ACD", "#156DB7", "#008C8C", "#5C9E45", "#E39200", "#D55E00")
-"""From violet over green to orange."""
+"""From violet through green to orange."""
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
 def series_style(names: list[str], by_strategy: bool) -> tuple[list[str], list[str]]:
-    """Colours and shapes of a figure's series: of their strategies, or simply one after another."""
+    """Colours and shapes of a figure's series: those of their strategies, or in order if not by strategy."""
     known = [traits(name) if by_strategy and name in REGISTRY else None for name in names]
     return (
         [(kind and kind.colour) or COLOURS[place % len(COLOURS)] for place, kind in enumerate(known)],
@@ -28,7 +28,7 @@ def series_style(names: list[str], by_strategy: bool) -> tuple[list[str], list[s
 
 
 def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[alt.Color, alt.Shape]":
-    """How series look, and their legend; a series alone has none."""
+    """Colour and shape of series, with a legend if there are several."""
     import altair as alt
 
     colours, shapes = series_style(names, by_strategy)
@@ -40,17 +40,17 @@ def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[
 
 
 def ramp(number: int) -> list[str]:
-    """At most six colours from few workers to many, readable on white and on dark."""
+    """Colours from few workers to many, six distinct ones at most, readable on white and on dark."""
     return [RAMP[round(place * (len(RAMP) - 1) / max(1, number - 1))] for place in range(number)]
 
 
 def config(dark: bool = False) -> dict[str, Any]:
-    """Vega-Lite configuration shared by all figures."""
+    """Vega-Lite configuration that all figures share."""
     ink, soft, faint = ("#E6EAEE", "#A9B2BB", "#353C44") if dark else ("#1B1F24", "#57606A", "#E4E7EA")
     return {
         "background": "transparent" if dark else "#FFFFFF",
         "font": FONT,
-        "padding": {"left": 14, "right": 26, "top": 6, "bottom": 6},  # fonts of others are wider
+        "padding": {"left": 14, "right": 26, "top": 6, "bottom": 6},  # substitute fonts are wider
         "view": {"stroke": None},
         "title": {"color": ink, "fontSize": 16, "fontWeight": 600, "anchor": "start", "offset": 12},
         "axis": {
@@ -79,7 +79,7 @@ def config(dark: bool = False) -> dict[str, Any]:
             "layout": {"top": {"anchor": "start", "direction": "vertical", "margin": 6}},
         },
         "header": {"labelColor": ink, "labelFontSize": 14, "labelFontWeight": 600, "title": None},
-        # Only marks without a colour of their own take these: guide lines and their labels.
+        # These apply only to marks without their own colour: reference lines and their labels.
         "line": {"color": soft},
         "rule": {"color": soft},
         "text": {"color": soft, "fontSize": 12},

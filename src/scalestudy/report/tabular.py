@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 TABLE_SCHEMA = 1
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes a text for a formula by, and runs it; an apostrophe before keeps it a text."""
+"""Spreadsheets run a text that starts with one of these as a formula, unless an apostrophe precedes it."""
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """One line a point without its seed; empty cells where nothing was measured."""
+    """One line for each point without its seed; cells are empty where nothing was measured."""
     names = sorted({name for row in rows for name in row.key.swept})
     stream = StringIO()
     writer = csv.DictWriter(stream, columns(names), lineterminator="\n")
@@ -34,7 +34,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def to_json(findings: Findings) -> str:
-    """The table with its notes, advice, fits and the state of every run; strict JSON, no NaN."""
+    """The table with its notes, advice, fits and the state of every run; strict JSON without NaN."""
     document = {
         "schema_version": TABLE_SCHEMA,
         "study": findings.name,
@@ -87,7 +87,7 @@ def _advice(findings: Findings) -> dict[str, Any]:
 
 
 def _scaling(model: Model) -> dict[str, Any]:
-    """The scaling model of a series, with its predictions beyond what was measured."""
+    """The scaling model of a series, with predictions beyond the measured numbers of workers."""
     assert model.fit is not None
     predicted = [model.predict(count) for count in model.counts()]
     return _identity(model.series.key, workers=False) | {
@@ -110,7 +110,7 @@ def _scaling(model: Model) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as a cell that no spreadsheet takes for a formula."""
+    """Convert a value to a cell that no spreadsheet treats as a formula."""
     if isinstance(value, str) and value.startswith(FORMULA):
         return f"'{value}"
     return json.dumps(value) if isinstance(value, bool | list | dict) else value
@@ -125,7 +125,7 @@ def _ends(estimate: Estimate) -> dict[str, float | None]:
 
 
 def to_parquet(frame: "pl.DataFrame") -> bytes:
-    """A frame as the bytes of a Parquet file, its columns' types kept."""
+    """Serialise a frame as a Parquet file, keeping the types of its columns."""
     stream = BytesIO()
     frame.write_parquet(stream)
     return stream.getvalue()

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MOST_LINES = 30
-"""Lines of a brief report."""
+"""Largest number of lines of a brief report."""
 HEAD = 2
-"""Lines of a table's heading, at least."""
+"""Minimum lines of a table's heading."""
 MOST_QUESTIONS, MOST_QUESTION_LINES = 3, 9
-"""Open questions of a brief report, and lines that they take."""
+"""Largest number of open questions in a brief report, and of their lines."""
 
 
 def render_text(
@@ -37,15 +37,15 @@ def render_text(
         for part in _brief(findings, console):
             console.print(part)
         console.print(Text("More: --verbose."))
-    if page:  # in one line that can be copied, however long it is
+    if page:  # on one line, so that it can be copied
         console.print(f"Page: {page}", markup=False, highlight=False, soft_wrap=True)
     return stream.getvalue()
 
 
 def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
-    """The decision: table, advice, cost and what is not settled, two lines short of `MOST_LINES`.
+    """The decision: table, advice, cost and open questions, two lines short of `MOST_LINES`.
 
-    Rows are left out where they do not fit; sentences of the advice are there where there is room left.
+    Rows that do not fit are left out. Sentences of the advice follow if there is room.
     """
     from rich.text import Text
 
@@ -84,7 +84,7 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
 
 
 def _brief_table(findings: Findings, console: "Console", most: int) -> list["Text | Table"]:
-    """The table: of many rows the advised one, those of the Pareto front, and the first."""
+    """The table; if it is too long, the recommended row, those on the Pareto front, and the first ones."""
     from rich.text import Text
 
     table, rows = results_table(findings, brief=True), findings.rows

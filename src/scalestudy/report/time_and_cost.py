@@ -8,15 +8,15 @@ from scalestudy.report.style import colour_and_shape
 
 NAME = "time-and-cost"
 FADED = 0.35
-"""Opacity of rows whose quality is worse, or seems so."""
+"""Opacity of rows whose quality is or seems worse."""
 MOST_NAMED = 16
-"""Points of which those off the front have names, too."""
+"""Number of points up to which points off the front are labelled, too."""
 ROOM = 0.13, 0.1
-"""Shares of the figure's width and height that a label takes, on a phone."""
+"""Shares of the figure's width and height that a label takes on a phone."""
 
 
 def time_and_cost(findings: Findings) -> list[Figure]:
-    """Time against cost of every row that was timed; none with fewer than two."""
+    """Time against cost of every timed row; none with fewer than two."""
     import altair as alt
 
     records, unit, billed = _records(findings)
@@ -49,7 +49,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         .mark_text(align="left", baseline="bottom", dx=11, dy=-8)
         .encode(text="label:N")
     )
-    # By its order along the front, and not by that of the rows.
+    # Ordered along the front, not by row.
     has_front = sum(record["front"] for record in records) > 1
     advised = any(record["advised"] for record in records)
     layers = [*[front.encode(order="cost:Q")] * has_front, *[ring] * advised, points, names]
@@ -65,7 +65,7 @@ def time_and_cost(findings: Findings) -> list[Figure]:
 
 
 def _records(findings: Findings) -> tuple[Records, str, str]:
-    """A record a row that was priced, and the units of its time and of its cost."""
+    """A record for each row with a cost, and the units of time and cost."""
     prices = {row.key: row.price for row in findings.rows if row.price and row.price.cost.value is not None}
     unit, length = time_unit([price.seconds.value or 0.0 for price in prices.values()])
     billed, hours = cost_unit([price.cost.value for price in prices.values()])
@@ -90,7 +90,7 @@ def _records(findings: Findings) -> tuple[Records, str, str]:
 
 
 def _label(records: Records) -> None:
-    """Name points by their workers: the advised one and the front first, none where another's name stands."""
+    """Label points by their workers: the recommended row and the front first, without overlapping labels."""
     if not records:
         return
     spans = {

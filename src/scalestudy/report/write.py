@@ -1,4 +1,4 @@
-"""Writing a study's report into its folder."""
+"""Write a study's report into its folder."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ PAGE = "html"
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """Files of a written report: of each form that has one by its name, and of the figures."""
+    """Files of a written report: the file of each format by name, and the figures."""
 
     files: Mapping[str, Path]
     figures: tuple[Path, ...]
@@ -34,14 +34,14 @@ class ReportPaths:
 def write_report(
     folder: "StudyFolder", out: Path | None = None, *, findings: "Findings | None" = None
 ) -> ReportPaths:
-    """Write `report.html`, `table.csv`, `table.json`, other forms' files; figures as PNG, SVG and PDF.
+    """Write `report.html`, `table.csv`, `table.json` and other formats' files; figures as PNG, SVG and PDF.
 
-    Of figures that stand in one place, the first has files: the page and notebooks have the others.
+    Of figures that share one place, only the first gets files; the page and notebooks have the others.
 
     Args:
         folder: Study to report on, finished or not.
-        out: Folder to write into; `report` in the study's folder when absent.
-        findings: The folder as analysed before; read and analysed when absent.
+        out: Folder to write into; by default `report` in the study's folder.
+        findings: Analysis of the folder, if available; otherwise it is read and analysed.
 
     Raises:
         UserError: `out` is among the records of a study.

@@ -1,4 +1,4 @@
-"""A document as a text, and as a file with its pictures beside it, in the form that its ending says."""
+"""Write a document in the format given by a file's extension, with its images next to it."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -10,9 +10,9 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
 FORMS = ("markdown", "latex", "html")
-"""In which a document is written."""
+"""Formats in which a document can be written."""
 BESIDE = {"markdown": "svg", "latex": "pdf"}
-"""Kind of the pictures that a form refers to; a page holds its own."""
+"""Type of the image files that a format refers to; an HTML page embeds its images."""
 
 
 ENDINGS = {
@@ -22,10 +22,10 @@ ENDINGS = {
 
 
 def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], default: str) -> str:
-    """The form that is asked for: by its name, else by the ending of the file, else the default.
+    """Return the requested format: by name, else by the file's extension, else the default.
 
     Raises:
-        UserError: There is none of this name, or the file ends as none of them does.
+        UserError: There is no format of this name, or none with the file's extension.
     """
     if form is None:
         suffix = out.suffix.lower() if out else ""
@@ -51,13 +51,13 @@ def render_document(
     addresses: Mapping[str, str] | None = None,
     pictures: Mapping[str, Picture] | None = None,
 ) -> str:
-    """The document as a text.
+    """Render a document as text.
 
     Args:
-        document: What to write.
+        document: The document.
         form: One of `FORMS`.
-        addresses: Of each figure's file by the figure's name; a page in HTML holds its own.
-        pictures: What a page holds, where it is drawn already.
+        addresses: Address of each figure's file by the figure's name; an HTML page embeds them instead.
+        pictures: Figures to embed in a page, if already drawn.
     """
     if form == "latex":
         from scalestudy.report.as_latex import latex
@@ -73,33 +73,33 @@ def render_document(
 
 
 def beside(names: Iterable[str], form: str) -> dict[str, str]:
-    """Files of pictures beside a document by their names; none for a form that holds its own."""
+    """Image files next to a document by name; empty for a format that embeds them."""
     return {name: f"{name}.{BESIDE[form]}" for name in names} if form in BESIDE else {}
 
 
 def check_page_name(file: Path) -> None:
-    """Refuse a file that is no page.
+    """Refuse a file name that is not an HTML page.
 
     Raises:
-        UserError: Its name ends otherwise.
+        UserError: The extension is not .html or .htm.
     """
     if file.suffix.lower() not in (".html", ".htm"):
         raise UserError("a file that ends in .html", str(file), "Change its ending.")
 
 
 def write_document(document: Document, form: str, out: Path) -> list[Path]:
-    """Write a document into a file, and its figures into a folder beside it.
+    """Write a document into a file, and its figures into a folder next to it.
 
     Args:
-        document: What to write.
+        document: The document.
         form: One of `FORMS`.
         out: The file. Figures are in `STEM-figures`: SVG for Markdown, PDF for LaTeX, none for HTML.
 
     Returns:
-        All files, that of the document first.
+        All files, the document first.
 
     Raises:
-        OSError: If one cannot be written.
+        OSError: A file cannot be written.
     """
     folder = out.parent / (re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures")
     figures = {drawing.figure.name: drawing.figure for drawing in drawings(document.blocks)}
