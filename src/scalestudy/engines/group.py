@@ -102,7 +102,7 @@ class RemoteRows:
 class Replicas:
     """The devices of one process and the workers they compute.
 
-    Subclasses of the engines define what workers compute and how they combine gradients.
+    Each engine subclasses it for the computation of workers and the exchange of gradients.
 
     Args:
         group: The processes of the run.

@@ -32,7 +32,7 @@ class Agreed(NamedTuple):
 
 
 class CheckpointConsensus:
-    """Make all ranks stop or write a checkpoint after the same call.
+    """Makes all ranks stop or write a checkpoint after the same call.
 
     Ranks agree by a sum over processes. Since this sum takes time, they also agree on the number of calls
     until the next one, from the measured seconds per call. `asked` returns whether to stop; only rank 0's

@@ -36,7 +36,7 @@ PROGRESS_EVERY = 1.0
 
 
 class Reporter:
-    """Write the progress and epoch records of a run that continues from `position`."""
+    """Writes the progress and epoch records of a run that continues from `position`."""
 
     def __init__(self, folder: RunFolder, session: Session, position: Position | None) -> None:
         self._folder, self._session = folder, session

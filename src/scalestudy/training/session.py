@@ -112,7 +112,7 @@ class EpochCounters:
 
 
 class CallbackDecisions:
-    """Run a task's callbacks on rank 0 only, so that no file is written twice, and share their decisions.
+    """Runs a task's callbacks on rank 0 only, so that no file is written twice, and shares their decisions.
 
     After each epoch all ranks receive from rank 0 whether to stop, the learning rate if a callback may set
     it, and the weights, which a callback such as early stopping may have changed. They also receive the
