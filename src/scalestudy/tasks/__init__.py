@@ -1,1 +1,1 @@
-"""What is trained: a model, a loss, metrics."""
+"""Tasks: a model, a loss and metrics."""

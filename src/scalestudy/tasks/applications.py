@@ -1,4 +1,4 @@
-"""Models of `keras.applications` as tasks of classes: "keras:EfficientNetV2B0"."""
+"""Models of `keras.applications` as classification tasks: "keras:EfficientNetV2B0"."""
 
 import difflib
 import os
@@ -28,12 +28,12 @@ train = {
 metrics = ["accuracy"]
 
 PRETRAINED = "backbone"
-"""Name of the layer that holds the weights."""
+"""Name of the layer that contains the pretrained weights."""
 NONE, IMAGENET = "none", "imagenet"
 
 
 def application_task(task: str) -> Any:
-    """What `load.task_of` takes a task's file for: the model without its top, pooling, and a softmax.
+    """Return a task module for `load.task_of`: the model without its top, pooling, and a softmax.
 
     Raises:
         UserError: If there is no such model.
@@ -57,9 +57,10 @@ def application_task(task: str) -> Any:
 
 
 def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | None = None) -> keras.Model:
-    """From images [B, H, W, C] in [0, 1] to probabilities [B, classes], by the model `name` without its top.
+    """Build a classifier on the model `name` without its top.
 
-    With `hidden` there is a layer of so many units before the last one.
+    It maps images [B, H, W, C] in [0, 1] to probabilities [B, classes]. `hidden` adds a layer of that many
+    units before the last one.
     """
     inputs = keras.Input(data.input_shape)
     x = prepared_input(inputs, name, train)
@@ -72,10 +73,10 @@ def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | No
 
 
 def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
-    """Images [B, H, W, C] in [0, 1] as they are, or as the weights of `name` were trained on; 3 channels.
+    """Convert images [B, H, W, C] in [0, 1] to 3 channels and scale them as `train.input_scaling` asks.
 
     Raises:
-        UserError: If the images have another number of channels than 1 or 3.
+        UserError: If the images do not have 1 or 3 channels.
     """
     channels = inputs.shape[-1]
     if channels not in (1, 3):
@@ -94,9 +95,9 @@ def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
 
 
 def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
-    """What Keras's `preprocess_input` does to images in [0, 1]: order, factors and summands of channels.
+    """Return the order, factors and offsets of channels that Keras's `preprocess_input` applies.
 
-    Asked of the function itself, which does no more to a pixel than this.
+    They are for images in [0, 1], and are found by calling the function, which is affine for each pixel.
     """
     function = sys.modules[getattr(keras.applications, name).__module__].preprocess_input
 
@@ -112,10 +113,10 @@ def preprocessing(name: str) -> tuple[list[int], list[float], list[float]]:
 
 
 def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Model:
-    """A model of `keras.applications` without its top, with weights: "imagenet", a file's path, or "none".
+    """Build a model of `keras.applications` without its top; `weights`: "imagenet", a path, or "none".
 
     Raises:
-        UserError: If the weights are not there or do not fit, or images are too small for the model.
+        UserError: If the weights are missing or do not fit, or if images are too small for the model.
     """
     source = None if weights in (NONE, None) else str(weights)
     if source not in (None, IMAGENET) and not Path(str(source)).is_file():
@@ -126,7 +127,7 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
         )
     try:
         model = getattr(keras.applications, name)(weights=source, include_top=False, input_shape=shape)
-        model.name = PRETRAINED  # by an argument, EfficientNetV2 would look for blocks of that name
+        model.name = PRETRAINED  # not as an argument: EfficientNetV2 would look for blocks of that name
         return model
     except Exception as error:
         raise _explained(name, shape, source, error) from error

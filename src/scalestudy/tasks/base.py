@@ -16,17 +16,17 @@ from scalestudy.util.errors import UserError
 
 @dataclass(frozen=True)
 class DataInfo:
-    """Description of the data set, for a task.
+    """Description of the data set that a task receives.
 
     Attributes:
         kind: "masks" (a class for each pixel), "classes" (a class for each sample), or "custom" (read by the
             task).
-        input_shape: Height, width and channels; for a custom input its shape, () if there are several.
+        input_shape: Height, width and channels; the shape of a custom input, () for several inputs.
         classes: Number of classes; 2 for binary masks, 0 for custom targets without classes.
         ignore: Label of pixels that losses and metrics ignore, or None.
         class_names: Names in the order of the class indices; empty if unknown.
-        class_weights: Factor of each class's losses, one for each class; None for 1.
-        inputs: Shape, type, range and vocabulary of the input, or of several inputs by name.
+        class_weights: Factor of the losses of each class; None for 1.
+        inputs: Shape, type, range and vocabulary of the input; a dictionary by name for several inputs.
         targets: The same for the targets.
     """
 
@@ -41,7 +41,7 @@ class DataInfo:
 
     @classmethod
     def of(cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None) -> "DataInfo":
-        """Description of a prepared data set, with the class weights of the study."""
+        """Describe a prepared data set, with the class weights of the study."""
         return cls(
             prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
             class_weights,
@@ -50,7 +50,7 @@ class DataInfo:
 
     @classmethod
     def of_record(cls, record: ModelRecord) -> "DataInfo":
-        """Description of the images of a saved model."""
+        """Describe the images of a saved model."""
         height, width, channels = record.input_shape
         shape = height, width, channels
         return cls(
@@ -59,14 +59,14 @@ class DataInfo:
         )  # fmt: skip
 
     def of_output(self, name: str) -> "DataInfo":
-        """The same for one output: its target and number of classes."""
+        """Return the description for one output, with its target and number of classes."""
         if not isinstance(self.targets, Mapping) or name not in self.targets:
             return self
         return replace(self, targets=self.targets[name], classes=self.targets[name].classes)
 
 
 def of_images(kind: str, input_shape: tuple[int, int, int], classes: int) -> tuple[Column, Column]:
-    """Input and target of a set of images."""
+    """Return the input and the target of an image data set."""
     shape, dtype = (input_shape[:2], "uint8") if kind == "masks" else ((), "int32")
     return Column(input_shape, "float32", 0.0, 1.0), Column(shape, dtype, 0.0, classes - 1.0)
 
@@ -76,25 +76,25 @@ class Task:
     """Model, loss and metrics of a study.
 
     Attributes:
-        model: Built Keras model, or a PyTorch module wrapped like one (`tasks.module`); inputs [B, H, W, C]
-            scaled to [0, 1].
+        model: Built Keras model, or a PyTorch module with the same interface (`tasks.module`). Its inputs
+            are [B, H, W, C], scaled to [0, 1].
         loss: (targets, outputs) -> losses of shape [B], one per sample.
-        metrics: Metrics by name, the first being the quality. Each must add up over samples (its
-            variables are sums), so that the workers' parts can be combined exactly.
-        senses: For each metric, which direction is better (known for the quality) and whether it is in [0,
-            1].
+        metrics: Metrics by name; the first is the quality. The variables of each metric must be sums over
+            samples, so that the workers' parts can be combined exactly.
+        senses: For each metric, the better direction (required for the quality) and whether it is in [0, 1].
         callbacks: Keras callbacks, called on rank 0.
-        definitions: Classes and functions of the task file by name, with which Keras loads the model.
-        pretrained: Names of the pretrained layers, which a study may freeze at first.
+        definitions: Classes and functions of the task file by name; Keras needs them to load the model.
+        pretrained: Names of the pretrained layers, which a study may freeze for its first epochs.
         class_names: Names of the classes, for metrics with a value for each class.
         outputs: Names of the model's outputs, if there are several.
-        looks_at: Output that a metric uses, by the name of the metric; other metrics use all.
+        looks_at: Output that a metric uses, by the name of the metric. Other metrics use all outputs.
         weights: Variables of the loss that are trained with the model.
-        training_losses: (model, loss, inputs, targets) -> losses of shape [B]; replaces the forward pass and
-            `loss` while training. None for these.
-        gradients: (gradients, variables) -> gradients; applied to the sum over all workers, before the
+        training_losses: (model, loss, inputs, targets) -> losses of shape [B]. If given, it replaces the
+            forward pass and `loss` in training.
+        gradients: (gradients, variables) -> gradients. Applied to the sum over all workers, before the
             update.
-        sees: Function from outputs to the input of a metric, by its name, if that is not the outputs.
+        sees: Function that converts the outputs for a metric, by the name of the metric. Other metrics
+            receive the outputs themselves.
     """
 
     model: keras.Model
@@ -119,11 +119,11 @@ class Task:
 
     @property
     def trained(self) -> list[keras.Variable]:
-        """All variables that gradients are taken of: the model's, then those of the loss."""
+        """All trained variables: first the model's, then the loss's."""
         return [*self.model.trainable_variables, *self.weights]
 
     def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
-        """The targets and outputs that a metric is of."""
+        """Return the targets and outputs that a metric is computed from."""
         output = self.looks_at.get(metric)
         if output is not None:
             targets, outputs = targets[output], by_name(self.outputs, outputs)[output]
@@ -131,10 +131,10 @@ class Task:
 
 
 def names_of(model: keras.Model) -> list[str]:
-    """Names of a model's outputs; [] where it has one that stands by itself, or where nobody knows."""
+    """Return the names of a model's outputs; [] for a single unnamed output or if they are unknown."""
     try:
         outputs = model.output
-    except AttributeError:  # a class of the user's own, that has not been called yet
+    except AttributeError:  # a user's subclass that has not been called yet
         return []
     if isinstance(outputs, Mapping):
         return list(outputs)
@@ -142,17 +142,17 @@ def names_of(model: keras.Model) -> list[str]:
 
 
 def by_name(names: Iterable[str], outputs: Any) -> Any:
-    """Outputs as a dictionary, where a model gives several in a list."""
+    """Convert a list of outputs to a dictionary; return any other outputs unchanged."""
     return dict(zip(names, outputs, strict=True)) if isinstance(outputs, list | tuple) else outputs
 
 
 def symbolic(columns: Described) -> Any:
-    """A batch of such inputs or targets, before there is one."""
+    """Return symbolic tensors with a batch axis for these inputs or targets."""
     return map_columns(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), columns)
 
 
 def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
-    """A model's outputs for such inputs, before any is computed; only functional models tell them."""
+    """Return the model's outputs for these inputs as symbolic tensors, without computing them."""
     try:
         return model.output
     except AttributeError:
@@ -160,10 +160,10 @@ def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
 
 
 def refuse_unknown(given: Iterable[str], names: Iterable[str], what: str, file: Any) -> None:
-    """Refuse names of `what` that are not among `names`, with what is near.
+    """Check that all given names of `what` are among `names`.
 
     Raises:
-        UserError: If there is one.
+        UserError: For the first name that is not. It suggests a similar name.
     """
     known = list(names)
     wrong = next((name for name in given if name not in known), None)

@@ -1,9 +1,9 @@
-"""`python -m scalestudy.tasks.build FILE INFO`: build a user's model once, network allowed, and try it.
+"""`python -m scalestudy.tasks.build FILE INFO`: build a user's model once, with network access, and try it.
 
-Pretrained weights are then where Keras keeps them (KERAS_HOME), and no worker needs to download them. A model
-that could not be saved, or does not fit its data, is refused here, before a job waits in a queue for it.
-INFO is JSON: `prepared`, the folder of the data set, `train`, how it is trained, and `engine`. Prints
-{"parameters": N, "notes": […]}, or what is wrong.
+Afterwards pretrained weights are in Keras's cache (KERAS_HOME), so no worker has to download them. A model
+that cannot be saved or does not fit its data is refused here, before a job waits in a queue. INFO is JSON:
+`prepared` (folder of the data set), `train` (training settings) and `engine`. Prints
+{"parameters": N, "notes": […]}, or an error.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from scalestudy.util.registry import loaded
 
 
 def build(path: str, info: str) -> dict[str, Any]:
-    """Build it, try it, and count its parameters; raises what the file raises."""
+    """Build and try the model, and count its parameters; errors of the file propagate."""
     settings = json.loads(info)
     engine = engine_traits(settings.get("engine", DEFAULT))
     os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
@@ -40,7 +40,7 @@ def build(path: str, info: str) -> dict[str, Any]:
     module, data = module_of(path), DataInfo.of(prepared)
     limit_time(FETCHED_WITHIN)
     task = task_of(module, data, resolved)
-    # Whether there is room where a run is written, the run finds out.
+    # A full temporary folder is no error of the model: suppress OSError.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
     if is_ours(path):

@@ -35,7 +35,7 @@ def cnn(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
 
 
 def model(data: DataInfo) -> keras.Model:
-    """The network for such data."""
+    """Return the network for this data."""
     return cnn(data.input_shape, data.classes)
 
 

@@ -1,6 +1,6 @@
-"""A user's task file: imported, or asked in a process of its own. Imports no framework, unless the file does.
+"""Import a user's task file, or query it in a separate process. Imports no framework unless the file does.
 
-`python -m scalestudy.tasks.file FILE` prints what the file says of its data, as JSON.
+`python -m scalestudy.tasks.file FILE` prints what the file declares about its data, as JSON.
 """
 
 import faulthandler
@@ -18,22 +18,22 @@ from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import told
 
 ASKED_BY = "SCALESTUDY_ASKED_BY"
-"""Variable: number of the process that asks."""
+"""Environment variable: id of the process that queries the task file."""
 WITHIN = "SCALESTUDY_ANSWER_WITHIN"
-"""Variable: seconds that the task file's own code may take."""
+"""Environment variable: time limit in seconds for the task file's own code."""
 FETCHED_WITHIN = 7200.0
-"""Seconds in which a model must have been built, and its weights downloaded."""
+"""Time limit in seconds for building a model, including the download of its weights."""
 REMEDY = "Run it with python to see the whole traceback."
 _DEVICE = 'Leave out .cuda() and .to("cuda"): the engine moves model and batches to the device of the run.'
 NOT_ITS_WORK = {
     "CUDA enabled": _DEVICE, "CUDA GPUs": _DEVICE, "NVIDIA driver": _DEVICE,
     "process group": "Leave out torch.distributed: the strategy joins the workers and sums their gradients.",
 }  # fmt: skip
-"""What to do about an error of PyTorch that contains these words: a task file did the engine's work."""
+"""Remedies for errors of PyTorch that contain these words: the task file does the engine's work."""
 
 
 def remedy(error: BaseException, otherwise: str = REMEDY) -> str:
-    """What to do about an error in a task file."""
+    """Return what to do about an error in a task file."""
     return next((text for words, text in NOT_ITS_WORK.items() if words in str(error)), otherwise)
 
 
@@ -41,7 +41,7 @@ def import_file(path: Path) -> ModuleType:
     """Import a user's task file.
 
     Raises:
-        UserError: If the file cannot be imported; the message holds its own error.
+        UserError: If the file cannot be imported. The message contains the original error.
     """
     spec = importlib.util.spec_from_file_location(f"scalestudy_task_{path.stem}", path)
     assert spec is not None
@@ -59,9 +59,10 @@ def import_file(path: Path) -> ModuleType:
 
 
 def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
-    """Print what `ask` says of the task file, or why it cannot, as the last line, and end: 0, or 2.
+    """Print the result of `ask` or its error as the last line, and exit with code 0 or 2.
 
-    The process ends with the one that asks; nothing that the file has to say at exit comes after the answer.
+    This process also ends with the process that queries it. Exit handlers of the task file do not run, so
+    that nothing is printed after the answer.
     """
     if ASKED_BY in os.environ:
         end_with(int(os.environ[ASKED_BY]))
@@ -81,13 +82,13 @@ def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
 
 
 def limit_time(seconds: float | None = None) -> None:
-    """From here on the code of the task file runs: too long, and the process ends with its stacks."""
+    """Start the time limit of the task file's code; when it is exceeded, print the stacks and exit."""
     if WITHIN in os.environ:
         faulthandler.dump_traceback_later(seconds or float(os.environ[WITHIN]), exit=True)
 
 
 def describe(path: str) -> dict[str, Any]:
-    """{"data": source or None, "kind": kind or None}; raises what the file raises."""
+    """Return {"data": source or None, "kind": kind or None}; errors of the file propagate."""
     limit_time()
     module = import_file(Path(path))
     return {"data": getattr(module, "data", None), "kind": getattr(module, "kind", None)}

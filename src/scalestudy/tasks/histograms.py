@@ -1,4 +1,4 @@
-"""Metrics of probabilities that are counted in bins, so that their sums add up over workers."""
+"""Metrics of binned probabilities: counts add up over workers."""
 
 from types import MappingProxyType
 from typing import Any
@@ -10,18 +10,17 @@ from scalestudy.tasks.label_metrics import ClassMetric, Values, as_array, by_ind
 from scalestudy.tasks.labels import flat, is_of, likeliest, probabilities, split_ignored
 
 BINS, BINS_OF_MANY, MANY = 8192, 2048, 64
-"""Bins of log-odds from −REACH to REACH, and for more than so many classes: 1/256 each, which at p = 0.5 is
-0.001, and 1/64."""
+"""Number of bins for log-odds from −REACH to REACH, and number for more than MANY classes. A bin is 1/256
+wide (0.001 at p = 0.5), or 1/64."""
 REACH = 16.0
-"""Log-odds beyond it are counted at the ends; a float32 probability below 1 does not reach it."""
+"""Log-odds beyond it are counted in the outermost bins."""
 
 
 class ScoreHistogram(ClassMetric):
-    """Base: counts of the true and other labels of each class by the log-odds of its probability.
+    """Base class: histograms of each class's log-odds, for labels of the class and for other labels.
 
-    A ranking does not change with what rises with the probability, so that the log-odds keep apart what is
-    close to 0 or 1. Two scores of one bin count as equal; all else is exact. Of two classes, the scores of
-    the second are ranked.
+    Log-odds rank as probabilities do and resolve probabilities close to 0 or 1. Two scores in one bin count
+    as equal; otherwise the result is exact. With two classes the scores of the second are used.
     """
 
     nothing = 0.0
@@ -45,23 +44,23 @@ class ScoreHistogram(ClassMetric):
         self.counts.assign(self.counts + ops.reshape(ops.cast(counts, "float64"), self.counts.shape))
 
     def _of_class(self, others: Values, true: Values) -> float:
-        """Value of a class from its counts by rising score, each of shape [bins]; NaN if it has none."""
+        """Return the value of a class from its counts by rising score, each of shape [bins], or NaN."""
         raise NotImplementedError
 
     def _values(self) -> Values:
         return np.array([self._of_class(others, true) for others, true in as_array(self.counts)])
 
     def result(self) -> Any:
-        """The metric, a scalar."""
+        """Return the metric, a scalar."""
         return mean_of(self._values(), self.nothing)
 
     def parts(self) -> dict[int, float]:
-        """Value of each class, of more than two, by its index, as far as it has one."""
+        """Return the values of classes by index, without classes that have none; {} for two classes."""
         return by_index(self._values()) if self.classes > 2 else {}
 
 
 def bins_of(scores: Any, bins: int) -> Any:
-    """Bin of each probability by its log-odds, int64."""
+    """Return the bin of each probability by its log-odds, int64."""
     ops = keras.ops
     scores = ops.cast(scores, "float32")
     odds = ops.log(ops.maximum(scores, 1e-30)) - ops.log1p(-ops.minimum(scores, 1 - 2.0**-24))
@@ -70,10 +69,10 @@ def bins_of(scores: Any, bins: int) -> Any:
 
 
 class Auroc(ScoreHistogram):
-    """Area under the receiver operating characteristic (Fawcett 2006); of more classes each against the rest.
+    """Area under the receiver operating characteristic (Fawcett 2006), one class against the rest.
 
-    The share of pairs of a true and another label of which the true one scores higher, equals for half. A
-    class with labels of one kind alone is left out; where all are, the metric is 0.5.
+    It is the share of pairs of a label of the class and another label in which the first scores higher;
+    equal scores count half. A class without such pairs is left out; if all are, the metric is 0.5.
     """
 
     nothing = 0.5
@@ -87,7 +86,7 @@ class Auroc(ScoreHistogram):
 class AveragePrecision(ScoreHistogram):
     """Σ (R_n − R_{n−1}) P_n over falling thresholds, the area under the precision-recall curve in steps.
 
-    A class without a true label is left out; where all are, the metric is 0.
+    A class that does not occur in the targets is left out; if all are, the metric is 0.
     """
 
     def _of_class(self, others: Values, true: Values) -> float:
@@ -99,7 +98,7 @@ class AveragePrecision(ScoreHistogram):
 class Ece(ClassMetric):
     """Expected calibration error: Σ_b n_b/N |accuracy − confidence| over equal bins (Guo et al. 2017).
 
-    `bins` are those of the probability of the most probable class in (0, 1].
+    `bins` is the number of bins for the probability of the most probable class, in (0, 1].
     """
 
     better = "lower"
@@ -123,6 +122,6 @@ class Ece(ClassMetric):
         self.totals.assign(self.totals + ops.stack([row[: self.bins] for row in rows]))
 
     def result(self) -> Any:
-        """The error, a scalar; 0 where there is no label."""
+        """Return the error, a scalar; 0 without labels."""
         seen, right, confidence = (self.totals[row] for row in range(3))
         return keras.ops.sum(keras.ops.abs(right - confidence)) / keras.ops.maximum(keras.ops.sum(seen), 1.0)

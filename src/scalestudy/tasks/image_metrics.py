@@ -1,4 +1,4 @@
-"""Metrics that have a value for every image: of boundaries, and of objects."""
+"""Metrics with a value for each image: boundary F1 and object AP."""
 
 from types import MappingProxyType
 from typing import Any
@@ -11,18 +11,18 @@ from scalestudy.tasks.label_metrics import ClassMetric, Values, as_array, by_ind
 from scalestudy.tasks.labels import is_of, likeliest, split_ignored
 
 THRESHOLDS = np.arange(50, 100, 5) / 100
-"""Of the Data Science Bowl 2018, 0.5 to 0.95."""
+"""IoU thresholds of the Data Science Bowl 2018, 0.5 to 0.95."""
 
 
 class OverImages(ClassMetric):
-    """Base: sums of values over images, and of how many images have one, of each class apart.
+    """Base class: for each class, sums of values over images and the number of images with a value.
 
-    Of two classes, the value is that of the second, the foreground; of more, the mean of those from `first`
-    on. Where no image has a value, the metric is 1.
+    With two classes the metric is the value of the second, the foreground; with more, the mean over classes
+    from `first` on. If no image has a value, the metric is 1.
     """
 
     first = 0
-    """The first of more than two classes that has a value."""
+    """Index of the first class with a value, for more than two classes."""
 
     def _make_sums(self) -> None:
         self.first = 1 if self.classes == 2 else self.first
@@ -30,7 +30,10 @@ class OverImages(ClassMetric):
         self.sum, self.images = self.sums("sum", shape), self.sums("images", shape)
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
-        """Value and weight (1, or 0 without a value) of each image and class, both float64 [B, classes]."""
+        """Return the value and weight (0 without a value, else 1) of each image and class.
+
+        Both are float64, shape [B, classes].
+        """
         raise NotImplementedError
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -44,22 +47,22 @@ class OverImages(ClassMetric):
         return np.where(images > 0, total / np.maximum(images, 1), np.nan)
 
     def result(self) -> Any:
-        """The mean over classes of the mean over images, a scalar."""
+        """Return the mean over classes of the mean over images, a scalar."""
         return mean_of(self._values(), 1.0)
 
     def parts(self) -> dict[int, float]:
-        """Value of each class, of more than two, by its index, as far as it has one."""
+        """Return the values of classes by index, without classes that have none; {} for two classes."""
         return by_index(self._values(), self.first) if self.classes > 2 else {}
 
 
 class BoundaryF1(OverImages):
-    """2 P R / (P + R) of each image and class, averaged (Csurka et al. 2013; F of Perazzi et al. 2016).
+    """Mean of 2 P R / (P + R) over images and classes (Csurka et al. 2013; F of Perazzi et al. 2016).
 
-    P is the share of the predicted boundary's pixels that lie within the tolerance of the true one, R the
-    share of the true boundary's within the tolerance of the predicted one. A pixel of a class is on its
-    boundary if one of its four neighbours is of another class; what lies beyond the image, or is ignored, is
-    no neighbour. An image in which neither has a boundary is left out; where one has, it counts 0. The
-    `tolerance` is the greatest distance in pixels, between their centres.
+    P is the share of pixels of the predicted boundary within `tolerance` of the true boundary, R the share
+    of pixels of the true boundary within `tolerance` of the predicted one. A pixel is on the boundary of its
+    class if one of its four neighbours is of another class; pixels outside the image and ignored pixels are
+    no neighbours. An image without either boundary is left out; with only one of them it counts as 0.
+    `tolerance` is a distance between pixel centres, in pixels.
     """
 
     label, options = "boundary_f1", MappingProxyType({"tolerance": 2.0})
@@ -82,30 +85,31 @@ class BoundaryF1(OverImages):
 
 
 def boundary(of_class: Any, valid: Any) -> Any:
-    """1 on the boundary of each class, else 0; shape [B, H, W, classes], float32.
+    """Return 1 on the boundary of each class, else 0; float32, shape [B, H, W, classes].
 
-    `of_class`, of the same shape, says of which class a pixel is; `valid` [B, H, W] whether it counts.
+    `of_class`, of the same shape, is the class membership of the pixels; `valid` [B, H, W] is False for
+    ignored pixels.
     """
     ops = keras.ops
     counted = filled = ops.cast(of_class, "float32")
     if valid is not None:
         mask = ops.cast(ops.expand_dims(valid, -1), "float32")
         counted, filled = counted * mask, ops.maximum(filled, 1.0 - mask)
-    # A minimum over the cross of four neighbours. Pooling leaves out what lies beyond the image.
+    # The minimum over the four neighbours. Pooling ignores positions outside the image.
     around = [ops.max_pool(-filled, size, strides=1, padding="same") for size in ((3, 1), (1, 3))]
     return counted * ops.cast(ops.maximum(*around) > -1.0, "float32")
 
 
 def disk_of(radius: float) -> NDArray[np.float32]:
-    """Ones within `radius` of the middle, shape [k, k]."""
+    """Return ones within `radius` of the center, else zeros; shape [k, k]."""
     reach = np.arange(-int(radius), int(radius) + 1)
     return (np.hypot(*np.meshgrid(reach, reach)) <= radius).astype(np.float32)
 
 
 def dilated(pixels: Any, disk: NDArray[np.float32]) -> Any:
-    """1 wherever a pixel that is 1 lies within the disk, else 0; shape [B, H, W, classes]."""
+    """Dilate `pixels` (ones and zeros, shape [B, H, W, classes]) by the disk."""
     kernel = np.repeat(disk[:, :, None, None], pixels.shape[-1], axis=2)
-    # Sums of ones are exact; half of one is beyond all rounding of faster arithmetic.
+    # Sums of ones are exact; the threshold 0.5 also tolerates the rounding of faster algorithms.
     return keras.ops.cast(keras.ops.depthwise_conv(pixels, kernel, padding="same") > 0.5, "float32")
 
 
@@ -115,12 +119,13 @@ def _pixels(truths: Any) -> Any:
 
 
 class ObjectAP(OverImages):
-    """The mean over thresholds of TP / (TP + FP + FN) of each image, averaged over images.
+    """Mean over thresholds of TP / (TP + FP + FN) of an image, averaged over images.
 
-    The metric of the Data Science Bowl 2018 (Caicedo et al. 2019): a true and a predicted object match at a
-    threshold if their IoU is above it, which leaves no choice from 0.5 on. Objects are the connected parts of
-    a class's pixels, in truth and in prediction; the first class is the background. An image without any
-    object in both is left out. `connectivity` is 8, or 4 without diagonal neighbours.
+    This is the metric of the Data Science Bowl 2018 (Caicedo et al. 2019). A true and a predicted object
+    match at a threshold if their IoU exceeds it; from 0.5 on each object has at most one match. Objects are
+    the connected components of a class's pixels, in targets and predictions; the first class is the
+    background. An image without any object in both is left out. `connectivity` is 8, or 4 without diagonal
+    neighbours.
     """
 
     first = 1
@@ -128,7 +133,7 @@ class ObjectAP(OverImages):
     connectivity: int
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
-        """Score of each image and class, computed on the host."""
+        """Compute the score of each image and class on the host."""
 
         def scores(true: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             if self.ignore is not None:
@@ -142,7 +147,7 @@ class ObjectAP(OverImages):
             return np.nan_to_num(array), np.isfinite(array).astype(np.float64)
 
         predicted = likeliest(outputs)
-        if keras.backend.backend() != "tensorflow":  # which alone computes symbols
+        if keras.backend.backend() != "tensorflow":  # only TensorFlow traces a graph here
             return scores(*map(keras.ops.convert_to_numpy, (true, predicted)))
         import tensorflow as tf
 
@@ -153,7 +158,7 @@ class ObjectAP(OverImages):
 
 
 def object_score(true: NDArray[np.bool_], predicted: NDArray[np.bool_], connectivity: int) -> float:
-    """Mean over thresholds of TP / (TP + FP + FN) of one image's pixels [H, W]; NaN without any object."""
+    """Return the mean over thresholds of TP / (TP + FP + FN) of one image [H, W]; NaN without any object."""
     from scipy.ndimage import generate_binary_structure, label
 
     near = generate_binary_structure(2, 2 if connectivity == 8 else 1)
@@ -164,7 +169,7 @@ def object_score(true: NDArray[np.bool_], predicted: NDArray[np.bool_], connecti
     both = pairs.reshape(ones + 1, twos + 1)
     sizes = both.sum(axis=1)[1:, None], both.sum(axis=0)[None, 1:]
     both = both[1:, 1:]
-    # Only pairs that are more than half of their union can match: at most one of each row and column.
+    # IoU > 0.5 holds for at most one pair in each row and column, so matches are unique.
     iou = (both / (sizes[0] + sizes[1] - both)).ravel()
     hits = (iou[None] > THRESHOLDS[:, None]).sum(axis=1)
     return float(np.mean(hits / (ones + twos - hits)))

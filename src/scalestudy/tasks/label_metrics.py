@@ -1,4 +1,4 @@
-"""Metrics of labels, summed over a whole set and divided once, so that workers' sums add up exactly."""
+"""Metrics of labels: sums over the whole set, divided once, so that the workers' sums add up exactly."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,16 +14,16 @@ Values = NDArray[np.float64]
 
 
 class ClassMetric(keras.Metric):
-    """Base of all metrics of so many classes; the label `ignore` does not count.
+    """Base class of metrics for `classes` classes; labels equal to `ignore` do not count.
 
-    Sums are float64: float32 stops counting at 2^24 pixels, which 22 images of 768 x 1024 exceed.
+    Sums are float64: float32 cannot count beyond 2^24 pixels, which 22 images of 768 x 1024 exceed.
     """
 
     better, bounded = "higher", True
     label = ""
-    """Its name without one given; that of the class in small letters when empty."""
+    """Default name; if empty, the name of the class in lower case."""
     options: Mapping[str, Any] = MappingProxyType({})
-    """Defaults of further arguments, which become attributes, by name."""
+    """Further arguments with their defaults; each becomes an attribute."""
 
     def __init__(
         self, classes: int = 2, ignore: int | None = None, name: str | None = None, **given: Any
@@ -36,43 +36,43 @@ class ClassMetric(keras.Metric):
         self._make_sums()
 
     def _make_sums(self) -> None:
-        """Make the variables; the arguments are attributes by then."""
+        """Create the variables. The arguments are already attributes."""
         raise NotImplementedError
 
     def sums(self, name: str, shape: tuple[int, ...] = ()) -> keras.Variable:
-        """A new variable of sums."""
+        """Create a variable for sums."""
         return self.add_variable(shape, "zeros", dtype="float64", name=name)
 
     def get_config(self) -> dict[str, Any]:
-        """Arguments that make the same metric again."""
+        """Return the arguments that create the same metric."""
         return {key: getattr(self, key) for key in ("classes", "ignore", "name", *self.options)}
 
 
 def as_array(variable: Any) -> Any:
-    """What a variable holds, or each of its copies, as a NumPy array."""
+    """Return the value of a variable as a NumPy array."""
     return np.asarray(keras.ops.convert_to_tensor(variable))
 
 
 def mean_of(values: Values, nothing: float) -> float:
-    """The mean of the classes that have a value; `nothing` where none has."""
+    """Return the mean over classes with a value; `nothing` if there is none."""
     return float(np.nanmean(values)) if np.isfinite(values).any() else nothing
 
 
 def by_index(values: Values, first: int = 0) -> dict[int, float]:
-    """Values by the index of their class, from `first` on, without those that have none (NaN)."""
+    """Return values by class index, counted from `first`, without NaN."""
     return {index: float(value) for index, value in enumerate(values, first) if np.isfinite(value)}
 
 
 class Overlap(ClassMetric):
-    """Base: labels of each class that are true, predicted, or both.
+    """Base class: counts of the labels of each class in targets, in predictions, and in both.
 
-    Of two classes a metric is that of the second, the foreground; of more, the mean over classes. A class
-    that occurs neither in truth nor in predictions has no value and is left out of the mean; where no class
-    has one, the metric is 1: nothing was to be found, and nothing was.
+    With two classes a metric is the value of the second, the foreground; with more, the mean over classes.
+    A class that occurs neither in targets nor in predictions has no value and is left out of the mean. If no
+    class has a value, the metric is 1.
     """
 
     of_background = False
-    """Whether the first of two classes counts as well."""
+    """Whether the first of two classes is averaged too."""
 
     def _make_sums(self) -> None:
         shape = (1 if self.classes == 2 else self.classes,)
@@ -102,7 +102,10 @@ class Overlap(ClassMetric):
         self.seen.assign(self.seen + seen)
 
     def counts(self, *, background: bool) -> tuple[Values, Values, Values]:
-        """Labels that are both, true and predicted, of each class; of two, of the first only on demand."""
+        """Return counts for each class: in both, in targets, in predictions.
+
+        With two classes the first is included only if `background`.
+        """
         sums = tuple(map(as_array, (self.intersection, self.true, self.predicted)))
         if self.classes > 2 or not background:
             return sums
@@ -111,20 +114,20 @@ class Overlap(ClassMetric):
         return tuple(np.concatenate(pair) for pair in zip(first, sums, strict=True))  # type: ignore[return-value]
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
-        """Value of each class; NaN for those that have none."""
+        """Return the value of each class; NaN for classes without one."""
         raise NotImplementedError
 
     def result(self) -> Any:
-        """The metric, a scalar."""
+        """Return the metric, a scalar."""
         return mean_of(self._of_classes(*self.counts(background=self.of_background)), 1.0)
 
     def parts(self) -> dict[int, float]:
-        """Value of each class by its index, as far as it has one; of two classes, of both."""
+        """Return the values of classes by index, of both if there are two, without classes that have none."""
         return by_index(self._of_classes(*self.counts(background=True)))
 
 
 def ratio(above: Values, below: Values, occurring: Values) -> Values:
-    """`above` / `below`, 0 where nothing is below, and NaN of a class that does not occur."""
+    """Return `above` / `below`, 0 where `below` is 0, and NaN for classes that do not occur."""
     safe = np.where(below > 0, below, 1.0)
     return np.where(occurring > 0, np.where(below > 0, above / safe, 0.0), np.nan)
 
@@ -132,8 +135,8 @@ def ratio(above: Values, below: Values, occurring: Values) -> Values:
 class IoU(Overlap):
     """IoU = (Σyp + 1) / (Σy + Σp − Σyp + 1), with predictions thresholded at 0.5.
 
-    The definition is that of the published U-Net scaling study (Zenodo 10.5281/zenodo.7639190): its ones make
-    that of a class that occurs nowhere 1. Of more than two classes, the mean over all.
+    This is the definition of the published U-Net scaling study (Zenodo 10.5281/zenodo.7639190). Because of
+    the +1 terms, a class that does not occur has an IoU of 1. With more than two classes, the mean over all.
     """
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
@@ -141,22 +144,22 @@ class IoU(Overlap):
         return np.where(union > 0, (both + 1.0) / (union + 1.0), np.nan)
 
     def result(self) -> Any:
-        """The IoU, a scalar."""
+        """Return the IoU, a scalar."""
         union = self.true + self.predicted - self.intersection
         return keras.ops.mean((self.intersection + 1.0) / (union + 1.0))
 
 
 class Averaged(Overlap):
-    """Base of precision, recall and F1.
+    """Base class of precision, recall and F1.
 
-    `average` is "macro", the mean over classes (of two: the second), or "micro", that of all labels together.
+    `average` is "macro", the mean over classes (the second of two), or "micro", for all labels together.
     """
 
     options = MappingProxyType({"average": "macro"})
     average: str
 
     def result(self) -> Any:
-        """The metric, a scalar."""
+        """Return the metric, a scalar."""
         if self.average == "macro":
             return super().result()
         # Every label has one true and one predicted class: micro precision, recall and F1 are all accuracy.
@@ -165,7 +168,7 @@ class Averaged(Overlap):
 
 
 class Precision(Averaged):
-    """Share of the labels predicted as a class that are of it; 0 if none is predicted."""
+    """Share of the labels predicted as a class that belong to it; 0 if none is predicted."""
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, predicted, true + predicted - both)
@@ -186,14 +189,14 @@ class F1(Averaged):
 
 
 class Dice(F1):
-    """2 |A∩B| / (|A| + |B|) of the pixels of each class over the whole set (Dice 1945)."""
+    """2 |A∩B| / (|A| + |B|) for the pixels of each class over the whole set (Dice 1945)."""
 
     options = MappingProxyType({})
     average = "macro"
 
 
 class BalancedAccuracy(Overlap):
-    """Mean recall of the classes that occur in the truth (Brodersen et al. 2010)."""
+    """Mean recall of the classes that occur in the targets (Brodersen et al. 2010)."""
 
     of_background = True
 
@@ -204,7 +207,7 @@ class BalancedAccuracy(Overlap):
 class ConfusionMatrix(ClassMetric):
     """Counts of shape [classes, classes]: one row for each true class, one column for each predicted class.
 
-    Its scalar is the share of labels on the diagonal, the accuracy.
+    Its `result` is the share of labels on the diagonal, the accuracy.
     """
 
     label = "confusion_matrix"
@@ -222,24 +225,24 @@ class ConfusionMatrix(ClassMetric):
         self.counts.assign(self.counts + ops.reshape(ops.cast(counts, "float64"), self.counts.shape))
 
     def matrix(self) -> NDArray[np.int64]:
-        """The counts so far."""
+        """Return the counts so far."""
         counts: NDArray[np.int64] = as_array(self.counts).astype(np.int64)
         return counts
 
     def result(self) -> Any:
-        """The accuracy, a scalar."""
+        """Return the accuracy, a scalar."""
         counts = self.matrix()
         return float(np.trace(counts) / max(1, counts.sum()))
 
 
 class OverLabels(ClassMetric):
-    """Base: a number for each label, averaged; 0 where there is no label."""
+    """Base class: the mean of a value of each label; 0 without labels."""
 
     def _make_sums(self) -> None:
         self.sum, self.seen = self.sums("sum"), self.sums("seen")
 
     def _of_labels(self, true: Any, outputs: Any) -> Any:
-        """Truth or number of each label, shape as `true`."""
+        """Return a boolean or a number for each label, of the shape of `true`."""
         raise NotImplementedError
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -256,7 +259,7 @@ class OverLabels(ClassMetric):
         self.seen.assign(self.seen + total(ops.expand_dims(counted, -1))[0])
 
     def result(self) -> Any:
-        """The mean, a scalar."""
+        """Return the mean, a scalar."""
         return self.sum / keras.ops.maximum(self.seen, 1.0)
 
 

@@ -1,7 +1,7 @@
-"""Labels and outputs as losses and metrics take them: what is valid, what is true, what is predicted.
+"""Operations on labels and outputs for losses and metrics.
 
-A label is that of a sample, targets [B], or that of a pixel, targets [B, H, W]; the outputs have one axis
-more, of one probability for each class, or of a single one for the second of two classes.
+Targets are labels of samples [B] or of pixels [B, H, W]. Outputs have one more axis, with a probability for
+each class, or a single one for the second of two classes.
 """
 
 from typing import Any
@@ -10,43 +10,43 @@ import keras
 import numpy as np
 
 LOGITS = "_keras_logits"
-"""Where Keras keeps the logits behind a softmax or sigmoid; private to it, and used here alone."""
+"""Private attribute in which Keras keeps the logits of a softmax or sigmoid."""
 
 
 def split_ignored(targets: Any, ignore: int | None) -> tuple[Any, Any]:
-    """Targets with 0 where they count in nothing, and where they do count (None: everywhere)."""
+    """Return targets with 0 in place of `ignore`, and the mask of valid labels (None if all are valid)."""
     if ignore is None:
         return targets, None
     ops = keras.ops
-    valid = ops.not_equal(ops.cast(targets, "int64"), ignore)  # on GPUs, int32 goes to the host
+    valid = ops.not_equal(ops.cast(targets, "int64"), ignore)  # int32 would run on the host
     return ops.where(valid, targets, ops.zeros_like(targets)), valid
 
 
 def is_of(targets: Any, classes: int) -> Any:
-    """Whether each label is of each class: truths of shape [..., classes]."""
+    """Return a boolean one-hot encoding of labels, shape [..., classes]."""
     return keras.ops.equal(keras.ops.expand_dims(keras.ops.cast(targets, "int64"), -1), np.arange(classes))
 
 
 def likeliest(outputs: Any) -> Any:
-    """Index of the most probable class, the first of equals; int64 of shape [...].
+    """Return the index of the most probable class, the first of equals; int64 of shape [...].
 
-    A single channel is the probability of class 1, which 0.5 is enough for.
+    A single channel is the probability of class 1, which is predicted from 0.5 on.
     """
     ops = keras.ops
     if outputs.shape[-1] == 1:
         return ops.cast(ops.greater_equal(outputs[..., 0], 0.5), "int64")
-    # Keras's argmax of numbers looks at their signs in int32; that of truths does not.
+    # Keras's argmax of floats checks signs in int32; argmax of booleans does not.
     best = ops.equal(outputs, ops.max(outputs, axis=-1, keepdims=True))
     return ops.cast(ops.argmax(best, axis=-1), "int64")
 
 
 def probabilities(outputs: Any) -> Any:
-    """Probability of each class, shape [..., classes]; of a single channel those of both classes."""
+    """Return the probability of each class, shape [..., classes]; expand a single channel to two classes."""
     return keras.ops.concatenate([1 - outputs, outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
 
 
 def widened(outputs: Any) -> Any:
-    """Outputs of 16 bits as float32, with the logits that Keras keeps behind them; others as they are."""
+    """Convert 16-bit outputs and the logits attached to them to float32; return others unchanged."""
     ops = keras.ops
     if keras.backend.standardize_dtype(outputs.dtype) not in ("float16", "bfloat16"):
         return outputs
@@ -57,9 +57,9 @@ def widened(outputs: Any) -> Any:
 
 
 def total(truths: Any) -> Any:
-    """How many are true over all axes but the last: exact in float64, whatever their number.
+    """Count true values over all axes but the last, exactly, as float64.
 
-    Ones are added up along rows in float32, and then in float64: exactly, in any order.
+    Rows are summed in float32, which is exact for ones, and the sums of rows in float64.
     """
     ops, axes = keras.ops, len(truths.shape) - 1
     rows = ops.cast(truths, "float32")
@@ -70,7 +70,7 @@ def total(truths: Any) -> Any:
 
 
 def flat(values: Any, valid: Any, fill: Any) -> Any:
-    """Values of shape [...] as [N], with `fill` where they do not count."""
+    """Flatten values to shape [N], with `fill` where `valid` is False."""
     ops = keras.ops
     if valid is not None:
         values = ops.where(valid, values, ops.full_like(values, fill))
@@ -78,6 +78,6 @@ def flat(values: Any, valid: Any, fill: Any) -> Any:
 
 
 def mean_over_rest(losses: Any) -> Any:
-    """Mean of `losses` (shape [B, ...]) over all axes but the first: shape [B]."""
+    """Return the mean of `losses` [B, ...] over all axes but the first, shape [B]."""
     rest = tuple(range(1, len(losses.shape)))
     return keras.ops.mean(losses, axis=rest) if rest else losses

@@ -1,4 +1,4 @@
-"""Finding a task: a built-in one by its name, a user's own by its file."""
+"""Load a task: a built-in one by its name, a user's by its file."""
 
 import difflib
 import inspect
@@ -23,25 +23,25 @@ ALSO_CALLED = {
     "loss": ("criterion", "loss_fn", "loss_function", "loss_func", "objective"),
     "metrics": ("metric", "measures"),
 }
-"""What a task file must define, and what people call it elsewhere."""
+"""Required names of a task file, and names that users often write instead."""
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
-    """Build a task by its name ("unet", or another package's) or its file, for such data.
+    """Build a task for this data from its name ("unet", or one of another package) or its file.
 
-    Models may ask how they are trained (`train`); the task's own defaults when None.
+    `train` is passed to models that take it; None means the task's defaults.
 
     Raises:
-        UserError: If the file does not define what a task needs, or cannot do what `train` asks for.
+        UserError: If the file lacks a required name, or does not support a setting of `train`.
     """
     return task_of(module_of(task), data, train or resolved_train(task, TrainSettings()))
 
 
 def module_of(task: str) -> ModuleType:
-    """The module that defines a task.
+    """Return the module that defines a task.
 
     Raises:
-        UserError: If a file cannot be imported.
+        UserError: If its file cannot be imported.
     """
     if is_application(task):
         from scalestudy.tasks.applications import application_task
@@ -51,10 +51,10 @@ def module_of(task: str) -> ModuleType:
 
 
 def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
-    """The task that a module defines by `model`, `loss`, `metrics`, and if it likes `better` and `callbacks`.
+    """Build the task that a module defines by `model`, `loss`, `metrics` and optional names such as `better`.
 
-    `loss` and `metrics` may be functions of the data as well, for which classes or padding matter. `better`
-    says which way metrics are better that are not Keras's own: `better = {"psnr": "higher"}`.
+    `loss` and `metrics` may be functions of the data, if they depend on the classes or on padding. `better`
+    is the better direction of metrics that are not Keras's: `better = {"psnr": "higher"}`.
     """
     model, file = _model(module, data, train), str(module.__file__)
     outputs = names_of(model)
@@ -90,7 +90,7 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
 
 
 def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
-    """What metrics are given of the outputs of a module of PyTorch's: by name and Keras's, probabilities."""
+    """Return the functions that give metrics probabilities instead of a PyTorch module's outputs."""
     if isinstance(model, keras.Model):
         return {}
     from scalestudy.tasks.module_objectives import sees_raw
@@ -99,10 +99,10 @@ def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
 
 
 def hook(module: ModuleType, name: str, arguments: str) -> Any:
-    """A function that a task file may define, or None.
+    """Return an optional function of a task file, or None.
 
     Raises:
-        UserError: If it takes other arguments than those that it is called with.
+        UserError: If it does not accept `arguments`.
     """
     function = getattr(module, name, None)
     if function is None:
@@ -119,7 +119,7 @@ def hook(module: ModuleType, name: str, arguments: str) -> Any:
 
 
 def definitions_of(module: ModuleType) -> dict[str, Any]:
-    """Classes and functions of a module by name: with them Keras loads a model that was made of them."""
+    """Return classes and functions of a module by name; Keras needs them to load a saved model."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -128,7 +128,7 @@ def definitions_of(module: ModuleType) -> dict[str, Any]:
 
 
 def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
-    """Refuse a model whose outputs are not probabilities of classes, which named losses and metrics take."""
+    """Refuse a model without one output of class probabilities, as losses and metrics by name require."""
     units = [data.classes] + ([1] if data.classes == 2 else [])
     axes = 4 if data.kind == "masks" else 2
     inputs = data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
@@ -156,7 +156,7 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
 
 
 def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) -> tuple[str, ...]:
-    """Names of the model's layers that the task says to hold pretrained weights."""
+    """Return the names of the layers that the task file lists in `pretrained`."""
     names = tuple(getattr(module, "pretrained", ()))
     layers = [layer.name for layer in model.layers]
     missing = next((name for name in names if name not in layers), None)

@@ -1,8 +1,8 @@
-"""Losses of each sample, for outputs that are probabilities.
+"""Per-sample losses for outputs that are probabilities.
 
 Each function takes the description of the data and returns a function (targets, outputs) -> losses of shape
-[B], float32 or wider. Ignored pixels do not count. No sum runs over a batch, since a Dice loss of a whole
-batch would depend on how the batch is divided between workers; the mean of the samples' losses does not.
+[B], float32 or wider. Ignored pixels do not count. No loss sums over a batch: a Dice loss of a whole batch
+would depend on how the batch is divided between workers.
 
 Cross-entropies are computed from the logits if the last layer is a softmax or sigmoid of Keras.
 """
@@ -54,14 +54,14 @@ def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
         ops = keras.ops
         targets, valid = split_ignored(targets, data.ignore)
         entropies = _entropies(data, targets, outputs, 0.0)
-        wrong = ops.maximum(-ops.expm1(-entropies), TINY)  # 1 − p_t, exact where it is small
+        wrong = ops.maximum(-ops.expm1(-entropies), TINY)  # 1 − p_t, accurate for small values
         return _averaged(data, targets, valid, wrong**gamma * entropies)
 
     return losses
 
 
 def tversky(data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, smooth: float = 1.0) -> Loss:
-    """1 − the mean over classes of (TP + s)/(TP + α FP + β FN + s) for each sample (Salehi et al. 2017).
+    """1 minus the mean over classes of (TP + s)/(TP + α FP + β FN + s) per sample (Salehi et al. 2017).
 
     TP = Σ p y, FP = Σ p (1 − y), FN = Σ (1 − p) y over the pixels of a sample. One output channel has one
     class, the foreground; with more channels all classes count equally, including the background.
@@ -75,7 +75,7 @@ def tversky(data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, smooth: fl
 
 def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
     """1 − (2 Σ p y + s)/(Σ p + Σ y + s) for each sample, averaged over classes (Milletari et al. 2016)."""
-    # Tversky's index with α = β = 1/2 and half the smoothing.
+    # The Tversky index with α = β = 1/2 and half the smoothing.
     return tversky(data, alpha=0.5, beta=0.5, smooth=smooth / 2)
 
 
@@ -103,7 +103,7 @@ NAMED: dict[str, Callable[..., Loss]] = {
 
 
 def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
-    """The weighted sum of losses."""
+    """Return the weighted sum of losses."""
     parts = [(term.weight, NAMED[term.name](data, **term.parameters)) for term in terms]
 
     def losses(targets: Any, outputs: Any) -> Any:
@@ -117,13 +117,13 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
 
 
 def with_mixed_loss(task: Task, augment: str, *, masks: bool) -> Task:
-    """The task, with the loss of mixed samples where `augment` (as the study file says it) mixes any.
+    """Return the task with a loss for mixed samples if `augment` (from the study file) mixes samples.
 
-    Of two targets it is the sum of their losses by their shares: for losses that are linear in the target
-    (cross-entropy) that of mixed targets (Zhang 2018, section 2), and defined for all.
+    The loss is the mean of the losses for both targets, weighted by their shares. For losses linear in the
+    target (cross-entropy) it equals the loss of the mixed target (Zhang 2018, section 2).
 
     Raises:
-        UserError: The task computes its training losses itself.
+        UserError: If the task defines `training_losses`.
     """
     if not two_targets(parsed(augment), masks=masks):
         return task
@@ -143,7 +143,7 @@ def with_mixed_loss(task: Task, augment: str, *, masks: bool) -> Task:
 
 
 def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> Any:
-    """Cross-entropy of each label, shape [B, ...]."""
+    """Return the cross-entropy of each label, shape [B, ...]."""
     ops, outputs = keras.ops, widened(outputs)
     if outputs.shape[-1] == 1:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
@@ -155,7 +155,7 @@ def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> 
 
 
 def _averaged(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
-    """The mean of a sample's losses over the labels that count; 0 where none does."""
+    """Return the mean of each sample's losses over its valid labels; 0 without any."""
     ops = keras.ops
     if data.class_weights is not None:
         weights = np.asarray(data.class_weights, keras.backend.standardize_dtype(losses.dtype))
@@ -167,7 +167,7 @@ def _averaged(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
 
 
 def _index(data: DataInfo, targets: Any, outputs: Any, alpha: float, beta: float, smooth: float) -> Any:
-    """Tversky's index of each sample and class, shape [B, classes] or [B, 1]."""
+    """Return the Tversky index of each sample and class, shape [B, classes] or [B, 1]."""
     ops, outputs = keras.ops, widened(outputs)
     targets, valid = split_ignored(targets, data.ignore)
     single = outputs.shape[-1] == 1

@@ -1,4 +1,4 @@
-"""The metrics of a task, the quality first, and what they mean: which way is better."""
+"""The metrics of a task, the quality first, and the better direction of each."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -34,16 +34,16 @@ NAMED: dict[str, Callable[..., keras.Metric]] = {
     "auroc": Auroc, "average_precision": AveragePrecision, "ece": Ece, "brier": Brier,
     "confusion_matrix": ConfusionMatrix,
 }  # fmt: skip
-"""Metrics of classes by the names that study and task files give them."""
+"""Metrics for classes, by their names in study and task files."""
 OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
-"""Metrics of numbers by the names that task files give them."""
+"""Metrics for numbers, by their names in task files."""
 
 
 def named_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
-    """The metric of that name, for such data.
+    """Create the metric of a term for this data.
 
     Raises:
-        UserError: If it means nothing for such data.
+        UserError: If the metric does not apply to this data.
     """
     refuse_unfit([term], data.kind, data.classes)
     return NAMED[term.name](data.classes, data.ignore, name=metric_key(term), **term.parameters)
@@ -52,12 +52,12 @@ def named_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
 def task_metrics(
     given: Any, outputs: list[str], data: DataInfo, declared: Any, file: Any
 ) -> tuple[dict[str, keras.Metric], dict[str, Sense], dict[str, str]]:
-    """Metrics of a task file, what each means, and the output that each looks at, by name.
+    """Return the metrics of a task file, their senses, and the output that each uses, by metric name.
 
-    `given` is as for `metrics_of`, or lists of these by the names of `outputs`; `declared` is `better`.
+    `given` is as in `metrics_of`, or a dictionary of lists of these by output; `declared` is `better`.
 
     Raises:
-        UserError: As `metrics_of`, or for names of outputs that there are none of.
+        UserError: As in `metrics_of`, or for an unknown output.
     """
     if not isinstance(given, Mapping) or not given.keys() & set(outputs):
         return *metrics_of(given, declared, file, data), {}
@@ -73,16 +73,16 @@ def task_metrics(
 def metrics_of(
     given: Any, declared: Any, file: Any, data: DataInfo | None = None
 ) -> tuple[dict[str, keras.Metric], dict[str, Sense]]:
-    """Metrics, and what each means, by name.
+    """Return metrics and their senses by name.
 
     Args:
         given: Metrics, functions (targets, outputs) -> values, or their names; or a dictionary of these.
         declared: `better` of the task file: "higher" or "lower" by the name of a metric.
-        file: Where they are named, for messages.
-        data: What a name of ours ("top_k(k=3)") is made for; without it, names are Keras's.
+        file: Where the metrics are named, for messages.
+        data: Data for Scalestudy's own metrics ("top_k(k=3)"). If None, all names are Keras's.
 
     Raises:
-        UserError: If there is none, or nothing says whether higher or lower is better for the first.
+        UserError: If there is no metric, or the better direction of the first is unknown.
     """
     named = _by_name(given if data is None else _with_ours(given, data, file))
     if not named:
@@ -125,10 +125,10 @@ def metrics_of(
 
 
 def sense_of(metric: Any) -> Sense:
-    """What a metric says of itself (`better`, `bounded`), else what is known of Keras's class or function.
+    """Return a metric's own `better` and `bounded`, or the known values of a Keras class or function.
 
-    A subclass of one of Keras's classes means what that class means; Keras's losses are better lower, also
-    those that go by a metric's name (`keras.losses.cosine_similarity` is negative).
+    A subclass of a Keras class has the sense of that class. For Keras losses lower is better, even if a
+    metric has the same name (`keras.losses.cosine_similarity` is negative).
     """
     better, bounded = getattr(metric, "better", None), getattr(metric, "bounded", None)
     if better in WAYS:
@@ -146,12 +146,12 @@ def _is_keras(thing: Any) -> bool:
 
 
 def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
-    """The same with metrics in the place of our names for them."""
+    """Replace the names of Scalestudy's own metrics by metrics."""
     if isinstance(given, dict):
         return {name: _with_ours(metric, data, file) for name, metric in given.items()}
     if isinstance(given, list | tuple):
         return [_with_ours(metric, data, file) for metric in given]
-    # Keras's accuracy takes labels of more shapes than ours, which only masks need.
+    # Keras's accuracy accepts more shapes of labels than ours, which only masks need.
     keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
     if keras_own or (called(given) not in METRICS and given.replace("_", "").isalnum()):
         return given
@@ -162,7 +162,7 @@ def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
 
 
 def _by_name(given: Any) -> dict[Any, Any]:
-    """A dictionary as it is; a metric or several by their names."""
+    """Return a dictionary unchanged; return one metric or a list as a dictionary by name."""
     if isinstance(given, dict):
         return given
     metrics = given if isinstance(given, list | tuple) else [given]
@@ -170,7 +170,7 @@ def _by_name(given: Any) -> dict[Any, Any]:
 
 
 def _resolved(given: Any, file: Any) -> Any:
-    """A metric, or a function; names and classes are resolved."""
+    """Resolve a name or a class to a metric or a function."""
     if given == "accuracy":
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
     if isinstance(given, str):

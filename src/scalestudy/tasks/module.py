@@ -1,4 +1,4 @@
-"""An nn.Module of PyTorch's, asked as Keras's models are: one trainer serves both."""
+"""A PyTorch nn.Module with the interface of a Keras model, so that one trainer serves both."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,14 +16,14 @@ from scalestudy.util.tracebacks import told
 
 HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 OWN_AXES = {"masks": 3, "classes": 1}
-"""Axes of a sample's outputs, by the kind of data."""
+"""Number of axes of a batch of outputs without the class axis, by the kind of data."""
 OF_LOGITS = ("CrossEntropyLoss", "cross_entropy", "BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
 OF_LOGARITHMS = ("NLLLoss", "nll_loss")
-"""PyTorch's losses by what they expect: logits, or log-probabilities."""
+"""PyTorch losses that expect logits, and those that expect log-probabilities."""
 
 
 class Buffer(keras.Variable):
-    """A buffer of a module, as a variable; it follows the module where that puts another tensor there."""
+    """A buffer of a module as a Keras variable. It stays valid if the module assigns another tensor."""
 
     def __init__(self, owner: nn.Module, key: str, name: str) -> None:
         self._owner, self._key = owner, key
@@ -31,7 +31,7 @@ class Buffer(keras.Variable):
         super().__init__(tensor, dtype=_name(tensor.dtype), trainable=False, autocast=False, name=name)
 
     def _initialize(self, value: Any) -> None:
-        """Leave the module's own tensor where it is."""
+        """Do nothing: the module keeps its own tensor."""
 
     @property
     def _value(self) -> Any:
@@ -39,10 +39,10 @@ class Buffer(keras.Variable):
 
 
 class Part:
-    """A module within a model, as Keras's layers are asked when a study freezes them.
+    """A submodule with the part of the Keras layer interface that freezing needs.
 
     Attributes:
-        name: Its path: "backbone.stem".
+        name: Path of the submodule, such as "backbone.stem".
     """
 
     def __init__(self, name: str, module: nn.Module, variables: Sequence[Any]) -> None:
@@ -51,7 +51,7 @@ class Part:
 
     @property
     def trainable(self) -> bool:
-        """Whether what it can learn is learnt; batch normalisation goes by its running statistics if not."""
+        """Whether its parameters are trained; if not, batch normalisation uses its running statistics."""
         return any(variable.trainable for variable in self._learns)
 
     @trainable.setter
@@ -66,30 +66,30 @@ class Part:
 
 
 def _keep_layout(layer: nn.Module, inputs: Any, outputs: Any) -> None:
-    """Take the gradients of max-pooling in the layout of its inputs, channels last.
+    """Convert the gradients of max-pooling to channels last, the layout of its inputs.
 
-    Through `nn.Flatten` gradients come channels first, for which max-pooling on CPUs copies its inputs twice.
+    Behind `nn.Flatten` gradients are channels first. For these, max-pooling on CPUs copies its inputs twice.
     """
     if torch.is_tensor(outputs) and outputs.requires_grad and outputs.ndim == 4:
         outputs.register_hook(lambda gradient: gradient.contiguous(memory_format=torch.channels_last))  # type: ignore[no-untyped-call]
 
 
 class ModuleModel:
-    """A module with the names by which trainers and tasks ask a Keras model.
+    """A PyTorch module with the part of the Keras model interface that trainers and tasks use.
 
-    Called with inputs of channels last, it gives the module a view of channels first, and returns what that
-    gives, as it gives it: losses and metrics by name are given `probabilities` of it.
+    A call takes inputs with channels last, passes a channels-first view of them to the module, and returns
+    the module's outputs unchanged. Losses and metrics chosen by name receive `probabilities(outputs)`.
 
     Args:
-        module: As the task file makes it; it is moved to the device and type that it is computed in.
+        module: The module that the task file returns. It is moved to the device and data type of the run.
         inputs: Shape and type of a sample's inputs.
-        kind: Of data: "masks", "classes" or "custom", whose inputs and outputs are left as they are.
-        precision: As a study names it.
-        logits: Whether its outputs are scores before a softmax, or a sigmoid of one channel.
-        file: Of the task, for messages.
+        kind: Kind of data: "masks", "classes", or "custom", for which inputs and outputs are not permuted.
+        precision: Precision as named in a study.
+        logits: Whether the outputs are logits, before a softmax or (one channel) a sigmoid.
+        file: Path of the task file, for messages.
 
     Raises:
-        UserError: If it does not take such inputs.
+        UserError: If the module does not accept these inputs.
     """
 
     def __init__(
@@ -102,18 +102,18 @@ class ModuleModel:
         _refuse_wrapped(module, file)
         self.module = module.to(self._device, self._dtype)
         self._zeros = map_columns(self._zero, inputs)
-        self.losses: list[Any] = []  # regularisers, which modules have none of
+        self.losses: list[Any] = []  # of regularisers, which modules do not have
         self.optimizer: Any = None
         self.stop_training, self.built = False, True
         try:
             with torch.no_grad():
                 outputs = self.probabilities(self(self._zeros, training=False))
-        except Exception as error:  # of the user's own classes
+        except Exception as error:  # raised by the user's classes
             raise UserError(
                 f"model(inputs) of {file} to accept samples of the data", told(error),
                 remedy(error, "Correct the module. Its input has shape [B, channels, height, width]."),
             ) from error  # fmt: skip
-        if kind != "custom":  # only now, since lazy modules have their shapes from this first batch
+        if kind != "custom":  # after the first batch, which gives lazy modules their shapes
             self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             for layer in self.module.modules():
                 if isinstance(layer, nn.MaxPool2d):
@@ -132,7 +132,7 @@ class ModuleModel:
         ]  # fmt: skip
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
-        """What the module gives for inputs [B, ...]: tensors of float32 or wider where they are of floats."""
+        """Return the module's outputs for inputs [B, ...]; half-precision outputs become float32."""
         self.module.train(training)
         views = map_columns(self._given, inputs)
         if self._half is None:
@@ -142,7 +142,7 @@ class ModuleModel:
         return keras.tree.map_structure(lambda tensor: tensor.float(), outputs)
 
     def probabilities(self, outputs: Any) -> Any:
-        """What the module gave, as probabilities with channels last, the logits kept behind them."""
+        """Convert outputs to probabilities with channels last, and attach the logits as an attribute."""
         if self.kind == "custom" or not torch.is_tensor(outputs):
             return outputs
         values = outputs.unsqueeze(-1) if outputs.ndim == OWN_AXES[self.kind] else outputs.movedim(1, -1)
@@ -154,35 +154,35 @@ class ModuleModel:
 
     @property
     def trainable_variables(self) -> list[Any]:
-        """Parameters that learn, in the order in which the module has them."""
+        """Trainable parameters, in the order of the module."""
         return [variable for variable in self.weights if variable.trainable]
 
     def get_layer(self, name: str) -> Part:
-        """The module of this path."""
+        """Return the submodule with this path."""
         return next(part for part in self.layers if part.name == name)
 
     def get_weights(self) -> list[Any]:
-        """Values of all weights, as callbacks ask for them."""
+        """Return the values of all weights."""
         return [keras.ops.convert_to_numpy(weight.value) for weight in self.weights]
 
     def set_weights(self, values: Sequence[Any]) -> None:
-        """Set what `get_weights` gave."""
+        """Set all weights to values returned by `get_weights`."""
         for weight, value in zip(self.weights, values, strict=True):
             weight.assign(value)
 
     def count_params(self) -> int:
-        """Numbers that the module learns or averages, as Keras counts them."""
+        """Return the number of values in floating-point parameters and buffers, as Keras counts them."""
         return sum(weight.value.numel() for weight in self.weights if weight.value.is_floating_point())
 
     def multiply_adds(self, variables: Sequence[Any]) -> list[int]:
-        """See `engines.keras.layers.multiply_adds`; of each module's weight."""
+        """Return the multiply-adds of each variable named `weight`: see `engines.keras.layers`."""
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             self(self._zeros)
         counts = {f"{path}.weight": sum(of.values()) for path, of in counter.get_flop_counts().items()}
         return [counts.get(f"{self.name}.{variable.name}", 0) // 2 for variable in variables]
 
     def flops(self, trained: Sequence[Any]) -> float:
-        """Floating-point operations of a step that trains these variables, a sample: two for each product."""
+        """Return floating-point operations per sample of a training step; a multiply-add counts as two."""
         parameters = [variable.value for variable in trained]
         with FlopCounterMode(display=False) as counter:
             outputs = keras.tree.flatten(self(self._zeros))
@@ -191,14 +191,14 @@ class ModuleModel:
         return float(counter.get_total_flops())
 
     def save(self, path: str) -> None:
-        """Write the module's state dict, which `module.load_state_dict(torch.load(path))` takes."""
+        """Write the module's state dict, for `module.load_state_dict(torch.load(path))`."""
         torch.save(self.module.state_dict(), path)
 
     def prove_savable(self, path: str) -> None:
-        """Save to `path`, load back, and compare.
+        """Save the state dict to `path`, load it, and compare.
 
         Raises:
-            UserError: If it comes back as another.
+            UserError: If the loaded state dict differs.
         """
         self.save(path)
         state, again = self.module.state_dict(), self._read(path)
@@ -210,10 +210,10 @@ class ModuleModel:
             )  # fmt: skip
 
     def restore(self, path: str) -> None:
-        """Take the weights that `save` wrote.
+        """Load the weights that `save` wrote.
 
         Raises:
-            UserError: If they are another module's.
+            UserError: If they do not fit this module.
         """
         try:
             self.module.load_state_dict(self._read(path))
@@ -227,7 +227,7 @@ class ModuleModel:
     def _read(self, path: str) -> dict[str, Any]:
         try:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception as error:  # of pickle or of PyTorch, which raise many kinds
+        except Exception as error:  # pickle and PyTorch raise many types
             raise UserError(
                 f"a state dict of PyTorch: {path}", f"{type(error).__name__}: {str(error).splitlines()[0]}",
                 "Check that the file is intact. Objects of other classes cannot be loaded safely.",
@@ -260,7 +260,7 @@ class ModuleModel:
                     yield Buffer(inner, key, name)
 
     def _zero(self, column: Column) -> Any:
-        """A batch of one sample of zeros, as the loader would give it."""
+        """Return a batch of one sample of zeros, in the loader's layout."""
         dtype = self._dtype if "float" in column.dtype else getattr(torch, column.dtype)
         lengths = [1 if length is None else length for length in column.shape]
         return torch.zeros(1, *lengths, dtype=dtype, device=self._device)
@@ -271,12 +271,12 @@ class ModuleModel:
 
 
 def is_module(model: Any) -> bool:
-    """Whether it is PyTorch's, and not one of Keras's, which on PyTorch are modules too."""
+    """Whether `model` is an nn.Module but not a Keras layer, which on the torch backend is one too."""
     return isinstance(model, nn.Module) and not isinstance(model, keras.layers.Layer)
 
 
 def _refuse_wrapped(module: nn.Module, file: str) -> None:
-    """Refuse what hides a module's layers, which must know their rows of the batch."""
+    """Refuse wrappers that hide a module's layers, since layers must know their rows of the batch."""
     kinds = nn.DataParallel, nn.parallel.DistributedDataParallel, torch.jit.ScriptModule
     for path, inner in module.named_modules():
         if isinstance(inner, kinds) or hasattr(inner, "_orig_mod"):  # torch.compile's
@@ -289,10 +289,10 @@ def _refuse_wrapped(module: nn.Module, file: str) -> None:
 
 
 def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> list[str]:
-    """A note, or an error, where outputs are not what `logits` of the task file, or PyTorch's `loss`, says.
+    """Return a note if the outputs do not fit `logits` of the task file or its PyTorch loss.
 
     Raises:
-        UserError: If they are to be probabilities, and are none.
+        UserError: If the task file sets `logits = False` and the outputs are no probabilities.
     """
     if model.kind == "custom" or not torch.is_tensor(outputs):
         return []
@@ -300,7 +300,7 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
     low, high = float(outputs.detach().min()), float(outputs.detach().max())
     sums = outputs.sum(1) if axis and outputs.shape[1] > 1 else None
     chances = low >= 0 and high <= 1 and (sums is None or bool((sums - 1).abs().max() < 1e-3))
-    # Small logits of one channel may lie in 0…1, too; those of large inputs do not.
+    # Logits of one channel may lie in [0, 1] by chance, but not for inputs of large noise.
     chances = chances and (sums is not None or not model.logits or model.bounded())
     kind = loss if hasattr(loss, "__name__") else type(loss)
     name = kind.__name__ if str(kind.__module__).startswith("torch.nn.") else ""

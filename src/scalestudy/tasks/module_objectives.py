@@ -1,4 +1,4 @@
-"""PyTorch's losses, and metrics in the way of torchmetrics, as a task takes them."""
+"""Adapt PyTorch losses and metrics with the interface of torchmetrics to tasks."""
 
 import copy
 import inspect
@@ -20,16 +20,16 @@ from scalestudy.util.errors import UserError
 
 
 def module_loss(model: ModuleModel, given: Any, data: DataInfo, where: str) -> Loss:
-    """(targets, outputs) -> losses of shape [B], of what the module gives; as `loss_of` for Keras's models.
+    """Return a loss (targets, outputs) -> [B] of a module's outputs; the counterpart of `loss_of` for Keras.
 
-    A loss of PyTorch's (`nn.CrossEntropyLoss()`, its class, or `torch.nn.functional.cross_entropy`) is
-    called with (outputs, targets), and gives a loss for each element; a function of the task file with
-    (targets, outputs); a loss by name, or of Keras's, with probabilities of channels last.
+    A PyTorch loss (`nn.CrossEntropyLoss()`, its class, or `torch.nn.functional.cross_entropy`) is called
+    with (outputs, targets) and returns a loss for each element. A function of the task file is called with
+    (targets, outputs). A loss by name, or of Keras, receives probabilities with channels last.
 
     Raises:
-        UserError: As `loss_of`.
+        UserError: As in `loss_of`.
     """
-    asked = of_data_alone(given)  # and may have looked at the class weights
+    asked = of_data_alone(given)  # such a function may use the class weights itself
     given = given(data) if asked else given
     pytorch = _of_pytorch(given)
     if pytorch is None and not inspect.isfunction(given):
@@ -43,27 +43,27 @@ def module_loss(model: ModuleModel, given: Any, data: DataInfo, where: str) -> L
 
 
 def _of_pytorch(given: Any) -> Any:
-    """(outputs, targets) -> a loss for each element; None of what is not PyTorch's."""
+    """Return (outputs, targets) -> a loss for each element; None if `given` is not a PyTorch loss."""
     if getattr(given, "__module__", None) == "torch.nn.functional" and not isinstance(given, type):
         return partial(given, reduction="none")
     loss = given() if isinstance(given, type) and issubclass(given, torch.nn.Module) else given
     if not is_module(loss):
         return None
     loss = copy.copy(loss).to(keras.ops.convert_to_tensor(0.0).device)
-    if hasattr(loss, "reduction"):  # which a mean over the batch would not be exact with
+    if hasattr(loss, "reduction"):  # the mean of a worker's slice would not be exact
         loss.reduction = "none"
     return loss
 
 
 def _indices(targets: Any) -> Any:
-    """Targets with whole numbers as PyTorch takes indices of classes."""
+    """Convert integer targets to int64, as PyTorch requires for class indices."""
     return keras.tree.map_structure(
         lambda values: values if values.is_floating_point() else values.long(), targets
     )
 
 
 def _fitted(targets: Any, outputs: Any) -> Any:
-    """Targets as a loss of PyTorch's takes them beside these outputs: indices of classes, or numbers."""
+    """Convert targets for a PyTorch loss of these outputs: to class indices, or to the outputs' type."""
     if not torch.is_tensor(targets) or not torch.is_tensor(outputs):
         return _indices(targets)
     if outputs.ndim == targets.ndim + 1:
@@ -74,13 +74,13 @@ def _fitted(targets: Any, outputs: Any) -> Any:
 
 
 class SummedMetric(keras.Metric):
-    """A metric in the way of torchmetrics (`update`, `compute`, `reset`) whose states are sums over samples.
+    """A metric with the torchmetrics interface (`update`, `compute`, `reset`) whose states are sums.
 
     Args:
-        metric: Its states (`metric_state`) begin with zeros; that they add up is tried with the task.
+        metric: Its states (`metric_state`) must start at zero. `tasks.trial` checks that they add up.
 
     Raises:
-        UserError: If they are no numbers, or begin with others.
+        UserError: If a state is not a tensor or does not start at zero.
     """
 
     def __init__(self, metric: Any, name: str | None = None) -> None:
@@ -102,24 +102,24 @@ class SummedMetric(keras.Metric):
             self.states[state] = self.add_variable(tuple(value.shape), "zeros", dtype=dtype, name=state)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add a batch, as update(outputs, targets); every sample counts once."""
+        """Add a batch by `update(outputs, targets)`; `sample_weight` is ignored."""
         self.metric.reset()
         self.metric.update(y_pred, _indices(y_true))
         for state, total in self.states.items():
             total.assign(total + getattr(self.metric, state))
 
     def result(self) -> Any:
-        """What `compute` makes of the sums."""
+        """Return `compute()` for the sums."""
         self.metric.reset()
         for state, total in self.states.items():
             setattr(self.metric, state, total.value.detach().clone())
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it was not updated since it was reset
+            warnings.simplefilter("ignore")  # compute() without update() after reset()
             return self.metric.compute()
 
 
 def with_metrics(given: Any) -> Any:
-    """Metrics of a task file, those in the way of torchmetrics as Keras's; in lists and dictionaries."""
+    """Wrap metrics with the torchmetrics interface as Keras metrics, also in lists and dictionaries."""
     if isinstance(given, Mapping):
         return {name: with_metrics(metric) for name, metric in given.items()}
     if isinstance(given, list | tuple):
@@ -132,5 +132,5 @@ def with_metrics(given: Any) -> Any:
 
 
 def sees_raw(metric: keras.Metric) -> bool:
-    """Whether a metric takes what the module gives, and not probabilities: functions, and torchmetrics'."""
+    """Whether a metric takes the module's outputs, not probabilities: functions and torchmetrics."""
     return isinstance(metric, SummedMetric) or type(metric) is keras.metrics.MeanMetricWrapper

@@ -1,7 +1,7 @@
-"""`python -m scalestudy.tasks.read REQUEST`: run `read(data)` of a Python file, and store what it gives.
+"""`python -m scalestudy.tasks.read REQUEST`: run `read(data)` of a Python file and store the samples.
 
-REQUEST is JSON: see `data.sources.custom.CustomSource.write`. Prints how far it is, a line of JSON each time,
-then why it could not go on.
+REQUEST is JSON: see `data.sources.custom.CustomSource.write`. Prints progress as lines of JSON, and an error
+as the last one.
 """
 
 import json
@@ -29,11 +29,11 @@ from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import Frame, told, user_frame
 
 HEART = Heartbeat()
-"""Is told of all that `read` gives."""
+"""Time of the last progress of `read`."""
 INTERVAL = 0.2
-"""Seconds between two lines that say how far it is."""
+"""Seconds between two lines of progress."""
 AT_ONCE = 4096
-"""Samples of an array that are written at once."""
+"""Samples of an array that are written in one call."""
 FORMS = (
     "(inputs, targets) or (inputs, targets, groups) as arrays or dictionaries of arrays, samples of these "
     'from a generator or a tf.data.Dataset, or a dictionary of such with "train" and "validation"'
@@ -41,7 +41,7 @@ FORMS = (
 
 
 def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
-    """Read and write; raises what the file raises."""
+    """Run `read` and write its samples; errors of the file propagate."""
     module = import_file(Path(request["file"]))
     given = module.read(DataSettings.model_validate(request["data"]))
     last, count = 0.0, length_of(given)
@@ -65,7 +65,7 @@ def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> Non
 
 
 def _watch(file: str, say: Callable[[dict[str, Any]], None]) -> None:
-    """End this process where `read` gives nothing for too long, with the line at which it is."""
+    """End this process if `read` returns no sample for too long, and report the line it is executing."""
     limit = float(os.environ.get(PROGRESS_TIMEOUT, LaunchSettings().progress_timeout))
     while (silent := time.monotonic() - HEART.last.since) < limit:
         time.sleep(min(1.0, limit - silent))
@@ -82,10 +82,10 @@ def _watch(file: str, say: Callable[[dict[str, Any]], None]) -> None:
 
 
 def samples_of(given: Any) -> Iterator[Samples]:
-    """Samples in what `read` gave, in the order train, validation, test.
+    """Yield the samples that `read` returned, in the order train, validation, test.
 
     Raises:
-        UserError: If it is of another form, or its columns have different numbers of samples.
+        UserError: If the return value has another form, or its columns have different numbers of samples.
     """
     if not _is_split(given):
         yield from _samples(given, None)
@@ -103,7 +103,7 @@ def samples_of(given: Any) -> Iterator[Samples]:
 
 
 def length_of(given: Any) -> int | None:
-    """Number of samples, where it is known ahead."""
+    """Return the number of samples, or None if it is not known in advance."""
     if _is_split(given):
         lengths = [length_of(part) for part in given.values()]
         return None if None in lengths else sum(length or 0 for length in lengths)
@@ -111,7 +111,7 @@ def length_of(given: Any) -> int | None:
         return len(leaves(given[0])[0]) if given and _sized(given[0]) else None
     try:
         return len(given)
-    except TypeError:  # a generator, or a tf.data.Dataset that does not know
+    except TypeError:  # a generator, or a tf.data.Dataset of unknown length
         return None
 
 
@@ -162,7 +162,7 @@ def _sized(given: Any) -> bool:
 
 
 def _array(column: Any) -> Any:
-    """Lists stay lists, for sequences; a data frame's column and a tensor become arrays."""
+    """Convert tensors and data-frame columns to arrays; keep lists, which may hold sequences."""
     return column if isinstance(column, list | tuple) else np.asarray(column)
 
 
@@ -174,7 +174,7 @@ def _another_form(given: Any, what: str = "") -> UserError:
 
 
 def main(text: str) -> NoReturn:
-    """Store what is asked for, and end: 0, or 2 if that cannot be done."""
+    """Carry out a request, and exit with code 0, or 2 after an error."""
     request = json.loads(text)
     end_with(request["parent"])
     os.environ.update(process_environment(os.environ, engine_traits(DEFAULT), gpus=(), quiet=True).values)
@@ -192,7 +192,7 @@ def main(text: str) -> NoReturn:
     except ScalestudyError as error:
         say({"expected": error.expected, "received": error.received, "action": error.action})
     except (Exception, SystemExit) as error:
-        # An OSError may be the file's own or the cache folder's: it says where it was raised.
+        # An OSError may come from the user's file or from the cache folder.
         action = "Correct it; `python` on the file, with read called, shows more."
         if isinstance(error, OSError):
             action = "Make what it reads be there, and space in the cache folder."

@@ -1,4 +1,4 @@
-"""Metrics of numbers, summed over a whole set and divided once."""
+"""Metrics for numbers: sums over the whole set, divided once."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import keras
 
 
 class Errors(keras.Metric):
-    """Base: sums over all values of all samples: how many, of the errors and of the targets.
+    """Base class: sums of counts, errors and targets over all values of all samples.
 
-    Targets of shape [B, ...] and outputs of as many values; each sample must have as many as the others.
+    Targets have shape [B, ...] and outputs as many values. All samples must have the same number of values.
     """
 
     better, bounded = "lower", False
@@ -19,7 +19,7 @@ class Errors(keras.Metric):
             setattr(self, sums, self.add_variable((), "zeros", dtype="float64", name=sums))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add a batch; a `sample_weight` is not supported, every sample counts once."""
+        """Add a batch; `sample_weight` is ignored."""
         ops = keras.ops
         true = ops.cast(ops.reshape(y_true, (-1,)), "float64")
         error = ops.cast(ops.reshape(y_pred, (-1,)), "float64") - true
@@ -34,7 +34,7 @@ class Mae(Errors):
     """Mean absolute error, in the targets' unit."""
 
     def result(self) -> Any:
-        """Σ|error| / values."""
+        """Return Σ|error| / number of values."""
         return self.absolute / self.count
 
 
@@ -42,16 +42,16 @@ class Rmse(Errors):
     """Root of the mean squared error, in the targets' unit."""
 
     def result(self) -> Any:
-        """√(Σ error² / values)."""
+        """Return √(Σ error² / number of values)."""
         return keras.ops.sqrt(self.squared / self.count)
 
 
 class R2(Errors):
-    """Coefficient of determination: 1 − Σ error² / Σ (target − mean target)²; 0 for targets all equal."""
+    """Coefficient of determination: 1 − Σ error² / Σ (target − mean target)²; 0 if all targets are equal."""
 
     better = "higher"
 
     def result(self) -> Any:
-        """1 is perfect, 0 as good as the mean of the targets."""
+        """Return the coefficient: 1 is perfect, 0 as good as predicting the mean."""
         scatter = self.target_squares - keras.ops.square(self.targets) / self.count
         return keras.ops.where(scatter > 0, 1 - self.squared / scatter, 0.0)

@@ -1,8 +1,8 @@
 """The published study of ResNet-50 on photographs of cassava leaves (Princeton, V100 nodes).
 
 ImageNet weights, no top, global average pooling, Dense 1016 ReLU, softmax over the classes; Adam 1e-4, batch
-32 a GPU, 15 epochs, images stretched to 300 x 300. Its input was divided by 255, not what the weights
-were trained on: `input_scaling = "pretrained"` gives them that.
+32 per GPU, 15 epochs, images stretched to 300 x 300. The study divided the input by 255, unlike the training
+of the weights; `input_scaling = "pretrained"` scales as that did.
 """
 
 import keras
@@ -23,5 +23,5 @@ metrics = ["accuracy"]
 
 
 def model(data: DataInfo, train: ResolvedTrain) -> keras.Model:
-    """The network: from [B, H, W, C] in [0, 1] to probabilities [B, classes]."""
+    """Return the network: from [B, H, W, C] in [0, 1] to probabilities [B, classes]."""
     return classifier("ResNet50", data, train, hidden=1016)

@@ -1,4 +1,4 @@
-"""Whether a model, once it is saved, can be loaded again: tried before it is trained."""
+"""Check before training that a model can be saved and loaded again."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,10 +14,10 @@ EXPECTED = "a model that can be saved, and loaded again by those who have its ta
 def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any]) -> None:
     """Save a model to `path`, which ends with ".keras", load it back, and compare the weights.
 
-    `definitions` are classes and functions of the task's file: whoever loads the model has them too.
+    `definitions` are the classes and functions of the task file, which are also there when the model is used.
 
     Raises:
-        UserError: If it cannot be saved, or not be loaded, or comes back with other weights.
+        UserError: If it cannot be saved or loaded, or if the loaded weights differ.
         OSError: If the file cannot be written.
     """
     if not isinstance(model, keras.Model):
@@ -25,15 +25,15 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
         return
     try:
         model.save(path)
-        # The task's own code has just been run, so there is nothing to be kept from running here.
+        # The task's code has already run in this process, so safe mode would protect nothing.
         again = keras.saving.load_model(path, custom_objects=definitions, compile=False, safe_mode=False)
     except OSError:
         raise
-    except Exception as error:  # of Keras, or of the user's own classes
+    except Exception as error:  # raised by Keras or by the user's classes
         lines = " ".join(line.strip() for line in str(error).splitlines() if line.strip())
         raise UserError(
             EXPECTED,
-            f"{_own_classes(model)}: {type(error).__name__}: {lines.split('. ')[0][:200]}",  # of often a page
+            f"{_own_classes(model)}: {type(error).__name__}: {lines.split('. ')[0][:200]}",  # of a page
             "Import each by its name in the task file, and give it a get_config() that returns the arguments "
             "of its __init__, which takes **kwargs besides; or build the model of Keras's own layers.",
         ) from error
@@ -47,7 +47,7 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
 
 
 def _own_classes(model: keras.Model) -> str:
-    """Names of the classes in a model that are not Keras's own."""
+    """Return the names of the classes in a model that are not Keras's."""
     names = dict.fromkeys(
         kind.__name__ for kind in _classes(model) if not kind.__module__.startswith("keras.")
     )

@@ -1,4 +1,4 @@
-"""The loss of a task, whatever its file gives: one number for each sample, and the variables it trains."""
+"""The loss of a task file: one value per sample, and the variables that it trains."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -18,25 +18,25 @@ OUTPUTS = (
     "output", "outputs", "logit", "logits", "pred", "preds", "prediction", "predictions", "y_pred", "y_hat",
 )  # fmt: skip
 TARGETS = ("target", "targets", "label", "labels", "true", "truth", "y_true", "y", "gt")
-"""What people call the arguments of a loss, in lower case."""
+"""Usual names of the arguments of a loss, in lower case."""
 
 
 def task_loss(
     given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo
 ) -> tuple[Loss, list[keras.Variable]]:
-    """(targets, outputs) -> losses of shape [B], and the variables of the losses.
+    """Return a loss (targets, outputs) -> [B], and its variables.
 
-    `given` is `loss` of the task file: for all outputs together, or a dictionary by their names.
+    `given` is `loss` of the task file: one loss for all outputs, or a dictionary by output.
 
     Raises:
-        UserError: For names that there are none of, what is no loss, or a variable that is not trained.
+        UserError: For an unknown name, an object that is no loss, or a variable that is not trainable.
     """
     file = str(module.__file__)
     resolved = given(data) if of_data_alone(given) else given
     if not isinstance(resolved, Mapping):
         loss = _instance(resolved)
         _build(loss, model, data)
-        # A name or a function as it was given: a function of the data may have looked at class weights.
+        # Pass on `given`, not `resolved`: a function of the data may use the class weights itself.
         whole = loss if isinstance(loss, keras.Loss | keras.layers.Layer) else given
         return resolved_loss(model, whole, data, file), _variables_of([loss], file)
     refuse_unknown(resolved, outputs, "outputs, for losses,", file)
@@ -52,7 +52,7 @@ def task_loss(
 
 
 def resolved_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
-    """A loss of what this model gives: as `loss_of`, or for a module of PyTorch's as `module_loss`."""
+    """Return the loss by `loss_of` for a Keras model, or by `module_loss` for a PyTorch module."""
     _refuse_swapped(given, where)
     if isinstance(model, keras.Model):
         return loss_of(given, data, where)
@@ -62,7 +62,7 @@ def resolved_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
 
 
 def _refuse_swapped(given: Any, where: str) -> None:
-    """Refuse a function (outputs, targets), as PyTorch's losses are: many would compute, and mean nothing."""
+    """Refuse a function (outputs, targets), PyTorch's order: many would run and give wrong losses."""
     if not inspect.isfunction(given) or given.__module__.startswith(("torch.", "keras.")):
         return
     names = [name.lower().strip("_") for name in inspect.signature(given).parameters][:2]
@@ -75,18 +75,18 @@ def _refuse_swapped(given: Any, where: str) -> None:
 
 
 def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
-    """(targets, outputs) -> losses of shape [B]; `where` it was written is for messages.
+    """Return a loss (targets, outputs) -> [B]; `where` it is defined is for messages.
 
-    A loss is a formula ("0.5*bce + dice"), the name of one of Keras's, one of these or its class, or a
-    function (targets, outputs) -> losses [B, ...]; or a function of the data that gives any of these.
+    `given` is a formula ("0.5*bce + dice"), the name of a Keras loss, a Keras loss or its class, a function
+    (targets, outputs) -> losses [B, ...], or a function of the data that returns any of these.
 
     Raises:
-        UserError: If the text names no loss, or class weights are given to one that takes none.
+        UserError: If the text names no loss, or the loss does not support the given class weights.
     """
     if of_data_alone(given):
-        loss = given(data)  # a function that it gives may have looked at the class weights
+        loss = given(data)  # a function that it returns may use the class weights itself
         return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
-    # Keras's names have no signs in them; where both have a name, it is ours, which is of samples.
+    # Keras's names contain no operators. A name that both know means our loss, which is per sample.
     if isinstance(given, str) and (called(given) in LOSSES or not given.replace("_", "").isalnum()):
         try:
             terms = loss_terms(given)
@@ -101,7 +101,7 @@ def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
 
 
 def summed(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list[str]) -> Loss:
-    """The losses of the outputs, each with its weight (1 if it has none), summed for each sample."""
+    """Return the weighted sum of the outputs' losses for each sample; the default weight is 1."""
 
     def of_samples(targets: Any, outputs: Any) -> Any:
         named = by_name(names, outputs)
@@ -112,18 +112,18 @@ def summed(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list
 
 
 def of_data_alone(given: Any) -> bool:
-    """Whether it is a function that takes the data, and nothing else that it must be given."""
+    """Whether `given` is a function with one required parameter, the data."""
     return inspect.isfunction(given) and len(required(given)) == 1
 
 
 def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Parameters without a default."""
+    """Return the parameters without a default."""
     parameters = inspect.signature(function).parameters.values()
     return [parameter for parameter in parameters if parameter.default is parameter.empty]
 
 
 def _instance(given: Any) -> Any:
-    """A loss from its class; anything else as it is."""
+    """Create a loss from its class; return anything else unchanged."""
     is_class = isinstance(given, type) and issubclass(given, keras.Loss | keras.layers.Layer)
     return given() if is_class else given
 
@@ -141,7 +141,7 @@ def _of_keras(name: str, where: str) -> Any:
 
 def _of_samples(given: Any) -> Loss:
     loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
-    # `call` gives the losses before Keras takes their mean, which would forget how many there were.
+    # `call` returns the losses before Keras reduces them to a mean over the batch.
     values = loss.call if isinstance(loss, keras.Loss) else loss
     name = getattr(loss, "__name__", type(loss).__name__)
     pairwise = getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith(
@@ -149,7 +149,7 @@ def _of_samples(given: Any) -> Loss:
     )
 
     def of_samples(targets: Any, outputs: Any) -> Any:
-        # Targets [B, ...] for outputs [B, ..., 1] as [B, ..., 1]: Keras would take means over samples.
+        # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
         if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
             targets = keras.ops.expand_dims(targets, -1)
         return mean_over_rest(values(targets, outputs))
@@ -158,12 +158,12 @@ def _of_samples(given: Any) -> Loss:
 
 
 def _build(loss: Any, model: keras.Model, data: DataInfo) -> None:
-    """Have a layer that is a loss make its weights, where it has not yet: before any step is compiled."""
+    """Build a loss that is a layer, so that its weights exist before a step is compiled."""
     if not isinstance(loss, keras.layers.Layer) or loss.built or not (data.inputs and data.targets):
         return
     try:
         outputs = symbolic_outputs(model, data.inputs)
-    except Exception:  # of a class of the user's own: the trial finds the line that is at fault
+    except Exception:  # raised by a user's class; `tasks.trial` finds the line
         return
     loss(
         symbolic(data.targets),
@@ -172,7 +172,7 @@ def _build(loss: Any, model: keras.Model, data: DataInfo) -> None:
 
 
 def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
-    """The variables of losses that are layers, or hold variables and layers; in their order, each once."""
+    """Return the variables of losses that are or contain layers or variables, in order, each once."""
     variables: dict[int, keras.Variable] = {}
     visited: set[int] = set()
 
@@ -184,7 +184,7 @@ def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
             variables[id(thing)] = thing
         elif isinstance(thing, keras.layers.Layer):
             variables.update({id(variable): variable for variable in thing.variables})
-        elif hasattr(thing, "named_parameters") and not isinstance(thing, type):  # of PyTorch
+        elif hasattr(thing, "named_parameters") and not isinstance(thing, type):  # a PyTorch module
             variables.update({
                 id(value): keras.Variable(value, dtype=str(value.dtype).removeprefix("torch."), name=name)
                 for name, value in thing.named_parameters()
@@ -197,7 +197,7 @@ def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
     for loss in losses:
         collect(loss)
     untrained = [variable.path for variable in variables.values() if not variable.trainable]
-    if untrained:  # every worker would keep one of its own
+    if untrained:  # its value would differ between workers
         raise UserError(
             f"a loss in {file} whose variables are all trainable",
             f"{untrained[0]}, which is not: it would differ between workers",

@@ -1,4 +1,4 @@
-"""The task `cnn` as a module of PyTorch's: the same layers, and weights drawn alike."""
+"""The task `cnn` as a PyTorch module, with the same layers and initialization."""
 
 from torch import nn
 
@@ -30,7 +30,7 @@ def cnn(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
 
 
 def model(data: DataInfo) -> nn.Module:
-    """The network for such data."""
+    """Return the network for this data."""
     return cnn(data.input_shape, data.classes)
 
 

@@ -1,4 +1,4 @@
-"""The task `unet` as a module of PyTorch's: the same layers, and weights drawn alike."""
+"""The task `unet` as a PyTorch module, with the same layers and initialization."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ HALVINGS = 2 ** len(ENCODER)
 
 
 class UNet(nn.Module):
-    """Encoder 8-16-32-64, bridge 128, decoder 64-32-16-8; blocks of twice convolution, norm, ReLU.
+    """Encoder 8-16-32-64, bridge 128, decoder 64-32-16-8; a block is twice convolution, norm and ReLU.
 
-    From [B, C, H, W] to logits [B, 1, H, W] for 2 classes, else [B, classes, H, W]. Sizes that cannot be
-    halved four times are padded with zeros and the logits cropped back.
+    It maps [B, C, H, W] to logits [B, 1, H, W] for 2 classes, else [B, classes, H, W]. Sizes that cannot be
+    halved four times are padded with zeros, and the logits are cropped.
     """
 
     def __init__(self, channels: int, classes: int) -> None:
@@ -39,7 +39,7 @@ class UNet(nn.Module):
         begin_as_keras(self)
 
     def forward(self, images: Any) -> Any:
-        """Logits of images."""
+        """Return the logits of images."""
         height, width = images.shape[-2:]
         above, left = -height % HALVINGS // 2, -width % HALVINGS // 2
         padding = (left, -width % HALVINGS - left, above, -height % HALVINGS - above)
@@ -56,7 +56,7 @@ class UNet(nn.Module):
 
 
 def model(data: DataInfo) -> nn.Module:
-    """The network for such data."""
+    """Return the network for this data."""
     return UNet(data.input_shape[-1], data.classes)
 
 
@@ -65,7 +65,7 @@ metrics = ["iou"]
 
 
 def begin_as_keras(module: nn.Module) -> nn.Module:
-    """The module, its weights drawn as Keras draws them: Glorot's uniform ones, and biases of 0."""
+    """Initialize a module as Keras does: Glorot uniform weights, biases 0."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d | nn.ConvTranspose2d | nn.Linear):
             nn.init.xavier_uniform_(layer.weight)

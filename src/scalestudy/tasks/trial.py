@@ -1,4 +1,4 @@
-"""A task tried on two samples of its data, forward and backward, before anything is started or queued."""
+"""Try a task on two samples of its data, forward and backward, before any run is started or queued."""
 
 import ast
 import difflib
@@ -24,23 +24,23 @@ from scalestudy.util.files import contents
 from scalestudy.util.tracebacks import told
 
 CLOCK = 1.1
-"""Seconds after which a clock shows another number."""
+"""Seconds after which a seed taken from a clock's whole seconds has changed."""
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
-"""What TensorFlow and Keras say of a NumPy function that was given what is only computed later."""
+"""Parts of the errors of TensorFlow and Keras when a NumPy function receives a symbolic tensor."""
 OPTIONAL = (
     "better", "callbacks", "data", "kind", "train", "read", "sequences", "vocabularies", "class_names",
     "loss_weights", "training_losses", "gradients", "engine", "logits",
 )  # fmt: skip
-"""Names of a task file that it may leave out, so that nobody misses one that is misspelt."""
+"""Optional names of a task file; a similar name is reported as a likely misspelling."""
 TRAINING = TrainSettings.model_fields.keys() - {"loss", "metrics"}
-"""Keys of [train] that a task file says something of in `train` alone."""
+"""Keys of [train] that a task file can set only in its dictionary `train`."""
 
 
 def forward(task: Task, prepared: Prepared, file: str) -> Any:
-    """The model's outputs for two samples.
+    """Return the model's outputs for two samples.
 
     Raises:
-        UserError: If it does not take them; names the line of the file where it was raised in it.
+        UserError: If the model fails on them. It names the line if the error was raised in the task file.
     """
     inputs, _ = two_samples(prepared)
     with _explained(f"model(inputs) of {file} to take samples of the data", inputs):
@@ -48,16 +48,16 @@ def forward(task: Task, prepared: Prepared, file: str) -> Any:
 
 
 def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
-    """Compute losses, gradients and metrics of two samples, as a step does; `outputs` are those of `forward`.
+    """Compute losses, gradients and metrics of two samples as a step does; `outputs` are `forward`'s.
 
     Raises:
-        UserError: If something does not fit: an error of the task's own with its line, losses that are not
-            one a sample or not finite, weights without a gradient, sums that do not add up.
+        UserError: If the task raises an error (named with its line), if losses are not one per sample or not
+            finite, if a weight has no gradient, or if losses or metrics do not add up over samples.
     """
     inputs, targets = two_samples(prepared)
     _try_gradients(engine, task, inputs, targets, file)
     with _explained(f"the loss of {file} to fit targets and outputs", targets, outputs):
-        # As slices: Keras lets the outputs of a softmax remember their logits, slices of them do not.
+        # Also (0, 2) as a slice: Keras attaches the logits to the outputs of a softmax, but not to slices.
         losses, first, last = (
             _array(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
         )
@@ -73,11 +73,10 @@ def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: st
 
 
 def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -> list[str]:
-    """Notes on what is likely wrong although it computes; refuses what is certainly wrong.
+    """Return notes on likely mistakes that raise no error by themselves.
 
     Raises:
-        UserError: Outputs that are always 1, labels that the outputs have no unit for, or that the loss does
-            not take.
+        UserError: If outputs are always 1, or labels have no output unit or do not fit the loss.
     """
     absent = [name for name in OPTIONAL if not hasattr(module, name)]
     notes = [
@@ -133,7 +132,7 @@ def _left_over(module: ModuleType) -> set[str]:
 
 
 def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
-    """A note where a model begins with other weights when it is built again, later, from the same seed."""
+    """Return a note if building the model again from the same seed, a second later, changes its weights."""
     models = []
     for pause in (0, CLOCK):
         time.sleep(pause)
@@ -153,7 +152,7 @@ def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
 def _losses(
     module: ModuleType, task: Task, prepared: Prepared, outputs: Any
 ) -> Iterator[tuple[Any, Any, Column | None]]:
-    """Each loss as the file gives it, with the outputs and the targets that it is of."""
+    """Yield each loss of the task file with its outputs and the description of its targets."""
     given = getattr(module, "loss", None)
     targets = prepared.columns[1] if prepared.columns else None
     if isinstance(given, Mapping):
@@ -165,7 +164,7 @@ def _losses(
 
 
 def _crossentropy(loss: Any) -> tuple[str | None, bool]:
-    """Name of one of Keras's cross-entropies, None for any other loss; and whether it takes logits."""
+    """Return the name of a Keras cross-entropy (None for other losses) and whether it takes logits."""
     if isinstance(loss, str):
         try:
             loss = keras.losses.get(loss)
@@ -211,7 +210,7 @@ def _refuse_accuracy_of_one(task: Task, outputs: Any) -> None:
 
 
 def two_samples(prepared: Prepared) -> tuple[Any, Any]:
-    """Inputs and targets of the first and the last sample, as a model gets them."""
+    """Return inputs and targets of the first and the last sample, in the form that a model receives."""
     reader, rows = reader_of(prepared), np.array([0, prepared.count - 1])
     sides = [
         like(form, [np.empty((2, *shape), dtype) for shape, dtype in leaves(form)])
@@ -230,7 +229,7 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
 
 
 def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str) -> None:
-    """One step's gradients, computed as in a run."""
+    """Compute the gradients of one step as in a run, and check them."""
 
     def compute() -> tuple[Any, Any]:
         losses = _training_losses(task, inputs, targets, file)
@@ -298,7 +297,7 @@ def _refuse_shape(losses: Any, file: str) -> None:
 
 
 def _refuse_other_sums(name: str, metric: keras.Metric, batch: tuple[Any, Any], file: str) -> None:
-    """Refuse a metric whose variables are no sums over samples: workers' shares could not be added up."""
+    """Refuse a metric whose variables are not sums over samples: the workers' parts would not add up."""
     start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]
 
     def added(pair: tuple[Any, Any]) -> list[Any]:
@@ -329,7 +328,7 @@ def _rows(structure: Any, start: int, stop: int) -> Any:
 
 @contextmanager
 def _explained(expected: str, *given: Any) -> Iterator[None]:
-    """Say what went wrong within: with the line of the user's file, and the shapes that it was given."""
+    """Turn an error raised inside into a UserError with the line of the user's file and the shapes given."""
     try:
         yield
     except ScalestudyError:

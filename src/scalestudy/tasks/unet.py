@@ -18,10 +18,10 @@ HALVINGS = 2 ** len(ENCODER)
 
 
 def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
-    """Encoder 8-16-32-64, bridge 128, decoder 64-32-16-8; blocks of twice convolution, norm, ReLU.
+    """Encoder 8-16-32-64, bridge 128, decoder 64-32-16-8; a block is twice convolution, norm and ReLU.
 
-    From [B, H, W, C] to [B, H, W, 1], a sigmoid, for 2 classes, else to a softmax [B, H, W, classes]. Sizes
-    that cannot be halved four times are padded with zeros inside the model and its outputs cropped back.
+    It maps [B, H, W, C] to a sigmoid [B, H, W, 1] for 2 classes, else to a softmax [B, H, W, classes]. Sizes
+    that cannot be halved four times are padded with zeros inside the model, and its outputs are cropped.
     """
     height, width, _ = input_shape
     inputs = keras.Input(input_shape)
@@ -40,19 +40,19 @@ def unet(input_shape: tuple[int, int, int], classes: int) -> keras.Model:
     x = layers.Conv2D(1 if classes == 2 else classes, 1)(x)
     if padded:
         x = layers.Cropping2D(padding)(x)
-    # float32 even under mixed precision, and last, so that the loss finds the logits behind it.
+    # float32 even with mixed precision, and the last layer, so that the loss finds its logits.
     dtype = None if keras.config.floatx() == "float64" else "float32"
     outputs = layers.Activation("sigmoid" if classes == 2 else "softmax", dtype=dtype)(x)
     return keras.Model(inputs, outputs, name="unet")
 
 
 def model(data: DataInfo) -> keras.Model:
-    """The network for such data."""
+    """Return the network for this data."""
     return unet(data.input_shape, data.classes)
 
 
 def loss(data: DataInfo) -> Loss:
-    """Binary cross-entropy, or its form for classes, over valid pixels: losses of shape [B]."""
+    """Return the cross-entropy over valid pixels (binary for two classes): losses of shape [B]."""
     return cross_entropy(data)
 
 
