@@ -1,1 +1,1 @@
-"""What is read: sources, preparing, splitting, the order of samples and the loader."""
+"""Data: sources, preparation, splits, the order of samples and the loader."""

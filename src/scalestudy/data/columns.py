@@ -1,4 +1,4 @@
-"""What goes into a model, and what should come out: one array or several by name; what is known of them."""
+"""Inputs and targets of a model: one array, or several by name, and their description."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-"""Names of inputs and targets: they name files, and what goes into a Keras model."""
+"""Pattern for names of inputs and targets, which also name files and the inputs of a Keras model."""
 MOST_CLASSES = 10_000
-"""Whole numbers up to this one are taken for classes."""
+"""Columns of whole numbers from 0 to below this one are treated as classes."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Column:
     """One input or target.
 
     Attributes:
-        shape: Of one sample; sequences of different length begin with None.
-        dtype: Name of the type that it is stored in, as "float32".
+        shape: Shape of one sample; the first axis is None for sequences of different lengths.
+        dtype: Name of the stored type, such as "float32".
         lowest: Smallest value of all samples.
-        highest: Largest value.
-        vocabulary: Texts in the order of the numbers that they are stored as; empty where numbers were given.
+        highest: Largest value of all samples.
+        vocabulary: Strings in the order of the numbers that they are stored as; empty for numeric columns.
     """
 
     shape: tuple[int | None, ...]
@@ -34,17 +34,17 @@ class Column:
 
     @property
     def sequence(self) -> bool:
-        """Whether samples are of different length."""
+        """Whether samples have different lengths."""
         return self.shape[:1] == (None,)
 
     @property
     def fixed(self) -> tuple[int, ...]:
-        """The shape, of sequences that of one element."""
+        """Shape of a sample; for sequences, shape of one element."""
         return tuple(length for length in self.shape if length is not None)
 
     @property
     def classes(self) -> int:
-        """How many classes whole numbers from 0 stand for; 0 where they are no classes."""
+        """Number of classes; 0 if the values are not classes."""
         whole = np.dtype(self.dtype).kind in "iu" and 0 <= self.lowest <= self.highest < MOST_CLASSES
         return len(self.vocabulary) or (int(self.highest) + 1 if whole else 0)
 
@@ -54,12 +54,12 @@ Described = Column | dict[str, Column]
 
 
 def named(described: Described) -> list[tuple[str | None, Column]]:
-    """The columns with their names: None where there is one that stands by itself."""
+    """Return the columns with their names; a single column has the name None."""
     return [(None, described)] if isinstance(described, Column) else list(described.items())
 
 
 def stem(side: str, name: str | None) -> str:
-    """First part of the names of a column's files: "inputs", "inputs.age"."""
+    """Return the first part of a column's file names: "inputs" or "inputs.age"."""
     return side if name is None else f"{side}.{name}"
 
 
@@ -74,12 +74,12 @@ Out = TypeVar("Out")
 
 
 def leaves(columns: Any) -> list[Any]:
-    """What is in `columns`, in its order: one thing, or the values of a dictionary."""
+    """Return the values of a dictionary, in its order, or a list of the one value."""
     return list(columns.values()) if isinstance(columns, Mapping) else [columns]
 
 
 def like(columns: Any, values: list[Out]) -> Any:
-    """`values`, one for each of `leaves(columns)`, by the same names."""
+    """Return `values`, one for each of `leaves(columns)`, in the structure of `columns`."""
     if isinstance(columns, Mapping):
         return dict(zip(columns, values, strict=True))
     (value,) = values
@@ -87,7 +87,7 @@ def like(columns: Any, values: list[Out]) -> Any:
 
 
 def map_columns(function: Callable[..., Out], *columns: Any) -> Any:
-    """What `function` makes of each array, or of those that have the same name, by the same names."""
+    """Apply `function` to the arrays of the same name; return its results by name."""
     first = columns[0]
     if isinstance(first, Mapping):
         return {name: function(*(column[name] for column in columns)) for name in first}
@@ -95,5 +95,5 @@ def map_columns(function: Callable[..., Out], *columns: Any) -> Any:
 
 
 def sample_bytes(forms: Forms) -> int:
-    """Bytes of one sample."""
+    """Return the bytes of one sample."""
     return sum(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in leaves(forms))

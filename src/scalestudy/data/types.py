@@ -1,4 +1,4 @@
-"""What a sample is: its arrays, its size, and the class that counts in nothing."""
+"""Types of samples, and the class index that is ignored."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Sample = tuple[Array, Array | int]
-"""One sample: its input [H, W, C], and its mask [H, W] (uint8) or its class."""
+"""One sample: an input [H, W, C], and a mask [H, W] (uint8) or a class."""
 Size = tuple[int, int]
 """Height and width in pixels."""
 Ranges = dict[str, tuple[int, int]]
-"""Rows (start, stop) of "train", "validation" and "test", for as many of them as a source brings."""
+"""Rows (start, stop) of those of "train", "validation" and "test" that a source defines."""
 
 IGNORE = 255
-"""Class index of the padding of a mask: neither trained on nor counted."""
+"""Class index of ignored mask pixels, such as padding: losses and metrics leave them out."""
 MOST_CLASSES = 255
-"""Class indices of a mask are 0..254, since 255 is padding."""
+"""Class indices of a mask are 0..254; 255 is ignored."""

@@ -1,1 +1,1 @@
-"""Image files decoded, resized and cut."""
+"""Decode, resize and cut image files."""

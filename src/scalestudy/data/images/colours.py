@@ -1,4 +1,4 @@
-"""Masks whose classes are colours: told by `colours` under [data], or by a table beside the masks."""
+"""Masks that encode classes as colours, defined by `colours` under [data] or a table beside the masks."""
 
 import csv
 import re
@@ -15,7 +15,7 @@ from scalestudy.data.types import IGNORE, Array, Size
 from scalestudy.util.errors import UserError
 
 TABLES = ("class_dict.csv", "label_colors.txt", "label_colours.txt", "classes.csv", "colormap.txt")
-"""Names of tables of colours, as CamVid and its kin bring them."""
+"""File names of colour tables, as in CamVid and similar data sets."""
 IGNORED = "ignore"
 _NONE = IGNORE - 1
 _LINE = re.compile(r"(?P<first>.*?)(?P<rgb>\d{1,3}[\s,;]+\d{1,3}[\s,;]+\d{1,3})(?P<last>.*)")
@@ -26,12 +26,12 @@ class Colours:
     """The class of each colour.
 
     Attributes:
-        of_class: (name, 0xRRGGBB) in the order of the classes; a name may stand for several colours.
-        origin: Where they were told, for messages.
-        file: The table that told them; None for `colours` under [data].
+        of_class: (name, 0xRRGGBB) in the order of the classes; a class may have several colours.
+        origin: Where the colours are defined, for messages.
+        file: Table of colours; None for `colours` under [data].
 
     Raises:
-        UserError: two classes have one colour, or there are too many.
+        UserError: If two classes have the same colour, or there are too few or too many classes.
     """
 
     of_class: tuple[tuple[str, int], ...]
@@ -56,14 +56,14 @@ class Colours:
 
     @property
     def names(self) -> list[str]:
-        """Names of the classes."""
+        """Class names, without "ignore"."""
         return list(dict.fromkeys(name for name, _ in self.of_class if name.lower() != IGNORED))
 
     def indices(self, pixels: Array, name: str) -> Array:
-        """Class indices uint8 [H, W] of 8-bit colours [H, W, 3]; 255 for what counts in nothing.
+        """Convert 8-bit colours [H, W, 3] to class indices uint8 [H, W], with 255 for ignored pixels.
 
         Raises:
-            UserError: a colour is of no class.
+            UserError: If a colour belongs to no class.
         """
         packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
         index: Array = self._index_of[packed]
@@ -87,7 +87,7 @@ class Colours:
 
 @dataclass(frozen=True)
 class ColouredMask(MaskFile):
-    """A mask in a file of colours."""
+    """A mask stored as a colour image."""
 
     colours: Colours
 
@@ -101,12 +101,12 @@ class ColouredMask(MaskFile):
 
 
 def of_settings(colours: dict[str, str]) -> Colours:
-    """The colours of `colours` under [data]; raises as `Colours`."""
+    """Return the colours of `colours` under [data]; raises the errors of `Colours`."""
     return Colours(tuple((name, int(text[1:], 16)) for name, text in colours.items()), "`colours`")
 
 
 def beside(folders: list[Path]) -> Colours | None:
-    """The colours of the first table in one of these folders, None without one; raises as `Colours`."""
+    """Return the colours of the first table in these folders, or None; raises the errors of `Colours`."""
     for file in (folder / name for folder in folders for name in TABLES):
         if file.is_file():
             lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
@@ -117,16 +117,16 @@ def beside(folders: list[Path]) -> Colours | None:
 
 
 def is_coloured(mask: Path) -> bool:
-    """Whether a mask is stored in colours, neither as greys nor as indices of a palette."""
+    """Whether a mask is stored in colours, not as grey values or palette indices."""
     try:
         with opened(mask) as picture:
             return picture.mode in COLOUR_MODES
     except UserError:
-        return False  # it is refused, by name, when it is read
+        return False  # reading the set refuses it by name
 
 
 def _class_of(line: str) -> tuple[str, int] | None:
-    """The class of a line: `64 128 64  Animal`, or `Animal,64,128,64`; None for a heading."""
+    """Parse a line such as `64 128 64  Animal` or `Animal,64,128,64`; None for a heading."""
     match = _LINE.fullmatch(line.strip())
     if match is None:
         return None

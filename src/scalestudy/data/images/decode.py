@@ -1,7 +1,7 @@
-"""Read one image file, or only its header, in the depth it was stored with.
+"""Read one image file, or only its header, in its stored depth.
 
-Pillow reads what it reads without loss. tifffile and imagecodecs read the rest: floats, 32 bits, 16-bit
-colour, more channels than colours, stacks.
+Pillow reads the files that it can read without loss. tifffile and imagecodecs read the others: floats, 32
+bits, 16-bit colour, multi-channel images, stacks.
 """
 
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 262, 274
 
 @dataclass(frozen=True)
 class Header:
-    """What is known of an image before its pixels are decoded.
+    """Properties of an image that are known before its pixels are decoded.
 
     Attributes:
-        path: Its file.
-        size: Height and width, turned upright.
-        dtype: Of the pixels as they are stored.
-        channels: Without alpha.
-        format: As Pillow calls it.
-        doubtful: Whether its EXIF orientation turns or mirrors it, and its size does not tell so.
-        pages: Images in the file, each of which is a sample.
-        left: Further images in the file, which are left out.
+        path: File of the image.
+        size: Height and width, upright.
+        dtype: Stored type of the pixels.
+        channels: Channels without alpha.
+        format: Pillow's name of the format.
+        doubtful: Whether the EXIF orientation turns or mirrors the image without changing its size.
+        pages: Number of images in the file that are samples.
+        left: Number of further images in the file, which are skipped.
     """
 
     path: Path
@@ -53,8 +53,8 @@ class Pixels:
     """A decoded file.
 
     Attributes:
-        values: Shape [pages, H, W, channels], upright, as stored, without alpha.
-        see_through: Whether an alpha channel was dropped that is not opaque everywhere.
+        values: Stored values without alpha, upright, shape [pages, H, W, channels].
+        see_through: Whether a dropped alpha channel was not opaque everywhere.
     """
 
     values: Array
@@ -62,10 +62,10 @@ class Pixels:
 
 
 def read_header(path: Path, stack: Stack | None = None) -> Header:
-    """Read size, type and channels of an image; `stack` says what the pages of a TIFF are.
+    """Read size, type and channels of an image; `stack` is the meaning of the pages of a TIFF.
 
     Raises:
-        UserError: the file is no readable image, or its pixels cannot be read without loss.
+        UserError: If the file is not a readable image, or its pixels cannot be read without loss.
     """
     if _is_deep_tiff(path):
         with refusing(path):
@@ -83,7 +83,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
                 f"{path}, of {depth} bits in Pillow's mode {mode}",
                 "Convert it to 16-bit TIFF or PNG, or store the set as an .npz file of arrays.",
             )
-        # Further pictures in a camera's JPEG are previews, depths or the other eye's: the first is the image.
+        # Further pictures in a camera's JPEG are previews, depth maps or stereo partners: use the first.
         frames = getattr(picture, "n_frames", 1)
         if frames > 1 and picture.format in ("PNG", "GIF", "WEBP"):
             raise UserError(
@@ -97,16 +97,16 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
 
 
 def _turned(stored: Size, orientation: int) -> tuple[Size, bool]:
-    """Height and width upright, and whether these leave open that the image is turned or mirrored."""
+    """Return the upright size, and whether the image is turned or mirrored without a change of size."""
     upright = stored[::-1] if orientation >= 5 else stored
     return upright, orientation != 1 and upright == stored
 
 
 def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
-    """Decode an image, or the pages of a TIFF. What is very large is decoded to the disk.
+    """Decode an image, or the pages of a TIFF. Very large images are decoded to a file on disk.
 
     Raises:
-        UserError: the file is damaged.
+        UserError: If the file is damaged.
     """
     if _is_deep_tiff(path):
         with refusing(path):
@@ -128,7 +128,7 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
         elif is_colour(upright):
             values = np.asarray(upright.convert("RGB"))
         elif upright.mode == "P":
-            # A palette of greys holds the grey in each of its channels, so no weights of colours apply.
+            # All channels of a grey palette are equal: take the first, without luma weights.
             values = np.asarray(upright.convert("RGB"))[:, :, :1]
         else:
             values = _luma(upright)[:, :, None]
@@ -136,10 +136,10 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
 
 
 def read_image(path: Path, channels: int) -> Array:
-    """Decode an image as [H, W, channels] as it is stored, upright, without alpha; greys fill all channels.
+    """Decode an image to stored values [H, W, channels], upright, without alpha; grey values are repeated.
 
     Raises:
-        UserError: the file is damaged.
+        UserError: If the file is damaged.
     """
     values = read_pixels(path).values[0]
     if channels == 1 and values.shape[2] == 3 and values.dtype == np.uint8:
@@ -148,12 +148,12 @@ def read_image(path: Path, channels: int) -> Array:
 
 
 def read_mask(path: Path, stack: Stack | None = None) -> Array:
-    """Decode a mask as [H, W] of its stored whole numbers; a stack of samples as [pages, H, W].
+    """Decode a mask to its stored integers [H, W]; a stack of samples to [pages, H, W].
 
-    A palette image gives its indices; a colour image whose channels are equal counts as grey.
+    A palette image gives its indices. A colour image with equal channels counts as grey.
 
     Raises:
-        UserError: the file is damaged, coloured, or holds other than whole numbers.
+        UserError: If the file is damaged or coloured, or its values are not integers.
     """
     if _is_deep_tiff(path):
         with refusing(path):
@@ -192,7 +192,7 @@ def _no_mask(path: Path, received: str) -> UserError:
 
 
 def _checked(pages: tiff.Pages, path: Path) -> tiff.Pages:
-    """The pages, if their channels are what is seen, in real numbers."""
+    """Return the pages unchanged; refuse complex numbers and unsupported colour models."""
     if pages.dtype.kind not in "uif":
         raise UserError("images of real numbers", f"{path} of {pages.dtype}", "Save the magnitude.")
     if pages.photometric in tiff.NO_CHANNELS:
@@ -211,14 +211,14 @@ def _without_alpha(values: Array, channels: int) -> Pixels:
 
 
 def _is_deep_tiff(path: Path) -> bool:
-    """Whether a file is a TIFF that Pillow would read with a loss, or not at all."""
+    """Whether a file is a TIFF that Pillow cannot read, or not without loss."""
     with refusing(path):
         if not tiff.is_tiff(path):
             return False
         try:
             with Image.open(path, formats=("TIFF",)) as picture:
                 return not tiff.is_plain(picture)
-        except Exception:  # too large, and read in parts; or Pillow knows no name for such pixels
+        except Exception:  # too large for Pillow, or of an unknown mode
             return True
 
 
@@ -226,16 +226,16 @@ def _is_deep_png(picture: Image.Image) -> bool:
     return picture.format == "PNG" and picture.mode in DEEP_PNG_MODES and _bits(picture) == 16
 
 
-# What Pillow does not say of an image it has opened: how its pixels are stored, and which way is up.
+# Properties that Pillow does not report for an open image: how its pixels are stored, and its orientation.
 
 
 def _upright(picture: Image.Image) -> Image.Image:
-    """The image turned as its EXIF orientation says; TIFFs Pillow turns by itself when it loads them."""
+    """Apply the EXIF orientation; Pillow does this for TIFFs when it loads them."""
     return picture if picture.format == "TIFF" else ImageOps.exif_transpose(picture)
 
 
 def _stored(picture: Image.Image) -> tuple[Size, int]:
-    """Height and width as stored, and the EXIF orientation (1 to 8; 1 without one)."""
+    """Return the stored height and width, and the EXIF orientation (1 to 8; default 1)."""
     if picture.format == "TIFF":
         tags = picture.tag_v2  # type: ignore[attr-defined]
         size, orientation = (tags[_HEIGHT], tags[_WIDTH]), tags.get(_ORIENTATION, 1)
@@ -245,7 +245,7 @@ def _stored(picture: Image.Image) -> tuple[Size, int]:
 
 
 def _bits(picture: Image.Image) -> int:
-    """Bits of a channel as stored: Pillow silently narrows 16-bit colour to 8."""
+    """Return the stored bits per channel: Pillow silently converts 16-bit colour to 8 bits."""
     if picture.format == "TIFF":
         depth = picture.tag_v2.get(_BITS, (8,))  # type: ignore[attr-defined]
         return int(max(depth) if isinstance(depth, tuple) else depth)
@@ -255,7 +255,7 @@ def _bits(picture: Image.Image) -> int:
 
 
 def _raw_mode(picture: Image.Image) -> str:
-    """How the file stores its pixels, which Pillow's mode no longer tells."""
+    """Return the mode in which the file stores its pixels, which may differ from Pillow's mode."""
     tiles = getattr(picture, "tile", None)
     if not tiles:
         return picture.mode
@@ -264,7 +264,7 @@ def _raw_mode(picture: Image.Image) -> str:
 
 
 def is_colour(picture: Image.Image) -> bool:
-    """Whether it has colours, unlike a palette of greys. Asked before it is loaded: then Pillow forgets."""
+    """Whether an image has colours; a grey palette has none. Call it before Pillow loads the pixels."""
     if _raw_mode(picture).startswith("LA"):
         return False
     if picture.mode != "P":
@@ -274,17 +274,17 @@ def is_colour(picture: Image.Image) -> bool:
 
 
 def _is_white_zero(picture: Image.Image) -> bool:
-    """Whether 16-bit greys are stored as in a negative; Pillow turns those of 8 bits itself."""
+    """Whether a TIFF stores white as 0, for 16-bit images; Pillow inverts 8-bit images itself."""
     return picture.format == "TIFF" and picture.tag_v2.get(_PHOTOMETRIC) == 0  # type: ignore[attr-defined]
 
 
 def _luma(picture: Image.Image) -> Array:
-    """Greys [H, W]."""
+    """Return grey values [H, W]."""
     return np.asarray(picture if picture.mode == "L" else picture.convert("L"))
 
 
 def _is_see_through(picture: Image.Image) -> bool:
-    """Whether any pixel is transparent, wholly or in part."""
+    """Whether any pixel is not opaque."""
     if picture.mode in ("RGBA", "LA"):
         alpha = picture.getchannel("A")
     elif picture.mode == "PA" or "transparency" in picture.info:

@@ -1,4 +1,4 @@
-"""The form that all images of a set get: their channels, their type, and what of it models see."""
+"""The common form of a set's images: channels, stored type and scale."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from scalestudy.util.errors import UserError
 
 Range = tuple[float, float]
 MOST_ODD = 0.02
-"""Share of a set's images that are odd if they are unlike all others."""
+"""Maximum share of images of unusual format or size that are reported as odd."""
 
 FULL = {np.dtype(np.uint8): 255, np.dtype(np.uint16): 65535}
 _WIDENED = 257
-"""Of 8 bits to 16: 0 stays 0, 255 becomes 65535, and models see the same number."""
+"""Factor from 8 to 16 bits: 255 becomes 65535, so that the value scaled to [0, 1] stays the same."""
 
 
 def stored_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
-    """The numbers as `dtype`: whole numbers exactly, floating-point ones rounded; `name` is for messages.
+    """Convert numbers to `dtype`: integers exactly, floats with rounding; `name` is for messages.
 
     Raises:
-        UserError: there are other things than real numbers, NaN or infinity before the cast or after it, or
-            integers that the type cannot hold.
+        UserError: If values are not real numbers, are NaN or infinite before or after the conversion, or do
+            not fit an integer `dtype`.
     """
     if array.dtype.kind not in "biuf":
         raise UserError("real numbers", f"{name} of type {array.dtype}", f"Store it as {dtype}.")
@@ -51,7 +51,10 @@ def stored_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
 
 
 def as_stored(inputs: Array, scale: float, dtype: str, own_scale: float) -> Array:
-    """Numbers that `scale` takes into [0, 1] as those that `own_scale` takes there, in the type `dtype`."""
+    """Convert numbers with scale `scale` to type `dtype` with scale `own_scale`.
+
+    A scale is the factor from stored numbers to [0, 1].
+    """
     if inputs.dtype == np.dtype(dtype) and scale == own_scale:
         return inputs
     values = inputs.astype(np.float64) * (scale / own_scale)
@@ -62,12 +65,12 @@ def as_stored(inputs: Array, scale: float, dtype: str, own_scale: float) -> Arra
 
 @dataclass(frozen=True)
 class Form:
-    """What images become.
+    """Common form of images.
 
     Attributes:
-        channels: Of every image; greys fill all of them.
-        dtype: As stored: uint8, uint16 or float32.
-        value_range: Lowest and highest value, which become 0 and 1; None without it.
+        channels: Channels of every image; grey values are repeated.
+        dtype: Stored type: uint8, uint16 or float32.
+        value_range: Values that become 0 and 1; None for the range of the type.
     """
 
     channels: int
@@ -76,16 +79,16 @@ class Form:
 
     @property
     def scale(self) -> float:
-        """Multiplies stored values into what models see."""
+        """Factor from stored values to the values that models receive."""
         if self.dtype.kind == "f":
             return 1.0
         return 1 / (self.value_range[1] if self.value_range else FULL[self.dtype])
 
     def of(self, values: Array, name: str) -> Array:
-        """Images [..., channels] as they are stored; `name` is for messages.
+        """Convert images [..., channels] to this form; `name` is for messages.
 
         Raises:
-            UserError: They hold what their type cannot: NaN, infinity, whole numbers beyond float32's.
+            UserError: If values are NaN or infinite, or integers that float32 cannot represent exactly.
         """
         if values.shape[-1] < self.channels:
             values = np.repeat(values, self.channels, axis=-1)
@@ -106,13 +109,13 @@ class Form:
 
 
 def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
-    """The form of a set.
+    """Return the common form of a set.
 
-    All of 8 bits stay so, and all of 16; of both, those of 8 are widened. Other whole numbers and
-    floating-point ones become float32. One coloured image makes grey ones coloured.
+    Sets of 8-bit or of 16-bit images keep their type; in a mixed set 8-bit images are widened. Other integers
+    and floats become float32. If one image has colours, grey images get three channels.
 
     Raises:
-        UserError: Types or channels differ otherwise, or the range is none.
+        UserError: If types or channels differ in another way, or the value range is empty.
     """
     if value_range is not None and not value_range[0] < value_range[1]:
         raise UserError(
@@ -146,13 +149,13 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
 
 
 def widened(headers: Sequence[Header], form: Form) -> list[Header]:
-    """Images of 8 bits in a set of 16."""
+    """Return the 8-bit images of a set stored as 16 bits."""
     narrow = np.dtype(np.uint8)
     return [header for header in headers if header.dtype == narrow and form.dtype == np.uint16]
 
 
 def described(headers: Sequence[Header]) -> str:
-    """Types and channels of a set's files, the most frequent first: "16-bit grey (12), 8-bit grey (3)"."""
+    """Describe types and channels of a set, most frequent first: "16-bit grey (12), 8-bit grey (3)"."""
     kinds = Counter((header.dtype, header.channels) for header in headers)
     names = {"u": "{}-bit", "i": "{}-bit signed", "f": "{}-bit float"}
     return ", ".join(
@@ -163,7 +166,7 @@ def described(headers: Sequence[Header]) -> str:
 
 
 def odd_ones(headers: Sequence[Header]) -> dict[str, list[Header]]:
-    """The few images of another format or size than nearly all: what they are, in words, and which."""
+    """Return the few images whose format or size differs from nearly all others, by description."""
     odd: dict[str, list[Header]] = {}
     formats = [header.format for header in headers]
     sizes = [f"{header.size[0]} x {header.size[1]} pixels" for header in headers]

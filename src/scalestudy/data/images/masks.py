@@ -1,6 +1,6 @@
-"""Where the mask of an image comes from, and what its values mean.
+"""Masks of images: their files, and the meaning of their values.
 
-Masks hold 0 and full scale, or class indices 0..K-1 and 255 for what is ignored.
+Masks contain 0 and full scale, or class indices 0..K-1 and 255 for ignored pixels.
 """
 
 from collections.abc import Sequence
@@ -17,23 +17,23 @@ from scalestudy.util.errors import UserError
 
 
 class Mask(Protocol):
-    """A mask that is not read yet; its text names it in messages."""
+    """A mask that has not been read yet; `str` of it names it in messages."""
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What it is made from."""
+        """Files of the mask."""
 
     def read(self, size: Size) -> Array:
-        """Decode it: [H, W] of its stored values. `size` is its image's, for what has no size of its own.
+        """Decode the mask to its stored values [H, W]; `size` is the image's, for masks without a size.
 
         Raises:
-            UserError: it is damaged.
+            UserError: If it is damaged.
         """
 
 
 @dataclass(frozen=True)
 class MaskFile:
-    """A mask in a file of its own."""
+    """A mask stored as one file."""
 
     path: Path
 
@@ -50,7 +50,7 @@ class MaskFile:
 
 @dataclass(frozen=True)
 class ObjectMasks:
-    """The union of the masks of an image's objects, each in a file of its own: 1 where there is an object."""
+    """The union of the masks of an image's objects, one file per object; 1 inside any object."""
 
     paths: tuple[Path, ...]
 
@@ -88,32 +88,33 @@ ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... wit
 _FULL_SCALES = (255, 65535)
 _MOST_SHOWN = 8
 MASKS_TRIED = 10
-"""Masks that tell whether a set's are coloured: the first may be damaged, or grey by chance."""
+"""Number of masks to check for colours: the first may be damaged, or grey by chance."""
 
 
 @dataclass
 class MaskValues:
-    """Collects the values of every mask of a set, and names the first mask that breaks the rule.
+    """Collects the values of all masks of a set, and names the first mask that breaks a rule.
 
     Attributes:
-        names: Those of the classes by their index, where the set brings them.
-        indexed: Whether masks are known to hold indices: classes may be missing then, and 255 is ignored.
+        names: Class names by index, if the set defines them.
+        indexed: Whether masks are known to contain class indices. Then classes may be missing, and 255 is
+            ignored.
     """
 
     names: tuple[str, ...] = ()
     indexed: bool = False
     _binary: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Masks with full-scale values: the set must be binary if there is one."""
+    """Masks with full-scale values; if there is one, the set must be binary."""
     _ignoring: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Masks of class indices that hold 255 as well: pixels that count in nothing."""
+    """Masks of class indices that also contain 255 for ignored pixels."""
     _first: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    """For each class index, the first mask that holds it (with all its values)."""
+    """For each class index, the first mask that contains it, with all its values."""
 
     def indices(self, mask: Array, name: str) -> Array:
-        """Class indices (uint8) of one mask [H, W] of whole numbers.
+        """Convert one integer mask [H, W] to class indices (uint8).
 
         Raises:
-            UserError: the mask mixes full scale with other values, or has negative or too large ones.
+            UserError: If the mask mixes full scale with other values, or has negative or too large values.
         """
         if mask.dtype == np.uint8:  # several times as fast
             unique = np.flatnonzero(np.bincount(mask.ravel(), minlength=256))
@@ -145,10 +146,10 @@ class MaskValues:
         return mask.astype(np.uint8)
 
     def class_names(self) -> list[str]:
-        """Names of the classes of the whole set: background and foreground, or the indices.
+        """Return the class names of the set: given names, background and foreground, or the indices.
 
         Raises:
-            UserError: indices have gaps, binary masks and indices are mixed, or nothing is labelled.
+            UserError: If indices have gaps, binary masks and indices are mixed, or nothing is labelled.
         """
         present = sorted(self._first)
         for expected, value in enumerate(present):
@@ -175,7 +176,7 @@ class MaskValues:
         return ["background", "foreground"] if count == 2 else [str(index) for index in range(count)]
 
     def meaning(self) -> str:
-        """What the values of all masks seen so far mean, in words; empty before the first."""
+        """Describe the meaning of the values of all masks so far, in words; empty before the first mask."""
         if not self._first:
             return ""
         present = sorted(self._first)
@@ -202,13 +203,13 @@ def _unexpected(
 
 
 def holds_indices(mask: Path, *, named: bool) -> bool:
-    """Whether a mask holds more than 0 and 255, in colours of a palette or where classes are `named`."""
+    """Whether a mask has values besides 0 and 255, and a colour palette or `named` classes."""
     try:
         with opened(mask) as picture:
             palette = picture.mode == "P" and is_colour(picture)
         return (named or palette) and not set(np.unique(read_mask(mask)).tolist()) <= {0, IGNORE}
     except UserError:
-        return False  # it is refused, by name, when it is read
+        return False  # reading the set refuses it by name
 
 
 def _smeared(name: str, values: Sequence[int]) -> bool:

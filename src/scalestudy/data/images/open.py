@@ -1,4 +1,4 @@
-"""Open one image file, and say what is wrong with it where that fails."""
+"""Open one image file, and explain errors of its decoder."""
 
 import warnings
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from PIL import Image, UnidentifiedImageError
 
 from scalestudy.util.errors import UserError
 
-# What is wrong with a file is said in a refusal, or it can be read.
+# Damaged files are refused with a message; other files can be read.
 warnings.filterwarnings("ignore", "Corrupt EXIF data", UserWarning)
-# Pillow warns from half of the size on that it refuses.
+# Pillow warns from half of its size limit on.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP")
-"""What a file may be by its content, whatever its name."""
+"""Formats that are read; the content of a file decides, not its name."""
 EMPTY = "an empty file"
 NO_IMAGE = "no image inside of a format that is read"
 TRUNCATED = "truncated"
@@ -23,11 +23,11 @@ BROKEN = "broken"
 
 
 class DamagedFile(UserError):
-    """A file that is no image, or not a whole one.
+    """A file that is not an image, or is truncated or broken.
 
     Attributes:
         path: The file.
-        reason: The kind of damage.
+        reason: Kind of damage.
     """
 
     def __init__(self, path: Path, reason: str, message: str) -> None:
@@ -42,22 +42,22 @@ class DamagedFile(UserError):
 
 @contextmanager
 def opened(path: Path) -> Iterator[Image.Image]:
-    """The image, until the block ends; what its decoder raises within the block is named too.
+    """Open an image for the block; errors of its decoder inside the block name the file too.
 
     Raises:
-        UserError: it is missing, may not be read, is too large, or is damaged.
+        UserError: If the file is missing, not readable, too large or damaged.
     """
-    # Only these readers: Pillow has others that start programs, and what they read is not what was meant.
+    # Only these formats: other readers of Pillow start programs.
     with refusing(path), Image.open(path, formats=_FORMATS) as picture:
         yield picture
 
 
 @contextmanager
 def refusing(path: Path) -> Iterator[None]:
-    """Name the file in whatever a decoder raises within the block.
+    """Convert errors of a decoder inside the block to errors that name the file.
 
     Raises:
-        UserError: it is missing, may not be read, is too large, or is damaged.
+        UserError: If the file is missing, not readable, too large or damaged.
     """
     try:
         yield
@@ -75,12 +75,12 @@ def refusing(path: Path) -> Iterator[None]:
             f"{path}, a larger one (or a damaged file that says so)",
             "Save it as TIFF, which may be larger, or cut it into tiles, or scale it down.",
         ) from error
-    except Exception as error:  # Pillow's decoders raise many kinds: OSError, SyntaxError, struct.error, ...
+    except Exception as error:  # Pillow's decoders raise OSError, SyntaxError, struct.error, ...
         raise DamagedFile(path, *_fault(path, error)) from error
 
 
 def _fault(path: Path, error: Exception) -> tuple[str, str]:
-    """The kind of damage, and what its decoder says."""
+    """Return the kind of damage and the decoder's message."""
     message = str(error).replace(f" '{path}'", "") or type(error).__name__
     if path.stat().st_size == 0:
         return EMPTY, EMPTY

@@ -1,4 +1,4 @@
-"""Fit an image or a mask into a given size: padded, cropped or stretched."""
+"""Fit an image or a mask into a given size by padding, cropping or stretching."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ Way = Literal["pad", "crop", "stretch"]
 
 @dataclass(frozen=True)
 class Fit:
-    """The size that the images of a set are brought to, and how.
+    """The common size of a set's images, and how they are resized.
 
     Attributes:
-        size: Height and width; None leaves each its own.
+        size: Height and width; None keeps the size of each image.
         way: "pad" and "crop" keep the aspect ratio; "stretch" does not.
     """
 
@@ -27,15 +27,15 @@ class Fit:
 
     @classmethod
     def of(cls, data: DataSettings) -> "Fit":
-        """What the section [data] asks for. Images that are cut into tiles keep their size."""
+        """Return the fit of the section [data]. Images that are cut into tiles keep their size."""
         return cls(None if data.tile else data.image_size, data.fit)
 
     def pads(self, size: Size) -> bool:
-        """Whether an image of that size gets pixels that count in nothing."""
+        """Whether an image of that size is padded with ignored pixels."""
         return self.size is not None and self.way == "pad" and fitted(size, self.size) != self.size
 
     def image(self, image: Array) -> Array:
-        """The image [H, W, C] in that size, or each of several [N, H, W, C]."""
+        """Resize an image [H, W, C] or several [N, H, W, C]."""
         if self.size is None:
             return image
         if image.ndim == 4:
@@ -43,7 +43,7 @@ class Fit:
         return resize_image(image, self.size, self.way)
 
     def mask(self, mask: Array) -> Array:
-        """The mask [H, W] (uint8) in that size, or each of several [N, H, W]."""
+        """Resize a mask [H, W] (uint8) or several [N, H, W]."""
         if self.size is None:
             return mask
         if mask.ndim == 3:
@@ -52,7 +52,7 @@ class Fit:
 
 
 def fitted(size: Size, into: Size) -> Size:
-    """Largest height and width with the aspect ratio of `size` that fit `into`."""
+    """Return the largest height and width with the aspect ratio of `size` that fit into `into`."""
     ratio = min(into[0] / size[0], into[1] / size[1])
     return (
         min(into[0], max(1, round(size[0] * ratio))),
@@ -61,13 +61,13 @@ def fitted(size: Size, into: Size) -> Size:
 
 
 def covering(size: Size, into: Size) -> Size:
-    """Smallest height and width with the aspect ratio of `size` that cover `into`."""
+    """Return the smallest height and width with the aspect ratio of `size` that cover `into`."""
     ratio = max(into[0] / size[0], into[1] / size[1])
     return max(into[0], round(size[0] * ratio)), max(into[1], round(size[1] * ratio))
 
 
 def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
-    """Resize [H, W, C] with an antialiased bilinear filter, padded with zeros; keeps dtype and depth."""
+    """Resize [H, W, C] with an antialiased bilinear filter and zero padding; keeps type and depth."""
     if image.shape[:2] == into:
         return image
     if image.dtype == np.uint8 and image.shape[2] == 3:
@@ -77,12 +77,12 @@ def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
 
 
 def resize_mask(mask: Array, into: Size, way: Way = "pad") -> Array:
-    """Resize class indices [H, W] (uint8) to the nearest pixel, padded with 255, which is ignored."""
+    """Resize class indices [H, W] (uint8) by nearest neighbour; padding is 255, which is ignored."""
     return mask if mask.shape == into else _placed(mask, into, way, IGNORE, _nearest)
 
 
 def _placed(pixels: Array, into: Size, way: Way, fill: int, scaled: Callable[[Array, Size], Array]) -> Array:
-    """The pixels scaled, then padded or cut around the centre; an odd rest is larger below, right."""
+    """Scale pixels, then pad or crop around the center; an odd pixel goes to the bottom or right."""
     stored = (pixels.shape[0], pixels.shape[1])
     size = {"pad": fitted, "crop": covering}[way](stored, into) if way != "stretch" else into
     inner = scaled(pixels, size)

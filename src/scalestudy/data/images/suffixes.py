@@ -1,4 +1,4 @@
-"""Which files are images by their name: of the formats that are read, and of others."""
+"""File name extensions of images: of supported and of unsupported formats."""
 
 READ = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 NOT_READ = (

@@ -16,15 +16,15 @@ from scalestudy.util.errors import UserError
 Stack = Literal["samples", "channels", "first"]
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-"""How a TIFF begins; the last two are BigTIFF."""
+"""First bytes of a TIFF; the last two are BigTIFF."""
 LARGEST_IN_MEMORY = 2**28
-"""Bytes of pixels above which a file is decoded to the disk, and read from there."""
+"""Bytes of pixels above which a file is decoded to a temporary file on disk."""
 _BITS, _COMPRESSION, _ORIENTATION, _SAMPLES, _EXTRA, _FORMAT = 258, 259, 274, 277, 338, 339
 _PLAIN_COMPRESSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 32773, 32946)
-"""None, those of fax, LZW, JPEG, deflate, PackBits: what every Pillow was built with."""
+"""Compressions that every build of Pillow supports: none, fax, LZW, JPEG, deflate, PackBits."""
 _ALPHA = (1, 2)
 NO_CHANNELS = {3: "a stack of palette images", 5: "CMYK colour", 8: "CIELAB colour"}
-"""Photometric kinds of which the channels are not what is seen."""
+"""Photometric interpretations whose channels are not brightness or RGB."""
 _CHANNELS = dict.fromkeys(("1", "L", "P", "I;16", "I;16B", "LA"), 1) | {
     "RGB": 3, "RGBA": 3, "CMYK": 4, "YCbCr": 3,
 }  # fmt: skip
@@ -32,16 +32,16 @@ _CHANNELS = dict.fromkeys(("1", "L", "P", "I;16", "I;16B", "LA"), 1) | {
 
 @dataclass(frozen=True)
 class Pages:
-    """What a TIFF holds: `count` images [H, W, channels], of which each may have alpha beside its channels.
+    """Contents of a TIFF: `count` images [H, W, channels], possibly with alpha.
 
     Attributes:
-        size: Height and width as stored.
-        dtype: Of the pixels.
+        size: Stored height and width.
+        dtype: Type of the pixels.
         channels: Channels of an image, without alpha.
-        count: Images in the file that are taken.
-        left: Images in the file that are not.
-        orientation: As in EXIF, 1 to 8.
-        photometric: What the channels are, as TIFF numbers it.
+        count: Number of images that are used.
+        left: Number of images that are skipped.
+        orientation: EXIF orientation, 1 to 8.
+        photometric: Photometric interpretation, the number in the TIFF tag; -1 without one.
     """
 
     size: tuple[int, int]
@@ -54,13 +54,13 @@ class Pages:
 
 
 def is_tiff(path: Path) -> bool:
-    """Whether a file is one by its first bytes."""
+    """Whether a file is a TIFF by its first bytes."""
     with path.open("rb") as stream:
         return stream.read(4) in MAGIC
 
 
 def is_plain(picture: Image.Image) -> bool:
-    """Whether Pillow reads this TIFF without loss: one page of 8 bits, or of 16-bit grey, and no more."""
+    """Whether Pillow reads this TIFF without loss: one page of up to 8 bits, or 16-bit grey."""
     tags = picture.tag_v2  # type: ignore[attr-defined]
     if picture.mode not in _CHANNELS or _is_stack(picture):
         return False
@@ -70,25 +70,25 @@ def is_plain(picture: Image.Image) -> bool:
     if tags.get(_COMPRESSION, 1) not in _PLAIN_COMPRESSIONS:
         return False
     deep = max(bits) > 8 and not picture.mode.startswith("I;16")
-    # Whole numbers of as many channels as Pillow's mode has.
+    # Unsigned integers, and as many channels as Pillow's mode has.
     return not deep and set(formats) == {1} and samples == _CHANNELS[picture.mode]
 
 
 def read_pages(path: Path, stack: Stack | None) -> Pages:
-    """What the file holds, without decoding it; `stack` says what its pages are, where there are several.
+    """Read the contents of a file without decoding; `stack` is the meaning of several pages.
 
     Raises:
-        UserError: It has several pages, and nobody says what they are.
+        UserError: If the file has several pages and `stack` is None.
     """
     with _series(path, stack) as (series, others):
         return _pages(path, series, others, stack)[0]
 
 
 def read_stack(path: Path, stack: Stack | None) -> tuple[Pages, Array]:
-    """Decode all images, shape [count, H, W, channels (and alpha)], upright; what is large stays on the disk.
+    """Decode all images, upright, shape [count, H, W, channels (and alpha)]; large files are memory-mapped.
 
     Raises:
-        UserError: As `read_pages`.
+        UserError: As in `read_pages`.
     """
     with _series(path, stack) as (series, others):
         pages, order, shape = _pages(path, series, others, stack)
@@ -101,7 +101,7 @@ def read_stack(path: Path, stack: Stack | None) -> tuple[Pages, Array]:
 
 
 def upright(images: Array, orientation: int) -> Array:
-    """Images [N, H, W, C] turned and mirrored as their EXIF orientation says."""
+    """Apply an EXIF orientation to images [N, H, W, C]."""
     if orientation >= 5:
         images = images.swapaxes(1, 2)
     if orientation in (3, 4, 7, 8):
@@ -111,16 +111,16 @@ def upright(images: Array, orientation: int) -> Array:
 
 @contextmanager
 def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
-    """The first series of pages of one form, and how many pages of another form are no smaller.
+    """Yield the first series of equal pages, and the number of other pages that are not smaller.
 
-    Smaller ones are thumbnails, and the levels of a pyramid.
+    Smaller pages are thumbnails or levels of a pyramid.
     """
     import tifffile
 
-    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what matters of its remarks is raised
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # important warnings are raised as errors below
     with tifffile.TiffFile(path) as file:
         series = file.series[0]
-        for page in series.pages:  # segments beyond the end of the file would be read as zeros
+        for page in series.pages:  # tifffile reads segments beyond the end of the file as zeros
             if page is None:
                 raise ValueError("a page is missing")
             for start, length in zip(page.dataoffsets, page.databytecounts, strict=True):
@@ -144,11 +144,11 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
 def _pages(
     path: Path, series: Any, others: int, stack: Stack | None
 ) -> tuple[Pages, list[int], tuple[int, ...]]:
-    """The pages; the order that brings the axes to pages, height, width, channels; and the shape of that."""
+    """Return the pages, the axis order (pages, height, width, channels), and the shape in that order."""
     axes, lengths, page = series.axes, dict(zip(series.axes, series.shape, strict=True)), series.keyframe
     if "Y" not in lengths or "X" not in lengths:
         raise ValueError(f"its axes are {axes}, without height and width")
-    inner = [axis for axis in axes if axis in "CS"]  # what a file calls channels are channels
+    inner = [axis for axis in axes if axis in "CS"]  # declared as channels in the file
     outer = [axis for axis in axes if axis not in "YXCS"]
     count = int(np.prod([lengths[axis] for axis in outer], dtype=int))
     if count > 1 and stack is None:
@@ -175,7 +175,7 @@ def _pages(
 
 
 def _is_stack(picture: Image.Image) -> bool:
-    """Whether there are pages; a smaller second one is a thumbnail or a level of a pyramid."""
+    """Whether a file has several pages; a smaller second one is a thumbnail or a level of a pyramid."""
     if getattr(picture, "n_frames", 1) == 1:
         return False
     width, height = picture.size

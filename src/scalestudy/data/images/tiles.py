@@ -1,7 +1,7 @@
-"""Tiles of an image that is too large: which there are, and their outputs put together again.
+"""Cut large images into tiles, and put the outputs of tiles together.
 
-The overlap-tile strategy of Ronneberger, Fischer and Brox, "U-Net" (2015): a tile shows a margin of context
-around its core, and only the core counts. The cores of an image's tiles hold each of its pixels exactly once.
+This is the overlap-tile strategy of Ronneberger, Fischer and Brox, "U-Net" (2015): a tile has a margin of
+context around its core, and only the core counts. The cores of an image's tiles contain each pixel once.
 """
 
 import itertools
@@ -13,17 +13,17 @@ import numpy as np
 from scalestudy.data.types import IGNORE, Array, Size
 
 Box = tuple[int, int, int, int]
-"""Top, left, bottom, right in pixels; bottom and right are the first beyond."""
+"""Top, left, bottom, right in pixels; bottom and right are exclusive."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Where a tile lies in its image, in pixels of the image.
+    """Position of a tile, in pixels of its image.
 
     Attributes:
-        top: Its first row; negative where the image is lower than a tile, and the tile padded above.
-        left: Its first column; negative likewise.
-        core: The part of the image that counts in this tile, and in no other.
+        top: First row; negative if the image is lower than a tile, which is then padded at the top.
+        left: First column; negative if the image is narrower than a tile.
+        core: Part of the image that counts only in this tile.
     """
 
     top: int
@@ -45,11 +45,11 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiling:
-    """How the images of a set were cut: its rows are the tiles of one image after another.
+    """How the images of a set were cut. Rows are the tiles of the first image, then of the second, ...
 
     Attributes:
         size: Height and width of a tile.
-        overlap: Pixels that neighbours share at least.
+        overlap: Minimum overlap of neighbours in pixels.
         images: Name and size of each image.
     """
 
@@ -58,20 +58,20 @@ class Tiling:
     images: tuple[tuple[str, Size], ...]
 
     def rows(self) -> Iterator[tuple[str, Size, Tile]]:
-        """For each row the image that it is a tile of, that image's size, and the tile."""
+        """Yield the image's name, the image's size and the tile of each row."""
         for name, size in self.images:
             for tile in tiles_of(size, self.size, self.overlap):
                 yield name, size, tile
 
 
 def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
-    """The tiles of an image, row by row: as few as overlap enough, spread evenly.
+    """Return the tiles of an image, row by row: as few as possible, evenly spread.
 
     Args:
         size: Height and width of the image.
         tile: Height and width of a tile.
-        overlap: Pixels that neighbours share at least; each core ends `overlap // 2` or more before the tile
-            does. Less than the sides of a tile.
+        overlap: Minimum overlap of neighbours in pixels, less than the sides of a tile. Between neighbours a
+            core ends at least `overlap // 2` before its tile.
     """
     rows, columns = (_along(*item, overlap) for item in zip(size, tile, strict=True))
     return [
@@ -82,7 +82,7 @@ def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
 
 
 def cut(image: Array, tile: Tile, size: Size, fill: int = 0) -> Array:
-    """A tile of an image [H, W, ...], of this size; what lies beyond the image is `fill`."""
+    """Cut a tile of this size out of an image [H, W, ...]; pixels outside the image are `fill`."""
     height, width = image.shape[:2]
     bottom, right = tile.top + size[0], tile.left + size[1]
     inside = image[max(tile.top, 0) : bottom, max(tile.left, 0) : right]
@@ -95,17 +95,17 @@ def cut(image: Array, tile: Tile, size: Size, fill: int = 0) -> Array:
 
 
 def cut_mask(mask: Array, tile: Tile, size: Size) -> Array:
-    """A tile of a mask [H, W] that holds 255, which counts in nothing, everywhere but in its core."""
+    """Cut a tile out of a mask [H, W]; outside its core it is 255, which is ignored."""
     whole = np.full(size, IGNORE, mask.dtype)
     whole[tile.core_inside] = mask[tile.core_in_image]
     return whole
 
 
 def stitch(parts: Sequence[Array], tiles: Sequence[Tile], size: Size) -> Array:
-    """Put the cores of an image's tiles together: [H, W, ...], from parts [h, w, ...], one for each tile.
+    """Assemble an image [H, W, ...] from the cores of parts [h, w, ...], one for each tile.
 
     Raises:
-        ValueError: There are more or fewer parts than tiles.
+        ValueError: If the numbers of parts and tiles differ.
     """
     whole = np.empty((*size, *parts[0].shape[2:]), parts[0].dtype)
     for part, tile in zip(parts, tiles, strict=True):
@@ -114,11 +114,11 @@ def stitch(parts: Sequence[Array], tiles: Sequence[Tile], size: Size) -> Array:
 
 
 def _along(length: int, tile: int, overlap: int) -> list[tuple[int, int, int]]:
-    """Along one axis, each tile's start, and its core's start and stop."""
+    """Return the start of each tile, and the start and stop of its core, along one axis."""
     if length <= tile:
         return [(-((tile - length) // 2), 0, length)]
     count = -(-(length - overlap) // (tile - overlap))
     starts = [index * (length - tile) // (count - 1) for index in range(count)]
-    # Half of what two neighbours share belongs to each.
+    # Cores meet in the middle of the overlap of two neighbours.
     between = [(left + tile + right) // 2 for left, right in itertools.pairwise(starts)]
     return list(zip(starts, [0, *between], [*between, length], strict=True))

@@ -1,1 +1,1 @@
-"""Batches in their order, read ahead."""
+"""Batches: their order, and reading them in advance."""

@@ -1,4 +1,4 @@
-"""Memory that batches are read into again and again: anew once nothing refers to what was in it."""
+"""Reusable memory for batches: a block is reused once nothing refers to its contents."""
 
 import ctypes
 import math
@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from scalestudy.hardware.page_locked import PAGE, PageLocking
 
 ALIGNMENT = 64
-"""Bytes. What lies at a multiple of it TensorFlow takes as it is."""
+"""Alignment in bytes at which TensorFlow uses memory without a copy."""
 
 Array = NDArray[np.generic]
 Form = tuple[Sequence[int], DTypeLike]
@@ -20,31 +20,31 @@ Form = tuple[Sequence[int], DTypeLike]
 
 
 class Buffers:
-    """Blocks of aligned memory. Each is handed out again once nobody refers to it any more.
+    """Blocks of aligned memory, each reused once nothing refers to it.
 
-    Nothing waits here, and nobody says that he is done: the last array over a block, or the last tensor
-    that an engine made of it without a copy, gives it back as it goes. So there are as many blocks as were
-    in use at once.
+    A block is returned when the last array over it, or the last tensor that an engine created from it
+    without a copy, is garbage-collected. `take` never waits, so there are as many blocks as were in use at
+    the same time.
 
     Attributes:
-        made: Blocks made so far.
+        made: Number of blocks allocated.
 
     Args:
-        locking: Registers each block for copies to GPUs; None where there are none.
+        locking: Registers each block as page-locked memory for copies to GPUs; None without GPUs.
     """
 
     def __init__(self, locking: PageLocking | None = None) -> None:
-        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # objects may end within a put
+        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # put is reentrant, for finalizers
         self._locking = locking
         self.made = 0
 
     def take(self, *forms: Form) -> list[Array]:
-        """Arrays of these forms in one block, each at a multiple of `ALIGNMENT`, filled with anything."""
+        """Return uninitialized arrays of these forms in one block, each aligned to `ALIGNMENT`."""
         sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in forms]
         places = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
         block = self._block(sum(places))
-        # All arrays over the block hold on to this object. An array would not do: a view of a view holds on
-        # to the first of them, past those between, and a row of a batch would outlive its batch.
+        # All arrays over the block refer to this object. An array would not do: a view of a view refers to
+        # the base array, so a row of a batch could outlive the batch.
         use = (ctypes.c_uint8 * block.nbytes).from_buffer(block.data)
         weakref.finalize(use, self._free.put, block).atexit = False
         whole = np.frombuffer(memoryview(use), np.uint8)
@@ -55,7 +55,7 @@ class Buffers:
         ]
 
     def _block(self, size: int) -> NDArray[np.uint8]:
-        """A free block of at least `size` bytes, or a new one; free ones that are smaller are given up."""
+        """Return a free block of at least `size` bytes, or a new one; smaller free blocks are released."""
         while True:
             try:
                 block = self._free.get_nowait()
@@ -63,7 +63,7 @@ class Buffers:
                 break
             if block.nbytes >= size:
                 return block
-            del block  # before a larger one is made
+            del block  # release it before allocating a larger one
         self.made += 1
         if self._locking is not None:
             whole_pages = -(-size // PAGE) * PAGE

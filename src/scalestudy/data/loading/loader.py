@@ -1,4 +1,4 @@
-"""Reading a worker's slices of the batches ahead of time."""
+"""Read a worker's slices of the batches in advance."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from scalestudy.data.loading.reader import Reader
 from scalestudy.data.loading.slices import Call, Slice
 
 Stage = Callable[[Slice, int], Slice]
-"""Takes a slice to where it is computed: (slice, index of its device among those of the process) -> slice."""
+"""Copies a slice to the device that computes it: (slice, index of the device in the process) -> slice."""
 
 
 def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[list[tuple[int, int]]]:
@@ -28,23 +28,24 @@ def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[lis
 
 
 class Loader:
-    """Reads what the devices of one process need, slice by slice, before they need it.
+    """Reads the slices of one process's devices in advance.
 
-    Each device has a thread of its own (or several, that take turns), which reads its slices into memory that
-    is used again and has them staged. Only the rows of the given workers are ever touched: another worker's
-    slice is not read, but for the first row of a batch in the place of an empty slice.
+    Each device has a thread (or several that take turns), which reads its slices into reused memory and
+    stages them. Only rows of the given workers are read, except that an empty slice holds the first row of
+    the batch.
 
     Args:
-        reader: Where rows come from.
-        slices: For each device of this process, the workers (first, beyond the last) it computes.
+        reader: Source of the rows.
+        slices: For each device of this process, its workers (first, last + 1).
         workers: Number of workers of the run.
         global_batch: Samples in a full step.
-        steps_per_call: Most steps in a call.
-        prefetch: Calls read and staged before the one that is computed is done.
-        lanes: Threads of a device, at most `prefetch`: where reading is work, as decoding is, the next slice
-            begins before the last row of one is there.
-        stage: Called by a device's thread with each slice it has read; None leaves them where they are.
-        buffers: Memory for the slices of each device; loaders that take turns may share it.
+        steps_per_call: Maximum number of steps in a call.
+        prefetch: Number of calls to read and stage in advance.
+        lanes: Threads per device, at most `prefetch`. With several, reading a slice overlaps with the next,
+            which helps if rows are decoded or augmented.
+        stage: Called by a device's thread with each slice that it has read; None does nothing.
+        buffers: Memory for the slices of each device. Loaders that are not used at the same time may share
+            it.
     """
 
     def __init__(
@@ -60,19 +61,19 @@ class Loader:
 
     @property
     def steps_per_call(self) -> int:
-        """Most steps in a call."""
+        """Maximum number of steps in a call."""
         return self._steps_per_call
 
     def epoch(
         self, order: Indices, first: int = 0, behind: int = 0, *, epoch: int | None = None
     ) -> Iterator[Call]:
-        """The calls of one pass over `order` (row numbers, shape [M]), read ahead by a thread a device.
+        """Yield the calls of one pass over `order`, read in advance by the devices' threads.
 
         Args:
-            order: Rows in their order.
-            first: Step to begin with, from 0.
+            order: Row numbers in their order, shape [M].
+            first: First step of the pass, from 0.
             behind: Steps of the run before this pass.
-            epoch: Which it is, from 0, for what is drawn anew in each; None where nothing may be drawn.
+            epoch: Number of the epoch, from 0, for augmentation; None for no augmentation.
         """
         steps = list(batches(len(order), self._global_batch))[first:]
 
@@ -96,7 +97,7 @@ class Loader:
                 except StopIteration:
                     return
                 yield call
-                del call  # its memory is free for the next as soon as the caller has let go of it
+                del call  # so that its memory is free as soon as the caller releases it
         finally:
             for reader in readers:
                 reader.close()
@@ -104,18 +105,21 @@ class Loader:
     def read(
         self, order: Indices, group: Sequence[tuple[int, int]], step: int = 0, *, epoch: int | None = None,
     ) -> Call:  # fmt: skip
-        """Read the steps of `group`, rows [start, stop) of `order`, all of one size; `step` is the first."""
+        """Read the steps of `group` as one call.
+
+        `group` contains row ranges [start, stop) of `order`, all of one size; `step` is the first step.
+        """
         devices = range(len(self._slices))
         return tuple(self._slice(order, group, step, device, epoch) for device in devices)
 
     def _slice(
         self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int, epoch: int | None
     ) -> Slice:
-        """A device's part of a call, staged."""
+        """Read and stage a device's part of a call."""
         total, workers = group[0][1] - group[0][0], self._slices[device]
         start = worker_slice(total, workers[0], self._workers)[0]
         stop = worker_slice(total, workers[1] - 1, self._workers)[1]
-        # Even for fewer steps: one shape, one compiled function.
+        # The same shape also for fewer steps, so that only one function is compiled.
         depth, rows = self._steps_per_call, max(stop - start, 1)
         forms = self._reader.forms(order[group[0][0] : group[-1][1]])
         flat = [form for columns in forms for form in leaves(columns)]
@@ -123,7 +127,7 @@ class Loader:
         split = len(leaves(forms[0]))
         inputs, targets = like(forms[0], arrays[:split]), like(forms[1], arrays[split:])
         for step, (begin, _) in enumerate(group):
-            # An empty slice computes a row that counts for nothing: of zeros, losses may be not finite.
+            # An empty slice holds a real row with weight 0: losses of zeros may not be finite.
             chosen = slice(begin + start, begin + stop) if stop > start else slice(begin, begin + 1)
             of_step = [map_columns(itemgetter(step), columns) for columns in (inputs, targets)]
             self._reader.read(order[chosen], epoch, *of_step)

@@ -1,4 +1,4 @@
-"""Which samples a step takes. The order belongs to the study, never to the strategy."""
+"""The samples of each step. Their order depends on the study, not on the strategy."""
 
 from collections.abc import Iterator
 
@@ -9,20 +9,20 @@ Indices = NDArray[np.int64]
 
 
 def epoch_order(samples: Indices, seed: int, epoch: int) -> Indices:
-    """The permutation of `samples` (shape [N]) that epoch `epoch` (from 0) walks under `seed`."""
+    """Return the permutation of `samples` (shape [N]) for an epoch (from 0) and a seed."""
     generator = np.random.Generator(np.random.Philox(key=[seed, epoch]))
     return samples[generator.permutation(len(samples))]
 
 
 def batches(samples: int, global_batch: int) -> Iterator[tuple[int, int]]:
-    """The rows [start, stop) of an epoch's order that each step takes; the last may be smaller."""
+    """Yield the rows [start, stop) of an epoch's order for each step; the last batch may be smaller."""
     for start in range(0, samples, global_batch):
         yield start, min(start + global_batch, samples)
 
 
 def worker_slice(batch: int, rank: int, size: int) -> tuple[int, int]:
-    """The rows [start, stop) of a global batch of `batch` rows that worker `rank` of `size` takes.
+    """Return the rows [start, stop) of worker `rank` of `size` in a global batch of `batch` rows.
 
-    Slices are contiguous, cover the batch, and differ by one row at most.
+    Slices are contiguous, cover the batch, and differ by at most one row.
     """
     return rank * batch // size, (rank + 1) * batch // size

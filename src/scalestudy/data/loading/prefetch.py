@@ -1,4 +1,4 @@
-"""A thread that makes things before they are needed: so many, and no more."""
+"""A thread that produces a limited number of items in advance."""
 
 import queue
 import threading
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 class Prefetch(Generic[T]):
-    """Goes over `items` in a thread of its own, at most `most` of them before they are taken.
+    """Iterates over `items` in a thread, at most `most` items ahead of the consumer.
 
-    Whoever made it must `close` it.
+    The creator must call `close`.
     """
 
     def __init__(self, items: Iterator[T], most: int, name: str) -> None:
@@ -23,11 +23,11 @@ class Prefetch(Generic[T]):
         self._thread.start()
 
     def take(self) -> T:
-        """The next one, waited for.
+        """Wait for the next item and return it.
 
         Raises:
-            StopIteration: There are no more.
-            BaseException: What making it raised.
+            StopIteration: If there are no more items.
+            BaseException: The error that `items` raised.
         """
         item = self._ready.get()
         if isinstance(item, BaseException):
@@ -36,7 +36,7 @@ class Prefetch(Generic[T]):
         return item[0]
 
     def close(self) -> None:
-        """End the thread, once it has made what it is at."""
+        """Stop the thread after its current item, and wait for it."""
         self._closed = True
         self._slots.release()
         self._thread.join()
@@ -48,5 +48,5 @@ class Prefetch(Generic[T]):
                 if self._closed:
                     return
                 self._ready.put((next(self._items),))
-        except BaseException as error:  # the end, too: told to whoever takes
+        except BaseException as error:  # including StopIteration; `take` raises it
             self._ready.put(error)

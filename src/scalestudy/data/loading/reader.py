@@ -1,4 +1,4 @@
-"""Reading rows of a data set into memory that is handed over: all that the loader knows of where they lie."""
+"""Read rows of a data set into given memory: the interface between the loader and storage."""
 
 from typing import Protocol
 
@@ -10,33 +10,36 @@ from scalestudy.data.store.prepared import Prepared, Ragged
 
 
 class Reader(Protocol):
-    """Gives the rows of a data set, as a worker is to compute them. Several threads ask at once."""
+    """Reads rows of a data set in the form that a model receives. Must be thread-safe."""
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
-        """Shape and type of one input and of one target, for all `rows` of a call, those of every worker."""
+        """Return shape and type of one input and of one target.
+
+        `rows` are all rows of a call, of all workers.
+        """
 
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
-        """Read rows, at least one, in their order.
+        """Read rows in their order.
 
         Args:
-            rows: Row numbers of the data set, shape [b].
-            epoch: From 0; what is drawn for a row follows from the seed, this and the row. None where nothing
-                may be drawn: evaluation.
-            inputs: Filled: arrays of shape [b, ...], as `forms` has said.
-            targets: The same.
+            rows: Row numbers of the data set, shape [b] with b ≥ 1.
+            epoch: Number of the epoch, from 0; augmentation depends on the seed, the epoch and the row. None
+                for no augmentation (evaluation).
+            inputs: Output arrays of shape [b, ...], as given by `forms`.
+            targets: The same for the targets.
 
         Raises:
-            IndexError: If there is no such row.
+            IndexError: If a row does not exist.
         """
 
 
 class Stored:
-    """Reads what is stored as arrays, as it is.
+    """Reads stored arrays unchanged.
 
     Args:
-        inputs: Memory-mapped, shape [N, ...]; or several by name. Sequences of different length are padded
-            with zeros to the longest of a call.
-        targets: The same.
+        inputs: Memory-mapped array [N, ...], or several by name. Sequences are padded with zeros to the
+            longest of a call.
+        targets: The same for the targets.
     """
 
     def __init__(self, inputs: Columns, targets: Columns) -> None:
@@ -59,8 +62,8 @@ class Stored:
 
 
 def reader_of(prepared: Prepared) -> Reader:
-    """What reads a prepared set."""
-    return Stored(prepared.inputs, prepared.targets)  # mapped once
+    """Return a reader for a prepared set."""
+    return Stored(prepared.inputs, prepared.targets)  # opens the files only once
 
 
 def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
@@ -74,5 +77,5 @@ def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
         return
     if rows.min() < 0 or rows.max() >= len(source):
         raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
-    # Any other mode copies twice, and without threads beside it: through a buffer, in case a row is missing.
+    # Other modes copy through a buffer, in case a row is missing, and hold the GIL.
     np.take(source, rows, axis=0, out=into, mode="clip")

@@ -4,23 +4,23 @@ from typing import Any, NamedTuple
 
 
 class Slice(NamedTuple):
-    """What one device computes in a step, or in each step of a call (consecutive steps of one size).
+    """One device's part of a step, or of each step of a call (consecutive steps of one size).
 
-    The loader fills it with arrays and numbers for a whole call, and an engine stages the arrays: makes
-    tensors of them where they are computed. Later it takes out one step, and shows that to the layers.
+    The loader creates it with arrays for a whole call. The engine stages the arrays: it creates tensors on
+    the device. For each step it takes a slice of that step and passes it to the layers.
 
     Attributes:
-        inputs: Rows, integers as stored, shape [b, H, W, C]. Of a call [S, b, H, W, C]; what lies beyond
-            its `steps` is unused. Of a task with several inputs a dictionary of such.
-        targets: Shape [b, ...], or [S, b, ...]; or several by name.
+        inputs: Rows as stored, shape [b, H, W, C]; for a call [S, b, H, W, C], of which the first `steps`
+            are used. A dictionary by name for several inputs.
+        targets: Shape [b, ...] or [S, b, ...]; a dictionary by name for several targets.
         start: Position of the first row in the global batch.
-        count: Rows that are real: b, or 0 when the slice is empty and b is the first row of the
-            global batch, which counts for nothing.
+        count: Number of rows that count: b, or 0 for an empty slice, which holds the first row of the global
+            batch with weight 0.
         total: Rows of the global batch.
-        step: Step of the run, from 0; of a call the first.
+        step: Step of the run, from 0; for a call its first step.
         steps: Steps of the call.
-        first: Whether no other worker of this step has used the same variables yet. Only workers that are
-            computed one after another ever see it false.
+        first: Whether this is the first worker of the step that uses these variables. False only for workers
+            that are computed one after another on one device.
     """
 
     inputs: Any
@@ -34,4 +34,4 @@ class Slice(NamedTuple):
 
 
 Call = tuple[Slice, ...]
-"""Consecutive steps of one size, at least one: a slice for every device of a process."""
+"""One or more consecutive steps of one size: a slice for each device of a process."""

@@ -1,4 +1,4 @@
-"""Weights of classes in the loss, from how often they occur in the training set."""
+"""Class weights of the loss, from the frequencies in the training set."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -11,28 +11,28 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
 AT_ONCE = 2**26
-"""Most labels that are counted at once."""
+"""Maximum number of labels to count in one call."""
 
 
 def class_counts(prepared: Prepared, rows: Indices) -> npt.NDArray[np.int64]:
-    """Labels of each class among those of `rows`, padding left out; shape [classes]."""
+    """Count the labels of each class in `rows`, without ignored ones; shape [classes]."""
     counts = np.zeros(prepared.classes, np.int64)
     for part in _parts(prepared, rows):
         labels = np.bincount(part.ravel(), minlength=prepared.classes)
-        counts += labels[: prepared.classes]  # padding lies beyond the classes
+        counts += labels[: prepared.classes]  # ignored labels are larger
     return counts
 
 
 def weights_of(
     weights: Literal["balanced"] | tuple[float, ...] | None, prepared: Prepared, rows: Indices
 ) -> tuple[float, ...] | None:
-    """The weights that a study asks for, one a class.
+    """Return the class weights that a study asks for, one per class.
 
-    "balanced" is n / (C · n_c) of n labels in C classes, n_c of them of the class (King and Zeng 2001): their
-    mean over the labels of `rows` is 1, so that the learning rate keeps its meaning.
+    "balanced" is n / (C · n_c) for n labels in C classes, n_c of them in class c (King and Zeng 2001). The
+    mean over the labels of `rows` is 1, so the scale of the loss does not change.
 
     Raises:
-        UserError: They are of another number of classes, or a class does not occur.
+        UserError: If there are not as many weights as classes, or a class does not occur.
     """
     if weights is None:
         return None
@@ -57,7 +57,7 @@ def weights_of(
 
 
 def _parts(prepared: Prepared, rows: Indices) -> Iterator[npt.NDArray[Any]]:
-    """The targets of `rows`, some at a time."""
+    """Yield the targets of `rows` in parts of at most AT_ONCE labels."""
     targets = prepared.targets
     size = max(1, AT_ONCE // int(np.prod(targets.shape[1:], dtype=np.int64)))
     for start in range(0, len(rows), size):

@@ -1,8 +1,8 @@
-"""Which rows are held out of the training set: a share or a fold, of every class alike, groups whole.
+"""Choose the rows to hold out of the training set: a share or a fold, stratified by class, groups whole.
 
-Groups come in a drawn order, each to the side that lacks it most; then single groups move as long as that
-helps (the refinement of Kernighan and Lin, 1970, one part at a time). All in whole numbers, so that every
-machine finds the same.
+Groups are assigned in random order, each to the side that lacks it most. Then single groups move as long as
+this improves the balance (a refinement as in Kernighan and Lin, 1970, one group at a time). All arithmetic is
+in integers, so the result is the same on every machine.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
 Table = npt.NDArray[np.int64]
-"""Samples of each class (a column each), in each group or on each side (a row each)."""
+"""Number of samples by group or side (rows) and class (columns)."""
 NEVER = np.iinfo(np.int64).max
 
 DEFAULT_SHARE = 0.2
@@ -23,7 +23,7 @@ DEFAULT_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Fold:
-    """One part of several that a set is cut into: part `index`, counted from 0, of `of`."""
+    """Fold `index`, counted from 0, of `of` folds."""
 
     index: int
     of: int
@@ -33,17 +33,18 @@ class Fold:
 
 
 def held_out(prepared: Prepared, rows: Indices, validation: float | Fold | None, seed: int) -> Indices:
-    """Of `rows`, those to validate on; sorted, and never empty, nor all.
+    """Return the rows to validate on: sorted, neither none nor all of `rows`.
 
     Args:
-        prepared: Their data set; says their classes and groups.
+        prepared: Data set with the classes and groups of the rows.
         rows: Rows to choose from, sorted.
-        validation: A share (a fifth when None, then at least one row), or one of several folds. All folds of
-            a set and seed are disjoint and together `rows`; their sizes differ by one, or the largest group.
-        seed: What is drawn from.
+        validation: A share, or a fold. None means a fifth, and at least one row. All folds of a set and seed
+            are disjoint and together contain all `rows`; their sizes differ by at most one, or by the largest
+            group.
+        seed: Seed of the random choice.
 
     Raises:
-        UserError: There are not enough rows or groups for it.
+        UserError: If there are not enough rows or groups.
     """
     draw = np.random.default_rng(seed)
     labels = np.zeros(len(rows), np.int64) if prepared.class_of_each is None else prepared.class_of_each[rows]
@@ -65,9 +66,9 @@ def held_out(prepared: Prepared, rows: Indices, validation: float | Fold | None,
 
 
 def apportion(sizes: Indices, count: int) -> Indices:
-    """Share out `count` draws over classes of these sizes by largest remainders.
+    """Distribute `count` draws over classes of these sizes by the largest-remainder method.
 
-    A class is emptied only if there is no other way.
+    All samples of a class are drawn only if there is no other way.
     """
     exact = count * sizes / sizes.sum()
     quotas: Indices = np.floor(exact).astype(np.int64)
@@ -78,10 +79,10 @@ def apportion(sizes: Indices, count: int) -> Indices:
 
 
 class _Sides:
-    """Groups [G, C] on sides; `surplus` [S, C] is what each side has above what is wanted.
+    """Assignment of groups [G, C] to sides; `surplus` [S, C] is each side's excess over the wanted numbers.
 
-    The total of each side is weighed like all its classes together. In the end two sides differ in their
-    surplus by no more than the largest group, or one of them is a single group.
+    The total of a side weighs as much as all its classes together. In the end the surpluses of two sides
+    differ by at most the largest group, or one of them is a single group.
     """
 
     def __init__(self, groups: Table, wanted: Table, draw: np.random.Generator) -> None:
@@ -98,14 +99,14 @@ class _Sides:
             self.members[side] += 1
             self.surplus[side] += groups[group]
         self._squares = (groups * self.weighted).sum(axis=1)
-        while not self.members.all():  # each side gets one group at least
+        while not self.members.all():  # each side gets at least one group
             self._move_best(to=int(np.argmin(self.members)), although_worse=True)
         while self._move_best():
             pass
         self._even_out()
 
     def _even_out(self) -> None:
-        """Bring the totals as near as whole groups allow, whatever becomes of the classes."""
+        """Balance the totals as far as whole groups allow, even if the balance of classes suffers."""
         largest = int(self.groups[:, -1].max())
         while True:
             over = np.where(self.members > 1, self.surplus[:, -1], np.iinfo(np.int64).min)
@@ -117,9 +118,9 @@ class _Sides:
     def _move_best(
         self, to: int | None = None, of: int | None = None, *, although_worse: bool = False
     ) -> bool:
-        """Move the group that helps most: of one side or to one side only, if these are named."""
+        """Move the group that improves the balance most; only from side `of` or to side `to` if given."""
         sides, rows = self.of_group, np.arange(len(self.of_group))
-        # Half the change of the weighted sum of squares by each group's move to each side [G, S].
+        # Half the change of the weighted sum of squares if a group moves to a side, shape [G, S].
         pull = self.weighted @ self.surplus.T
         change = pull - pull[rows, sides][:, None] + self._squares[:, None]
         change[self.members[sides] < 2] = NEVER
@@ -142,7 +143,7 @@ class _Sides:
 def _folds(
     prepared: Prepared, rows: Indices, labels: Indices, fold: Fold, draw: np.random.Generator
 ) -> Indices:
-    """The fold of each of `rows`: dealt out like cards, class after class, so that all are even."""
+    """Return the fold of each of `rows`. Rows are dealt to the folds in turn, class after class."""
     if len(rows) < fold.of:
         raise UserError(
             f"at least {fold.of} samples to cut into {fold.of} folds",
@@ -164,7 +165,7 @@ def _folds(
 
 
 def _groups(prepared: Prepared, rows: Indices, labels: Indices) -> tuple[Indices, Indices]:
-    """The group of each of `rows`, and the samples of each class in each group [G, C]."""
+    """Return the group of each of `rows`, and the number of samples by group and class [G, C]."""
     texts = np.array(prepared.groups)[rows]
     names, member = np.unique(texts, return_inverse=True)
     counts = np.zeros((len(names), max(1, prepared.classes)), np.int64)

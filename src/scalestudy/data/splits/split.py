@@ -1,4 +1,4 @@
-"""Which samples train, which validate and which test: made once, seeded, disjoint, and stored."""
+"""Training, validation and test rows: chosen once by a seed, disjoint, and stored."""
 
 import json
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
 HeldOut = float | Fold | Literal["given"] | None
-"""What is held out of the training set to validate on."""
+"""Validation set: a share of the training set, a fold, the source's own, or the default."""
 
 SPLIT_SCHEMA = 1
 SIDES = ("train", "validation", "test")
@@ -23,15 +23,14 @@ SIDES = ("train", "validation", "test")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows of a prepared data set by their use: disjoint, and together all of them; each sorted.
+    """Rows of a prepared data set by use: sorted and disjoint; together they are all rows.
 
     Attributes:
         train: Rows to train on, at least one.
-        validation: Rows that quality is measured on, at least one.
-        test: Rows kept apart; may be empty.
-        quality_split: What `validation` is: "validation", or "test" when the source's test set plays
-            that role.
-        path: The file it is stored in, or None.
+        validation: Rows to measure the quality on, at least one.
+        test: Remaining rows, not used by runs; may be empty.
+        quality_split: "validation", or "test" if `validation` is the source's test set.
+        path: File of the split, or None.
     """
 
     train: Indices
@@ -45,7 +44,7 @@ class Split:
         """Read a stored split.
 
         Raises:
-            UserError: the file is missing or damaged.
+            UserError: If the file is missing or damaged.
         """
         file = Path(path)
         try:
@@ -64,10 +63,10 @@ class Split:
 
 
 def validation_of(data: DataSettings) -> HeldOut:
-    """What the section [data] asks to hold out.
+    """Return what the section [data] asks to validate on.
 
     Raises:
-        UserError: a fold that there is not, or folds and a share at once.
+        UserError: If the fold does not exist, or both folds and a share are given.
     """
     if data.folds is None:
         return data.validation
@@ -83,14 +82,14 @@ def validation_of(data: DataSettings) -> HeldOut:
 def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     """Split a data set into training, validation and test rows.
 
-    With None: the given validation set, else the given test set (`quality_split` is then "test"), else a
-    fifth of the samples. With a share or a fold: that part of the training rows, a given validation set
-    joined to them first; of every class alike where samples have classes. A given test set is never
-    trained on. No group of samples is on two sides: shares and folds are met as nearly as whole groups allow.
+    If `validation` is None, the source's validation set is used, else its test set (`quality_split` is then
+    "test"), else a fifth of the samples. A share or a fold is taken from all rows but the source's test set,
+    stratified if samples have classes. The source's test set is never trained on. Groups stay on one side;
+    shares and folds are met as closely as whole groups allow.
 
     Raises:
-        UserError: "given" without one, a share that leaves a side without samples, or a split that the source
-            brings and that parts a group.
+        UserError: If `validation` is "given" and the source has no such set, if a share leaves a side without
+            samples, or if the source's own split divides a group.
     """
     given = {name: np.arange(start, stop, dtype=np.int64) for name, (start, stop) in prepared.given.items()}
     none = np.zeros(0, np.int64)
@@ -112,10 +111,10 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
 
 
 def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
-    """The split with these parameters that lies beside the arrays; made and stored the first time.
+    """Return the split with these parameters from the prepared folder; make and store it the first time.
 
     Raises:
-        UserError: as `make_split`, or the folder cannot be written to.
+        UserError: As in `make_split`, or if the folder is not writable.
     """
     split = find_split(prepared, validation, seed)
     if split is not None:
@@ -141,9 +140,9 @@ def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
 
 
 def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | None:
-    """The split that `stored_split` has stored beside the arrays, or None: missing, damaged or of other rows.
+    """Return the split stored by `stored_split`, or None if it is missing, damaged or of other rows.
 
-    A damaged one is made anew by `stored_split`, the same as before.
+    `stored_split` makes the same split again.
     """
     try:
         split = Split.load(_file(prepared, validation, seed))
@@ -154,7 +153,7 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
 
 @dataclass(frozen=True)
 class SideCounts:
-    """One side of a split: samples, groups and samples of each class; None where there are none."""
+    """One side of a split: numbers of samples, of groups and of samples by class; None without these."""
 
     side: str
     samples: int
@@ -168,7 +167,7 @@ class SideCounts:
 
 
 def counts(prepared: Prepared, split: Split) -> list[SideCounts]:
-    """Every side that has samples, "train" first."""
+    """Return the counts of each side with samples, "train" first."""
     sides = []
     for side in SIDES:
         rows = getattr(split, side)
@@ -184,7 +183,7 @@ def counts(prepared: Prepared, split: Split) -> list[SideCounts]:
 
 
 def untrained(prepared: Prepared, split: Split) -> list[str]:
-    """Names of the classes of which there is no training sample."""
+    """Return the names of the classes without a training sample."""
     if prepared.class_of_each is None:
         return []
     trained = set(prepared.class_of_each[split.train].tolist())
@@ -197,7 +196,7 @@ def _file(prepared: Prepared, validation: HeldOut, seed: int) -> Path:
 
 
 def _whole(prepared: Prepared, split: Split) -> Split:
-    """The split, if no group is on two sides of it: one that the source brings may part some."""
+    """Return the split unchanged; refuse one that divides a group, as the source's own split may."""
     if prepared.groups is None:
         return split
     side_of: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""An array stored encoded: its rows are decoded as they are asked for, several at once, without loss.
+"""An array of losslessly encoded rows, which are decoded in parallel when they are read.
 
-A row is a photograph's own JPEG, or zlib's compression of differences between lines. These are what PNG's
-"up" filter takes; zlib alone decodes twice as fast as readers of PNG, and takes every depth and number of
+A row is the original JPEG file of a photograph, or the zlib compression of differences between lines (the
+"up" filter of PNG). zlib alone decodes twice as fast as PNG readers, and supports every depth and number of
 channels.
 """
 
@@ -24,18 +24,18 @@ from scalestudy.hardware import cores
 from scalestudy.util.errors import UserError
 
 _JPEG = b"\xff\xd8"
-"""First bytes of a JPEG; those of zlib are others."""
+"""First bytes of a JPEG file; zlib data starts differently."""
 _LEVEL = 1
-"""Of zlib: higher ones take several times as long for a few per cent."""
+"""Compression level of zlib. Higher levels take several times as long and save a few percent."""
 
 
 def encode(row: Array, file: bytes | None = None) -> bytes:
-    """The bytes that `decode` makes `row` of.
+    """Encode a row for `decode`.
 
     Args:
         row: One sample: numbers of any shape but (), in C order.
-        file: The file that it was read from, if any: kept as it is where it is a JPEG and `decode` makes just
-            this row of it, so where nothing was done to the image but decoding it.
+        file: Contents of the original file, if any. Returned unchanged if it is a JPEG that decodes to
+            exactly this row.
     """
     if file is not None and file.startswith(_JPEG) and row.ndim == 3 and row.dtype == np.uint8:
         decoded = np.empty_like(row)
@@ -50,10 +50,10 @@ def encode(row: Array, file: bytes | None = None) -> bytes:
 
 
 def decode(data: bytes, into: Array) -> None:
-    """Fill `into`, in C order, with the row that `data` was made of.
+    """Decode `data` into the array `into`, which is in C order.
 
     Raises:
-        ValueError: `data` is damaged, or of a row of another form.
+        ValueError: If `data` is damaged, or encodes a row of another shape or type.
     """
     try:
         if data.startswith(_JPEG):
@@ -67,7 +67,7 @@ def decode(data: bytes, into: Array) -> None:
 
 
 def _whole(row: Array) -> Array:
-    """The bits of a row as unsigned numbers, shape [lines, rest]: their differences never overflow."""
+    """View a row as unsigned integers of shape [lines, rest], whose differences wrap around without loss."""
     return row.view(f"u{row.dtype.itemsize}").reshape(len(row), -1)
 
 
@@ -81,17 +81,17 @@ def _picture(data: bytes, like: Array) -> Array:
 
 
 class Encoded:
-    """Rows kept encoded, [N, ...]: what can be done with them is what is done with a mapped array of samples.
+    """Encoded rows [N, ...] with the interface of a memory-mapped array of samples.
 
-    Indexing by a row, a slice or an array of rows, `take`, `len`, `shape`, `dtype`, and `np.asarray`, which
-    decodes all of them. Nothing decoded is kept: what stays in memory are the encoded bytes, in the page
-    cache, once for all processes of a node.
+    It supports indexing by a row, a slice or an array of rows, `take`, `len`, `shape`, `dtype`, and
+    `np.asarray`, which decodes all rows. Decoded rows are not cached. The encoded bytes stay in the page
+    cache, which all processes of a node share.
 
     Args:
-        folder: Where its files lie.
-        name: That its files begin with.
-        shape: Of all rows, (N, ...).
-        dtype: Of their numbers.
+        folder: Folder of the files.
+        name: First part of the file names.
+        shape: Shape of all rows, (N, ...).
+        dtype: Type of the decoded rows.
     """
 
     def __init__(self, folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -104,7 +104,7 @@ class Encoded:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Array:
-        """The row of a number, or the rows of a slice or of an array of numbers or truths."""
+        """Return one row, or the rows of a slice, an array of row numbers or a boolean array."""
         if isinstance(rows, int | np.integer):
             row: Array = self.take(np.array([rows]))[0]
             return row
@@ -116,17 +116,17 @@ class Encoded:
         return self.take(np.arange(len(self))).astype(dtype or self.dtype, copy=False)
 
     def take(self, rows: Any, axis: int | None = 0, out: Array | None = None, mode: str = "raise") -> Array:
-        """Rows [b, ...] by their numbers [b], as `numpy.ndarray.take` gives them along the first axis.
+        """Return rows [b, ...] by their numbers [b], like `numpy.ndarray.take` along the first axis.
 
         Raises:
-            IndexError: There is no such row.
-            UserError: What is stored is damaged or missing.
+            IndexError: If a row does not exist.
+            UserError: If stored data is damaged or missing.
         """
         numbers = np.asarray(rows, np.int64)
         numbers = np.where(numbers < 0, numbers + len(self), numbers) if mode == "raise" else numbers
         flat = numbers.ravel().tolist()
         into = np.empty((len(flat), *self.shape[1:]), self.dtype) if out is None else out
-        work = iter(list(enumerate(flat)))  # whoever is done with a row takes the next
+        work = iter(list(enumerate(flat)))  # shared by the threads; each takes the next row
         helpers, pool = _helpers()
         helping = [pool.submit(self._decode, work, into) for _ in range(min(helpers, len(flat) - 1))]
         try:
@@ -151,6 +151,9 @@ class Encoded:
 
 @functools.cache
 def _helpers() -> tuple[int, ThreadPoolExecutor]:
-    """With who asks, as many threads as cores granted: Pillow and zlib let go of the others to decode."""
+    """Return the number of helper threads and their pool: with the caller, one thread per granted core.
+
+    Pillow and zlib release the GIL while decoding.
+    """
     threads = max(1, len(cores.granted()) - 1)
     return len(cores.granted()) - 1, ThreadPoolExecutor(threads, thread_name_prefix="decode")

@@ -1,7 +1,7 @@
-"""Files of rows: an .npy array written row by row, and rows of differing lengths in shards.
+"""Files of rows: an .npy array written row by row, and rows of different lengths in shards.
 
-`NAME-00000.bin`, `NAME-00001.bin`, ... hold rows one after another, each whole in one file, and
-`NAME-index.npy` [N, 3] says of every row its file, its first byte and its length (int64).
+The shards `NAME-00000.bin`, `NAME-00001.bin`, ... contain whole rows one after another. `NAME-index.npy`
+[N, 3] contains the file number, first byte and length of each row (int64).
 """
 
 import hashlib
@@ -15,30 +15,31 @@ from typing import Any
 import numpy as np
 
 SHARD_BYTES = 4 * 2**30
-"""Bytes after which a new file is begun: file systems that stripe spread many files, and few stay open."""
+"""Maximum bytes of a shard: several files spread over a striped file system, and few must stay open."""
 
 
 def shard_name(name: str, number: int) -> str:
-    """Name of the file with that number."""
+    """Return the name of the shard with this number."""
     return f"{name}-{number:05}.bin"
 
 
 def index_name(name: str) -> str:
-    """Name of the index."""
+    """Return the name of the index file."""
     return f"{name}-index.npy"
 
 
 def write_header(file: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """NumPy's, which leaves room for the first axis to grow: it is as long whatever the count."""
+    """Write NumPy's header. It has room for a longer first axis, so its length does not depend on it."""
     header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)  # type: ignore[arg-type]
 
 
 def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Hold the header and the size of an .npy file against what it should hold.
+    """Check the header and the size of an .npy file.
 
     Raises:
-        OSError, ValueError: It is missing, or another.
+        OSError: If the file is missing or cannot be read.
+        ValueError: If its format, shape, type or size differs.
     """
     with file.open("rb") as stream:
         if np.lib.format.read_magic(stream) != (1, 0):
@@ -53,7 +54,7 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
 
 
 class HashedFile:
-    """A file that is written, and the SHA-256 of what was written to it."""
+    """A file being written, with the SHA-256 of its contents."""
 
     def __init__(self, path: Path) -> None:
         self._stream = open(path, "wb")  # noqa: SIM115 (closed by `finish` or `close`)
@@ -65,22 +66,21 @@ class HashedFile:
         return self._stream.write(data)
 
     def finish(self) -> str:
-        """Have it on the disk, and close it: its SHA-256."""
+        """Sync the file to disk, close it, and return its SHA-256."""
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._stream.close()
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Close it, whole or not."""
+        """Close the file, complete or not."""
         self._stream.close()
 
 
 class ArrayFile:
-    """Writes `NAME.npy`: its header at once, then the bytes of rows.
+    """Writes `NAME.npy`: first the header, then the bytes of rows.
 
-    Raises, as its methods do:
-        OSError: The folder cannot take it.
+    The constructor and all methods raise OSError if the folder is not writable or full.
     """
 
     def __init__(self, folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -90,15 +90,14 @@ class ArrayFile:
         self.write, self.close = self._file.write, self._file.close
 
     def finish(self) -> dict[str, str]:
-        """Have it on the disk: its SHA-256 by its name."""
+        """Sync the file to disk, and return its SHA-256 by file name."""
         return {self._name: self._file.finish()}
 
 
 class ShardWriter:
-    """Writes rows into files of at most `most` bytes (or of one row that is longer), and their index.
+    """Writes rows into shards of at most `most` bytes (or one longer row), and their index.
 
-    Raises, as its methods do:
-        OSError: The folder cannot take them.
+    The constructor and all methods raise OSError if the folder is not writable or full.
     """
 
     def __init__(self, folder: Path, name: str, most: int = SHARD_BYTES) -> None:
@@ -119,7 +118,7 @@ class ShardWriter:
         self._end += len(row)
 
     def finish(self) -> dict[str, str]:
-        """Have all on the disk: SHA-256 of each file by its name."""
+        """Sync all files to disk, and return the SHA-256 of each by file name."""
         self._finish_file()
         self._open(index_name(self._name))
         np.lib.format.write_array(self._file, np.array(self._places, np.int64).reshape(-1, 3))  # type: ignore[arg-type]
@@ -127,7 +126,7 @@ class ShardWriter:
         return self._digests
 
     def close(self) -> None:
-        """Close the file that is being written, whole or not."""
+        """Close the current file, complete or not."""
         self._file.close()
 
     def _open(self, file_name: str) -> None:
@@ -138,7 +137,7 @@ class ShardWriter:
 
 
 class Shards:
-    """The rows of a `ShardWriter`, read by their number; several threads may read at once."""
+    """Reads the rows of a `ShardWriter` by their number. Thread-safe."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
@@ -152,11 +151,11 @@ class Shards:
         return len(self._index)
 
     def row(self, number: int) -> bytes:
-        """The bytes of a row.
+        """Return the bytes of a row.
 
         Raises:
-            IndexError: There is no such row.
-            OSError: Its file is missing, shorter than it was, or cannot be read.
+            IndexError: If the row does not exist.
+            OSError: If its file is missing or truncated, or cannot be read.
         """
         if not 0 <= number < len(self._index):
             raise IndexError(f"row {number} of {len(self._index)}")

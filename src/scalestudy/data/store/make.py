@@ -1,4 +1,4 @@
-"""Making a folder beside its place, and putting it there whole: a kill leaves no half of one."""
+"""Fill a temporary folder and rename it when complete, so that a killed process leaves no partial folder."""
 
 import shutil
 import tempfile
@@ -15,10 +15,10 @@ _MARK = ".tmp-"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """The lock of a set, waited for; gives whether there is one (some file systems have none).
+    """Wait for the lock of a set and hold it; yield False on file systems without locks.
 
     Raises:
-        UserError: the cache folder cannot be made or written to.
+        UserError: If the cache folder cannot be created or written to.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -34,15 +34,17 @@ def locked(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Iterator[Path]:
-    """A folder to fill, which comes to `place` at the end of the block, instead of what is not whole there.
+    """Yield a temporary folder, and rename it to `place` at the end of the block.
+
+    An incomplete folder at `place` is replaced.
 
     Args:
-        place: Where it belongs.
-        is_whole: Whether what is there now is whole.
-        alone: Whether the lock is held: only then what killed processes have left is cleared.
+        place: Final path.
+        is_whole: Whether the folder at `place` is complete.
+        alone: Whether the lock is held. Only then leftovers of killed processes are removed.
 
     Raises:
-        UserError: the cache folder cannot take it.
+        UserError: If the cache folder is not writable or full.
     """
     temporary = None
     try:
@@ -58,7 +60,7 @@ def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Ite
             temporary.rename(place)
             sync_folder(place.parent)
         except OSError:
-            # Where there are no locks, another process may have put it there: that stays, with its splits.
+            # Without locks, another process may have completed it first: keep that folder and its splits.
             if not is_whole():
                 raise
     except OSError as error:

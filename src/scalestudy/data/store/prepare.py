@@ -1,4 +1,4 @@
-"""Decode a source once, to rows on disk that all workers of a node share."""
+"""Decode a source once, into rows on disk that all workers of a node share."""
 
 import os
 import re
@@ -27,16 +27,16 @@ _HOLDS = {
     "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
 }
 AT_WORK = 12
-"""Most samples that are in memory at once while a set is made."""
+"""Maximum number of samples in memory while a set is prepared."""
 _NO_CONTENT = {"source", "read", "image_size", "seed", "storage", "cache", "validation", "folds", "fold"}
-"""Keys of [data] that a source's identity tells, or that do not change what is stored."""
+"""Keys of [data] that are part of the source's identity, or do not change what is stored."""
 
 
 def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
-    """What a set that is not there yet is made as, from the bytes that its arrays need.
+    """Choose the storage of a new set from `needed`, the bytes of its arrays.
 
-    "auto" chooses arrays, unless they are larger than the memory that this process may use, or than the free
-    space of the disk of `cache`, which need not exist yet.
+    "auto" means arrays, unless they exceed the memory limit of this process or the free disk space of
+    `cache`. The folder `cache` need not exist.
     """
     if storage != "auto":
         return storage
@@ -48,17 +48,17 @@ def prepare(
     data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."),
     on_progress: OnProgress | None = None,
 ) -> Prepared:  # fmt: skip
-    """Prepare a data set, or return at once when that was done before.
+    """Prepare a data set, or return it at once if it is already prepared.
 
     Args:
-        data: What is read and how: the section [data] of a study file, with a source.
-        task_kind: What the task needs; another kind is refused.
-        base: Folder that relative paths are seen from: the study file's.
-        on_progress: Called with (samples done, samples in all) while preparing.
+        data: Section [data] of a study file, with a source.
+        task_kind: Kind of data that the task needs; another kind is refused.
+        base: Folder for relative paths: the folder of the study file.
+        on_progress: Called with (samples done, total samples) while preparing.
 
     Raises:
-        UserError: the source is missing, of the wrong kind or damaged (the file is named), or the disk
-            is full. Nothing half-written is left.
+        UserError: If the source is missing, of the wrong kind or damaged (the message names the file), or if
+            the disk is full. No partial folder is left.
     """
     source, folders = _place(data, task_kind, base)
     ready = _first(folders)
@@ -74,10 +74,10 @@ def prepare(
     folder = folders[storage]
     with locked(folder) as alone, faults.listed(refusals):
         ready = Prepared.find(folder)
-        if ready is not None:  # another process has finished it while this one waited for the lock
+        if ready is not None:  # another process finished it while this one waited for the lock
             return ready
         with new_folder(folder, lambda: Prepared.find(folder) is not None, alone=alone) as temporary:
-            if storage == "arrays":  # what encoded rows take is known once written
+            if storage == "arrays":  # the size of encoded rows is not known in advance
                 _require_space(folder.parent, needed)
             if contents is not None:
                 write_set(source, contents, temporary, on_progress, storage)
@@ -93,10 +93,10 @@ def prepare(
 
 
 def _needed(source: Source, contents: Contents) -> int:
-    """Bytes of the set's arrays.
+    """Return the bytes of the set's arrays.
 
     Raises:
-        UserError: the samples that are decoded side by side do not fit into the memory.
+        UserError: If the samples that are decoded in parallel do not fit into memory.
     """
     needed = bytes_of(source.kind, contents)
     height, width, channels = contents.input_shape
@@ -123,10 +123,10 @@ def fetch(
     data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."),
     downloading: Downloading = silently,
 ) -> None:  # fmt: skip
-    """Have the files of a public data set here, unless `prepare` with these arguments needs none of them.
+    """Download the files of a public data set, unless it is already prepared.
 
     Raises:
-        UserError: the source is missing, of the wrong kind, or cannot be had.
+        UserError: If the source is missing, of the wrong kind, or cannot be downloaded.
     """
     source, folders = _place(data, task_kind, base)
     if _first(folders) is None:
@@ -134,10 +134,12 @@ def fetch(
 
 
 def look(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> tuple[LeftOut, ...]:
-    """What `prepare` with these arguments would leave out: names are listed, only an .npz file is opened.
+    """Return the files that `prepare` with these arguments would skip.
+
+    Only file names are listed, and an .npz file is opened.
 
     Raises:
-        UserError: the source is missing, or of the wrong kind, or what lies in it cannot be told apart.
+        UserError: If the source is missing or of the wrong kind, or its layout is ambiguous.
     """
     return findings_of(_place(data, task_kind, base)[0]).left_out
 
@@ -145,23 +147,23 @@ def look(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path
 def find_prepared(
     data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
 ) -> Prepared | None:
-    """The data set that `prepare` with these arguments has made, or None: nothing is decoded or written.
+    """Return the data set if `prepare` with these arguments has made it, else None. Writes nothing.
 
     Raises:
-        UserError: the source is missing, or of the wrong kind.
+        UserError: If the source is missing or of the wrong kind.
     """
     return _first(_place(data, task_kind, base)[1])
 
 
 def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
-    """What `prepare` with these arguments would make: headers are looked at, nothing is decoded.
+    """Predict the size and storage of the set from image headers, without decoding.
 
     Returns:
-        Bytes of the set as arrays, and how it would be kept (encoded, it takes less); 0 for what a task reads
-        itself, which nobody knows ahead.
+        Bytes of the set as arrays, and the storage (encoded rows take less). The size is 0 for data that a
+        task reads itself, since it is unknown.
 
     Raises:
-        UserError: the source is missing, or cannot become one array.
+        UserError: If the source is missing, or its images do not fit into one array.
     """
     source = find_source(data, base=base)
     if source.kind == "custom":
@@ -171,7 +173,7 @@ def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int,
 
 
 def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, dict[Storage, Path]]:
-    """The source, and the folders that it may be prepared in; of "auto" both, arrays first."""
+    """Return the source and the folder for each possible storage; arrays come first for "auto"."""
     source = find_source(data, base=base)
     if task_kind is not None and source.kind != task_kind:
         needed, action = _HOLDS[task_kind]
@@ -182,14 +184,14 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
         )
     cache = cache_folder(data.cache, base)
     root = folder_of(str(data.source), base)
-    # A cache inside a folder of images would itself be taken for images, or be carried away with them.
+    # A cache inside the source would be read as part of it, or be moved along with it.
     if root is not None and Path(os.path.realpath(cache)).is_relative_to(root):
         raise UserError(
             "a cache folder outside the source",
             f"the cache {cache} in {root}",
             "Set another `cache` under [data].",
         )
-    # Keys at their default are left out, so that a new key leaves the sets that are prepared where they are.
+    # Leave out keys at their default, so that a new key does not change the folders of existing sets.
     keys = data.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)
     identity = (
         PREPARED_SCHEMA, source.kind, source.identity, source.fingerprint, data.image_size,
@@ -204,11 +206,11 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
 
 
 def _first(folders: dict[Storage, Path]) -> Prepared | None:
-    """The first of them that is prepared."""
+    """Return the first of the folders that is prepared."""
     return next((ready for folder in folders.values() if (ready := Prepared.find(folder)) is not None), None)
 
 
 def _fetch(source: Source, downloading: Downloading) -> None:
-    """Most sources have nothing to fetch."""
+    """Download a source's files; most sources have no `fetch`."""
     if hasattr(source, "fetch"):
         source.fetch(downloading)

@@ -1,4 +1,4 @@
-"""A prepared data set: a folder with meta.json and its rows, shared by all processes of a node."""
+"""A prepared data set: a folder with meta.json and the rows, shared by all processes of a node."""
 
 import json
 import math
@@ -23,9 +23,9 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
 Storage = Literal["arrays", "encoded"]
-"""How rows are stored: as two arrays, or each encoded and decoded as it is read."""
+"""How rows are stored: as arrays, or each row encoded, and decoded when it is read."""
 PREPARED_SCHEMA = 2
-"""Raised with every change of what is stored of a source, so that stored sets are made anew."""
+"""Increased with every change of the stored format, so that existing sets are prepared again."""
 REBUILD = "Delete that folder and run again: it is made anew from its source."
 
 
@@ -34,61 +34,62 @@ def _dtype(stored: Any) -> np.dtype[Any]:
 
 
 class Prepared(Record):
-    """A data set on disk, opened: its folder, and what its meta.json says."""
+    """An open data set on disk: its folder and the contents of its meta.json."""
 
     path: Path = Field(exclude=True)
     schema_version: Literal[2] = 2
     source: str
-    """What was read, for people."""
+    """Description of the source."""
     fingerprint: str
-    """SHA-256 of what it was made from."""
+    """SHA-256 of the source."""
     kind: Kind
-    """Targets uint8 [N, H, W] of "masks", int32 [N] of "classes"; for "custom" see `columns`."""
+    """Targets are uint8 [N, H, W] for "masks" and int32 [N] for "classes"; for "custom" see `columns`."""
     count: int
     """N, the number of samples."""
     input_shape: Annotated[tuple[int, int, int], PlainValidator(tuple), PlainSerializer(list)]
-    """(H, W, C) of every input; of a custom one its shape, () of several by name."""
+    """(H, W, C) of every input; the shape of a custom input, () for several inputs."""
     dtype: Annotated[np.dtype[Any], PlainValidator(_dtype), PlainSerializer(lambda dtype: dtype.str)] = (
         np.dtype("u1")
     )
     """Type of the stored inputs."""
     scale: float | None = None
-    """Multiplies stored inputs into [0, 1] (1.0 for float inputs, which are kept as they are); None of custom
-    ones, which a model gets as they are."""
+    """Factor that scales stored inputs to [0, 1]; 1.0 for float inputs, None for custom inputs, which are not
+    scaled."""
     ignore: int | None = None
-    """Class index of mask pixels that count in nothing (255), or None when there are none."""
+    """Class index of ignored mask pixels (255), or None if there are none."""
     class_names: tuple[str, ...]
-    """In the order of their indices; two for binary masks."""
+    """Names in the order of the class indices; two for binary masks."""
     given: Ranges
-    """Rows (start, stop) of "train", "validation" and "test", as far as the source brings them."""
+    """Rows (start, stop) of those of "train", "validation" and "test" that the source defines."""
     row_names: tuple[str, ...] | None = Field(default=None, alias="names")
     groups: tuple[str, ...] | None = None
-    """For each sample the group that it belongs to, none of which a split parts."""
+    """Group of each sample; a split keeps groups together."""
     remarks: tuple[str, ...] = ()
-    """What was done to its images that a person should know, in sentences."""
+    """Sentences about the preparation that a user should know."""
     formats: str | None = None
-    """Types and channels of its files, in words; None where there were none."""
+    """Types and channels of the files, in words; None for sources without image files."""
     size_counts: tuple[tuple[Size, int, str], ...] | None = None
-    """Sizes of its whole images, how many have each and the first of them; most frequent first."""
+    """Sizes of the original images, the number of images of each size and the first of them; most frequent
+    first."""
     tiling: Tiling | None = None
-    """How large images were cut into its rows."""
+    """How large images were cut into rows."""
     storage: Storage = "arrays"
     arrays: dict[str, str] = Field(default={})
-    """SHA-256 of each file of its rows by its name."""
+    """SHA-256 of each file of rows by file name."""
     file_sizes: dict[str, int] = Field(default={}, alias="bytes")
     left_out: tuple[LeftOut, ...] = ()
-    """What lies in its source and was not taken."""
+    """Files of the source that were skipped."""
     understood: str = ""
-    """How its source was understood, in words; empty where that goes without saying."""
+    """How the layout of the source was interpreted, in words; may be empty."""
     columns: tuple[Described, Described] | None = None
-    """Of kind "custom": what the inputs are, and what the targets are."""
+    """For kind "custom": description of the inputs and of the targets."""
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
         """Open a prepared folder.
 
         Raises:
-            UserError: there is none, it is damaged, or it is of another version.
+            UserError: If it is missing, damaged, or of another version.
         """
         folder = Path(path)
         try:
@@ -102,14 +103,14 @@ class Prepared(Record):
 
     @classmethod
     def find(cls, path: Path) -> "Prepared | None":
-        """The prepared data set, or None where it is missing or damaged."""
+        """Open a prepared folder; return None if it is missing or damaged."""
         try:
             return cls.open(path)
         except UserError:
             return None
 
     def write(self) -> None:
-        """Write its meta.json."""
+        """Write meta.json."""
         write_atomically(self.path / "meta.json", self.model_dump_json(by_alias=True) + "\n")
 
     @cached_property
@@ -126,7 +127,7 @@ class Prepared(Record):
     def inputs(self) -> Any:
         """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only, or `Encoded`.
 
-        Of kind "custom": an array or a `Ragged`, or a dictionary of these.
+        For kind "custom": an array or a `Ragged`, or a dictionary of these.
         """
         if self.columns is not None:
             return _opened(self.path, "inputs", self.columns[0])
@@ -134,14 +135,14 @@ class Prepared(Record):
 
     @property
     def targets(self) -> Any:
-        """All targets, uint8 [N, H, W] or int32 [N], as `inputs`; classes are never encoded."""
+        """All targets, uint8 [N, H, W] or int32 [N], stored like `inputs`; classes are never encoded."""
         if self.columns is not None:
             return _opened(self.path, "targets", self.columns[1])
         return self._rows("targets", *self._target)
 
     @property
     def class_of_each(self) -> npt.NDArray[Any] | None:
-        """The class of each sample, shape [N]; None where samples have no single one."""
+        """Class of each sample, shape [N]; None if samples have no single class."""
         if self.kind == "masks" or not self.classes:
             return None
         targets = self.targets
@@ -149,12 +150,12 @@ class Prepared(Record):
 
     @property
     def has_sequences(self) -> bool:
-        """Whether inputs or targets are sequences of different length."""
+        """Whether inputs or targets are sequences of different lengths."""
         return any(column.sequence for side in self.columns or () for _, column in named(side))
 
     @property
     def bytes(self) -> int:
-        """Bytes of the rows on disk: what a node's page cache holds once all was read."""
+        """Bytes of the rows on disk, and in a node's page cache once all rows have been read."""
         if self.storage == "arrays":
             return self.decoded_bytes
         return sum((self.path / name).stat().st_size for name in self.files)
@@ -169,7 +170,7 @@ class Prepared(Record):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of the files that hold its rows."""
+        """Names of the files with the rows."""
         return tuple(self.arrays) or ("inputs.npy", "targets.npy")
 
     @property
@@ -181,7 +182,7 @@ class Prepared(Record):
 
     def _rows(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if self.storage == "encoded" and shape:
-            # What is done with an array of samples can be done with it; that of pixels alone cannot.
+            # Encoded supports indexing by rows, but not by pixels.
             return cast(npt.NDArray[Any], Encoded(self.path, name, (self.count, *shape), dtype))
         return _mapped(self.path / f"{name}.npy")
 
@@ -208,8 +209,8 @@ class Ragged:
     """N sequences of different lengths in two arrays.
 
     Args:
-        values: Their elements one after another, shape [elements, ...].
-        offsets: Where each begins, and where the last ends, shape [N + 1].
+        values: Elements of all sequences, concatenated; shape [elements, ...].
+        offsets: Start of each sequence and end of the last, shape [N + 1].
     """
 
     def __init__(self, values: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> None:
@@ -224,16 +225,16 @@ class Ragged:
         return int(self.values.nbytes + self.offsets.nbytes)
 
     def form(self, rows: Indices) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and type of one sequence, padded to the longest of `rows` (at least one element)."""
+        """Return shape and type of one sequence, padded to the longest of `rows` (at least one element)."""
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         return (max(1, int(lengths.max())), *self.values.shape[1:]), self.values.dtype
 
     def copy(self, rows: Indices, into: npt.NDArray[Any]) -> None:
-        """Copy sequences to `into` (shape [rows, length, ...]), with zeros behind the end of each.
+        """Copy sequences to `into` (shape [rows, length, ...]), padded with zeros.
 
         Raises:
-            IndexError: If there is no such row.
-            ValueError: If one is longer than `into`.
+            IndexError: If a row does not exist.
+            ValueError: If a sequence is longer than `into`.
         """
         if rows.min() < 0 or rows.max() >= len(self):
             raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)}")
@@ -244,7 +245,7 @@ class Ragged:
 
 
 def _opened(folder: Path, side: str, described: Described) -> Any:
-    """The arrays of custom "inputs" or "targets", mapped: one, or several by name."""
+    """Open custom "inputs" or "targets": one memory-mapped array, or several by name."""
 
     def opened(name: str | None, column: Column) -> npt.NDArray[Any] | Ragged:
         values = _mapped(folder / f"{stem(side, name)}.npy")

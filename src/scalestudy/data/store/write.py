@@ -1,4 +1,4 @@
-"""The files of a prepared set: its rows, sample by sample, and the manifest."""
+"""Write the files of a prepared set: rows, sample by sample, and the manifest."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -19,11 +19,11 @@ from scalestudy.util.files import write_atomically
 
 OnProgress = Callable[[int, int], None]
 DAMAGED_FILES = "damaged.txt"
-"""In a prepared set, all files that it goes without; meta.json has the first of each kind of damage."""
+"""File of a prepared set that lists all damaged files; meta.json has the first of each kind of damage."""
 
 
 class SampleRow(NamedTuple):
-    """A sample as it is stored: its input [H, W, C], its target [H, W] or [1], and the file of its image."""
+    """A sample as stored: input [H, W, C], target [H, W] or [1], and the file of the image."""
 
     image: Array
     target: Array
@@ -31,7 +31,7 @@ class SampleRow(NamedTuple):
 
 
 def bytes_of(kind: Kind, contents: Contents) -> int:
-    """Bytes of the set's arrays on disk, a little more than they take; encoded it takes less."""
+    """Return an upper bound for the bytes of the set's arrays on disk."""
     pixels = contents.input_shape[0] * contents.input_shape[1]
     one = pixels * contents.input_shape[2] * contents.dtype.itemsize + (pixels if kind == "masks" else 4)
     return contents.count * one + 1_000_000
@@ -44,8 +44,8 @@ def write_set(
     """Write the rows and the manifest of a source into an empty folder.
 
     Raises:
-        UserError: the source is damaged, or gives what it has not announced or what cannot be stored.
-        OSError: the folder cannot take it.
+        UserError: If the source is damaged, or its samples differ from its announcement or cannot be stored.
+        OSError: If the folder is not writable or full.
     """
     masks = source.kind == "masks"
     target_shape, target_dtype = contents.input_shape[:2] if masks else (), np.dtype("u1" if masks else "i4")
@@ -64,7 +64,7 @@ def write_set(
                     "classes numbered from 0", f"{name}, of class {classes.min()}", "Renumber the classes."
                 )
             counted = classes
-            if masks and classes.max() == IGNORE:  # padding, or found in masks
+            if masks and classes.max() == IGNORE:  # padding, or ignored in masks
                 counted, ignore = classes[classes != IGNORE], IGNORE
             highest = max(highest, int(counted.max(initial=0)))
             done += 1
@@ -75,7 +75,7 @@ def write_set(
     with ExitStack() as files:
 
         def column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayFile | ShardWriter:
-            # Classes are an array always: they are small.
+            # Classes are always stored as an array: they are small.
             file: ArrayFile | ShardWriter
             if storage == "encoded" and shape:
                 file = ShardWriter(folder, name)
@@ -91,7 +91,7 @@ def write_set(
             targets.write(target)
         digests = inputs.finish() | targets.finish()
     names = source.class_names()
-    if done != contents.count or highest >= len(names):  # ours agree, one of another package may not
+    if done != contents.count or highest >= len(names):  # a source of another package may be wrong
         raise UserError(
             f"{contents.count} samples of {len(names)} classes, as announced by the source",
             f"{done} samples with classes up to {highest} from {source.identity}",
@@ -134,7 +134,7 @@ def _plain(row: SampleRow) -> tuple[Any, Any]:
 def _encoded(row: SampleRow) -> tuple[Any, Any]:
     file = None
     if row.file is not None:
-        with suppress(OSError):  # it is kept only where it is what was read
+        with suppress(OSError):  # `encode` keeps the file only if it decodes to the image
             file = row.file.read_bytes()
     return encode(row.image, file), row.target.data if row.target.ndim == 1 else encode(row.target)
 

@@ -1,4 +1,4 @@
-"""Writing what a task reads itself: each input and target to a file, as the samples come."""
+"""Write the samples that a task reads itself: one file per input and target, written as samples arrive."""
 
 import hashlib
 import os
@@ -16,20 +16,20 @@ from scalestudy.util.errors import UserError
 
 SPLITS = ("train", "validation", "test")
 WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
-"""Types that are stored as another one, which holds all their values and which every framework knows."""
+"""Types that are stored as a wider type that every framework supports."""
 STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
 ALIKE = "Give all samples alike; name what is a sequence of any length in `sequences`."
 
 
 class Samples(NamedTuple):
-    """Samples one after another.
+    """Consecutive samples.
 
     Attributes:
-        split: "train", "validation" or "test"; None where nothing is split yet.
-        inputs: Arrays or lists, by name where there are several; one sample along the first axis.
-        targets: The same.
-        groups: A text a sample, or None.
-        size: How many.
+        split: "train", "validation" or "test"; None if the source has no split.
+        inputs: An array or a list, or a dictionary of these by name; samples along the first axis.
+        targets: The same for the targets.
+        groups: The group of each sample, or None.
+        size: Number of samples.
     """
 
     split: str | None
@@ -40,13 +40,13 @@ class Samples(NamedTuple):
 
 
 class Storing(NamedTuple):
-    """How samples are stored: what a task file says beside `read`.
+    """How samples are stored: optional names that a task file defines beside `read`.
 
     Attributes:
-        sequences: Names of the inputs and targets that are sequences of different length; "inputs" or
-            "targets" where there is one without a name.
-        vocabularies: Texts in the order of their numbers, by the same names.
-        class_names: Of a single target of classes; empty for the vocabulary, or the numbers.
+        sequences: Names of the inputs and targets that are sequences of different lengths; "inputs" or
+            "targets" for a single one without a name.
+        vocabularies: Strings in the order of their numbers, by the same names.
+        class_names: Names of the classes of a single target. If empty, the vocabulary or the numbers.
     """
 
     sequences: Sequence[str] = ()
@@ -58,14 +58,14 @@ def write_custom(
     samples: Iterable[Samples], storing: Storing, folder: Path, *, identity: str, fingerprint: str,
     on_progress: Callable[[int], None],
 ) -> None:  # fmt: skip
-    """Write samples, in the order train, validation, test, into an empty folder, with the manifest.
+    """Write samples, in the order train, validation, test, and the manifest into an empty folder.
 
-    `identity` is what was read, for people, `fingerprint` that of what it was made from; `on_progress` is
-    called with the samples done.
+    `identity` describes the source, `fingerprint` is its digest. `on_progress` is called with the number of
+    samples done.
 
     Raises:
-        UserError: If samples differ in what they hold, or cannot be stored.
-        OSError: If the folder cannot take them.
+        UserError: If samples differ in names, shapes or types, or cannot be stored.
+        OSError: If the folder is not writable or full.
     """
     writers: dict[str, Any] = {}
     given: dict[str, list[int]] = {}
@@ -116,14 +116,14 @@ def write_custom(
 
 
 class ColumnWriter:
-    """Writes one column, some samples at a time.
+    """Writes one column in parts.
 
     Args:
-        folder: Where its files go.
-        stem: First part of their names.
-        label: What it is, for messages: "the input 'age'".
-        sequence: Whether samples are of different length.
-        vocabulary: Texts in the order of their numbers; None for the texts that come, sorted.
+        folder: Folder of the files.
+        stem: First part of the file names.
+        label: Name of the column in messages: "input 'age'".
+        sequence: Whether samples have different lengths.
+        vocabulary: Strings in the order of their numbers. If None, all strings that occur, sorted.
     """
 
     def __init__(
@@ -140,11 +140,11 @@ class ColumnWriter:
         self._lowest, self._highest = np.inf, -np.inf
 
     def write(self, samples: Iterable[Any], first: int) -> None:
-        """Append samples, the first of which is number `first` of the set.
+        """Append samples; `first` is the number of the first one in the set.
 
         Raises:
-            UserError: If one is of another shape or type than those before, or cannot be stored.
-            OSError: If the folder cannot take it.
+            UserError: If a sample has another shape or type than earlier ones, or cannot be stored.
+            OSError: If the folder is not writable or full.
         """
         if not self._sequence:
             array = self._together(samples, first)
@@ -163,11 +163,11 @@ class ColumnWriter:
             self._append(array, f"sample {number}")
 
     def close(self) -> Column:
-        """Finish the files; what was written.
+        """Finish the files, and return the description of the column.
 
         Raises:
-            UserError: If there is nothing in it.
-            OSError: If the folder cannot take it.
+            UserError: If the column is empty.
+            OSError: If the folder is not writable or full.
         """
         if self._form is None or self._count == 0:
             raise UserError(
@@ -192,13 +192,13 @@ class ColumnWriter:
     def _together(self, samples: Any, first: int) -> Array:
         try:
             return np.asarray(samples)
-        except ValueError:  # in several shapes
+        except ValueError:  # different shapes
             shapes = [np.shape(sample) for sample in samples]
             other = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
             raise self._unlike(list(shapes[0]), list(shapes[other]), f"sample {first + other}") from None
 
     def _numbers(self, array: Array, where: str) -> Array:
-        """Values in a type that is stored; texts as their numbers."""
+        """Convert values to a type that is stored, and strings to their numbers."""
         if array.dtype.kind in "UST" or (
             array.dtype == object and all(isinstance(item, str | bytes) for item in array.ravel())
         ):
@@ -252,7 +252,7 @@ class ColumnWriter:
         )
 
     def _in_order(self) -> list[str]:
-        """The vocabulary; texts that were numbered as they came are numbered anew as they sort."""
+        """Return the vocabulary. Strings that were numbered as they came are renumbered in sorted order."""
         if self._given is not None:
             return self._given
         texts = sorted(self._codes)
@@ -297,7 +297,7 @@ def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> Non
 
 
 def _refuse_unused(described: dict[str, Described], storing: Storing) -> None:
-    """Refuse names in `sequences` and `vocabularies` that there are none of: they are misspelt."""
+    """Refuse unknown names in `sequences` and `vocabularies`: they are misspelt."""
     names = {name or side for side, columns in described.items() for name, _ in named(columns)}
     unknown = [name for name in (*storing.sequences, *storing.vocabularies) if name not in names]
     if unknown:

@@ -1,1 +1,1 @@
-"""What is done anew to training samples in each epoch: drawn from the seed, the epoch and the sample."""
+"""Augmentation of training samples, determined by the seed, the epoch and the sample."""

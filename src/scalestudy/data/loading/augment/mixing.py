@@ -1,4 +1,4 @@
-"""Two samples put together: which, in what proportion, and where."""
+"""Mix two samples: choose the other sample, its share and its place."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from scalestudy.study.augmentation import MIXING, Operation
 
 @dataclass(frozen=True)
 class Mixture:
-    """What each of b samples is mixed with.
+    """How each of b samples is mixed.
 
     Attributes:
-        others: Rows of the data set, shape [b].
-        shares: What remains of the sample itself, shape [b], in [0, 1].
-        boxes: Shape [b, 4]: first and last rows and columns (beyond) that come from the other; None where all
-            pixels are blended.
+        others: Rows of the other samples, shape [b].
+        shares: Share of the sample itself, shape [b], in [0, 1].
+        boxes: Top, bottom, left and right (bottom and right exclusive) of the box taken from the other
+            sample, shape [b, 4]; None if all pixels are blended.
     """
 
     others: Indices
@@ -30,15 +30,16 @@ class Mixture:
 
 
 def two_targets(operations: Sequence[Operation], *, masks: bool) -> bool:
-    """Whether mixed samples have two targets each: of masks, a box of another is put into the one."""
+    """Whether mixed samples have two targets. CutMix on masks needs one: it also cuts and pastes the mask."""
     return any(
         operation.kind in MIXING and not (masks and operation.kind == "cutmix") for operation in operations
     )
 
 
 def mixture(operation: Operation, drawn: Floats, candidates: Indices, size: Size) -> Mixture:
-    """Mixup (Zhang 2018) blends; CutMix (Yun 2019) puts a box of the other in, and the share is what is left.
+    """Choose the mixture of each sample for mixup (Zhang 2018) or CutMix (Yun 2019).
 
+    Mixup blends two images. CutMix pastes a box of the other image; the share is the remaining area.
     `drawn` are uniform numbers [b, 2] or [b, 4]; `candidates` are rows of the training set.
     """
     alpha = operation["alpha"]
@@ -56,7 +57,7 @@ def mixture(operation: Operation, drawn: Floats, candidates: Indices, size: Size
 
 
 def mix(image: Array, other: Array, index: int, what: Mixture) -> None:
-    """Change an image in its place, shape [H, W, C]; or, of boxes, a mask [H, W] alike."""
+    """Mix an image [H, W, C] in place; with boxes also a mask [H, W]."""
     if what.boxes is not None:
         top, bottom, left, right = what.boxes[index]
         image[top:bottom, left:right] = other[top:bottom, left:right]

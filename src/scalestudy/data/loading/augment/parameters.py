@@ -1,6 +1,6 @@
-"""From operations and random numbers to what is done to each sample of a batch.
+"""Compute the parameters of augmentation for each sample of a batch from random numbers.
 
-Random numbers of a sample follow from the seed, the epoch and the sample alone.
+The random numbers of a sample depend only on the seed, the epoch and the sample.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def uniforms(seed: int, epoch: int, rows: Indices, count: int) -> npt.NDArray[np.float64]:
-    """`count` numbers in (0, 1) for each row, shape [b, count]: the same whoever asks, in whatever batch.
+    """Return `count` uniform numbers in (0, 1) for each row, shape [b, count], independent of the batch.
 
-    Counters through the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-    generators", 2014), twice for what names a sample and once for each of its numbers.
+    Counters are hashed by the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
+    number generators", 2014): seed, epoch and row twice, then the index of each number once.
     """
     with np.errstate(over="ignore"):
         key = _mixed(_mixed(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1)) + np.uint64(epoch))
@@ -43,21 +43,22 @@ def _mixed(words: Words) -> Words:
 
 Floats = npt.NDArray[np.float64]
 LONGEST, WIDEST = 3 / 4, 4 / 3
-"""Proportions of a crop, width by height, against the image's own (Szegedy 2015, section 6)."""
+"""Range of a crop's aspect ratio relative to the image's (Szegedy 2015, section 6)."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What is done to each of b samples; None what is not done to any.
+    """Augmentation of b samples; None for operations that are not applied.
 
     Attributes:
-        matrix: Shape [b, 2, 3]: where the pixel at (y, x) is taken from, both counted from the centre:
-            matrix · (y, x, 1).
-        displacement: Shape [b, 2, g, g]: added to it, in pixels, at the nodes of a grid over the image.
-        contrast: Shape [b]: factors about an image's mean.
-        brightness: Shape [b]: added, in parts of the full range.
-        sigma: Standard deviation of the noise, in parts of the full range.
-        noise: Shape [b]: whole numbers that the noise follows from.
+        matrix: Affine matrices [b, 2, 3]. The source of the pixel at (y, x) is matrix · (y, x, 1); both are
+            relative to the center of the image.
+        displacement: Displacements in pixels at the nodes of a grid over the image, shape [b, 2, g, g]; added
+            to the source positions.
+        contrast: Factors about the mean of each image, shape [b].
+        brightness: Values to add, as shares of the full range, shape [b].
+        sigma: Standard deviation of the noise, as a share of the full range.
+        noise: Seeds of the noise, shape [b].
     """
 
     matrix: Floats | None = None
@@ -71,13 +72,13 @@ class Parameters:
 _COUNTS = {"flip": 2, "rotate90": 1, "rotate": 1, "scale": 1, "shift": 2, "crop": 4, "brightness": 1}
 _COUNTS |= {"contrast": 1, "noise": 1, "mixup": 2, "cutmix": 4}
 _STREAMS = (*_COUNTS, "elastic")
-"""In an order that never changes: what is drawn depends on it."""
+"""Do not change the order: the random numbers depend on it."""
 
 
 def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) -> dict[str, Floats]:
-    """The uniform numbers of each operation by its kind, of shape [b, how many it takes].
+    """Return the uniform numbers of each operation by its kind, shape [b, numbers per sample].
 
-    Each kind has a stream of its own: adding an operation does not change what the others draw.
+    Each kind has its own stream, so that adding an operation does not change the numbers of the others.
     """
     numbers = {}
     for operation in operations:
@@ -88,7 +89,7 @@ def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) 
 
 
 def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: Size) -> Parameters:
-    """What the drawn numbers come to for images of `size`; mixing is apart, in `mixing.py`."""
+    """Compute the parameters from the drawn numbers for images of `size`; for mixing see `mixing.py`."""
     by_kind = {operation.kind: operation for operation in operations}
     count = len(next(iter(drawn.values()))) if drawn else 0
     matrix = None
@@ -113,7 +114,7 @@ def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: 
 
 
 def _displacement(operation: Operation, drawn: Floats) -> Floats:
-    """Normal displacements at the nodes of a coarse grid (Ronneberger 2015, section 3.1)."""
+    """Return normally distributed displacements on a coarse grid (Ronneberger 2015, section 3.1)."""
     grid = operation["grid"]
     normal: Floats = special.ndtri(drawn).reshape(-1, 2, grid, grid) * operation["pixels"]
     return normal
@@ -131,7 +132,7 @@ def _flip(operation: Operation, drawn: Floats, size: Size) -> Floats:
 def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
     quarters = np.floor(drawn[:, 0] * 4).astype(int)
     if size[0] != size[1]:
-        quarters &= 2  # by half a turn alone: a quarter would not fit
+        quarters &= 2  # only half turns: a quarter turn would change the shape
     cosines, sines = np.array([1.0, 0.0, -1.0, 0.0])[quarters], np.array([0.0, 1.0, 0.0, -1.0])[quarters]
     return _linear(cosines, -sines, sines, cosines)
 
@@ -153,18 +154,18 @@ def _shift(operation: Operation, drawn: Floats, size: Size) -> Floats:
 
 
 def _crop(operation: Operation, drawn: Floats, size: Size) -> Floats:
-    """A part of at least the least share of the area, anywhere in the image, made as large as that."""
+    """Crop a random part, at least the share `least` of the area, and enlarge it to the image's size."""
     area = operation["least"] + (1 - operation["least"]) * drawn[:, 0]
     low, high = np.log(LONGEST), np.log(WIDEST)
     proportion = np.exp(low + (high - low) * drawn[:, 1])
-    proportion = np.clip(proportion, area, 1 / area)  # no side longer than the image's
+    proportion = np.clip(proportion, area, 1 / area)  # no side longer than the image
     sides = np.stack([np.sqrt(area / proportion), np.sqrt(area * proportion)], axis=1)
     offsets = (1 - sides) * (drawn[:, 2:] - 0.5) * size
     return _linear(sides[:, 0], 0, 0, sides[:, 1], offsets)
 
 
 def _linear(a: Any, b: Any, c: Any, d: Any, offset: Any = 0) -> Floats:
-    """Matrices [[a, b], [c, d]] with an offset, shape [b, 3, 3]."""
+    """Return matrices [[a, b], [c, d]] with an offset, shape [b, 3, 3]."""
     matrix = np.zeros((len(a), 3, 3))
     matrix[:, 0, 0], matrix[:, 0, 1], matrix[:, 1, 0], matrix[:, 1, 1] = a, b, c, d
     matrix[:, :2, 2] = offset

@@ -1,4 +1,4 @@
-"""Reading training samples as they are changed in an epoch."""
+"""Read training samples with the augmentation of an epoch."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,15 @@ from scalestudy.util.errors import UserError
 
 
 def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float) -> None:
-    """Change a sample in its place: moved, then contrast, brightness and noise, rounded once at the end.
+    """Augment a sample in place: geometry, then contrast, brightness and noise; values are rounded once.
 
     Args:
         image: Shape [H, W, C], as stored.
-        masks: That move with it, each of shape [H, W].
-        index: Which of the batch it is.
-        what: What is done to the batch.
-        scale: What multiplies stored integers into [0, 1]; numbers that are stored as floats are not cut off.
+        masks: Masks [H, W] that get the same geometry.
+        index: Index of the sample in the batch.
+        what: Parameters of the batch.
+        scale: Factor that scales stored values to [0, 1]. Integer images are clipped to that range, float
+            images are not.
     """
     size = (image.shape[0], image.shape[1])
     matrix = None if what.matrix is None else what.matrix[index]
@@ -50,7 +51,7 @@ def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, sc
 
 
 def store(pixels: npt.NDArray[np.float32], image: Array, scale: float) -> None:
-    """Into the image's own type: whole numbers are rounded, and cut off at black and white."""
+    """Copy pixels into `image`; for integer types round them and clip them to the full range."""
     if image.dtype.kind in "ui":
         np.rint(pixels, out=pixels)
         np.clip(pixels, 0, round(1 / scale), out=pixels)
@@ -74,21 +75,21 @@ def _lit(
 
 
 FIRST, SECOND, SHARE = "first", "second", "share"
-"""Targets of mixed samples, by name: of each, of the other, and how much the first one's loss counts."""
+"""Names of the targets of mixed samples: of the sample, of the other, and the share of the first."""
 
 
 class Augmented:
-    """Reads rows from another reader, and changes them as the seed, the epoch and the row say.
+    """Reads rows from another reader and augments them, determined by the seed, the epoch and the row.
 
     Args:
-        reader: Of images [H, W, C], and masks [H, W] or classes.
-        operations: What is done, in this order; mixing comes first whatever its place.
-        seed: Of the run.
-        scale: What multiplies stored images into [0, 1].
+        reader: Reader of images [H, W, C], and masks [H, W] or classes.
+        operations: Operations in their order; mixing always comes first.
+        seed: Seed of the run.
+        scale: Factor that scales stored images to [0, 1].
         candidates: Rows of the training set, for mixing.
 
     Raises:
-        UserError: If the data are no images of one input and one target.
+        UserError: If the data are not images with one input and one target.
     """
 
     def __init__(

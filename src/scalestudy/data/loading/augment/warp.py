@@ -1,4 +1,4 @@
-"""Where the pixels of a moved image come from, and taking them from there."""
+"""Geometric transformation of images: source coordinates of pixels, and sampling."""
 
 from functools import lru_cache
 
@@ -10,21 +10,22 @@ from scalestudy.data.loading.augment.parameters import Floats
 from scalestudy.data.types import Array, Size
 
 MODE = "mirror"
-"""Beyond its border an image is its own reflection about the last pixel's centre, as SciPy calls it."""
+"""SciPy's name for continuing an image by reflection about the center of its last pixel."""
 
 
 def coordinates(matrix: Floats | None, displacement: Floats | None, size: Size) -> Floats:
-    """Rows and columns that the pixels of one image are taken from, shape [2, H, W].
+    """Return the source rows and columns of the pixels of an image, shape [2, H, W].
 
     Args:
-        matrix: Shape [2, 3], from the centre; see `Parameters`.
-        displacement: Shape [2, g, g], in pixels, between whose nodes it is interpolated bicubically.
+        matrix: Affine matrix [2, 3] about the center; see `Parameters`.
+        displacement: Displacements in pixels at the nodes of a grid, shape [2, g, g]; interpolated
+            bicubically.
         size: Height and width.
     """
     down, across = (np.arange(length) - (length - 1) / 2 for length in size)
     turn = np.eye(2, 3) if matrix is None else matrix
     centre = np.array([(length - 1) / 2 for length in size])
-    # Sums of what each row and each column adds: cheaper than a product for each pixel.
+    # Add the contributions of row and column: cheaper than a matrix product for each pixel.
     rows = turn[:, 0, None] * down + (turn[:, 2] + centre)[:, None]
     grid = rows[:, :, None] + (turn[:, 1, None] * across)[:, None, :]
     if displacement is not None:
@@ -35,21 +36,21 @@ def coordinates(matrix: Floats | None, displacement: Floats | None, size: Size) 
 
 
 def whole(matrix: Floats, size: Size) -> bool:
-    """Whether every pixel is taken from the centre of another one: right angles and mirrors alone."""
+    """Whether the matrix maps pixels to pixels: only right angles and reflections."""
     square = bool((np.abs(matrix[:, :2]) == np.eye(2)).all()) or size[0] == size[1]
     return square and not matrix[:, 2].any() and bool(np.isin(matrix[:, :2], (-1.0, 0.0, 1.0)).all())
 
 
 def turned(pixels: Array, matrix: Floats) -> Array:
-    """What `whole` allows, without computing with pixels: shape [H, W, ...] as before."""
-    if matrix[0, 0] == 0:  # rows are taken from columns
+    """Rotate and flip pixels [H, W, ...] by a matrix that is `whole`, without interpolation."""
+    if matrix[0, 0] == 0:  # rows become columns
         pixels = pixels.swapaxes(0, 1)
         return pixels[:: int(matrix[1, 0]), :: int(matrix[0, 1])]
     return pixels[:: int(matrix[0, 0]), :: int(matrix[1, 1])]
 
 
 def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
-    """Bilinear samples of an image [H, W, C] at rows and columns [2, H, W]: [H, W, C]."""
+    """Sample an image [H, W, C] bilinearly at rows and columns [2, H, W]; returns [H, W, C]."""
     out = np.empty(image.shape, np.float32)
     for channel in range(image.shape[2]):
         ndimage.map_coordinates(
@@ -59,7 +60,7 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
 
 
 def nearest(mask: Array, at: Floats) -> Array:
-    """The nearest pixels of a mask [H, W]; between two, the one with the even index."""
+    """Sample a mask [H, W] at the nearest pixels; halfway between two, at the one with even index."""
     rows, columns = (
         mirrored(np.rint(index).astype(np.int64), length)
         for index, length in zip(at, mask.shape, strict=True)
@@ -69,7 +70,7 @@ def nearest(mask: Array, at: Floats) -> Array:
 
 
 def mirrored(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
-    """Indices reflected into 0..length-1, about the centres of the first and the last pixel."""
+    """Reflect indices into 0..length-1 about the centers of the first and the last pixel."""
     if length == 1:
         return np.zeros_like(index)
     period = 2 * (length - 1)
@@ -82,10 +83,10 @@ def mirrored(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]
 
 @lru_cache(maxsize=16)
 def bicubic(length: int, nodes: int) -> Floats:
-    """Weights of `nodes` evenly spaced values, from the first pixel to the last: shape [length, nodes].
+    """Return the interpolation weights of `nodes` values, evenly spaced over the pixels: [length, nodes].
 
-    Keys's cubic convolution with a = -1/2 ("Cubic convolution interpolation for digital image processing",
-    1981); beyond the ends the last value goes on.
+    This is Keys's cubic convolution with a = -1/2 ("Cubic convolution interpolation for digital image
+    processing", 1981). Beyond the ends the last value is repeated.
     """
     at = np.linspace(0, nodes - 1, length)
     weights = np.zeros((length, nodes))
