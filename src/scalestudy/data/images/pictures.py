@@ -13,7 +13,7 @@ COLOURS = (
     (0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0),
     (204, 121, 167),
 )  # fmt: skip
-"""Colours of classes, distinguishable by colour-blind readers (Okabe and Ito, Color Universal Design, 2008)."""
+"""Colours of classes for colour-blind readers (M. Okabe and K. Ito, Color Universal Design, 2008)."""
 UNKNOWN = (128, 128, 128)
 MISSED, FALSE, CONFUSED = (230, 159, 0), (86, 180, 233), (204, 121, 167)
 """Colours of a difference: a class predicted as the first one, the first one predicted as another, and any
@@ -23,7 +23,7 @@ STRENGTH = 0.45
 
 
 def palette() -> list[tuple[int, int, int]]:
-    """Return a colour for each of the 256 class indices; from the ninth on hues differ by the golden angle."""
+    """Return a colour for each of the 256 class indices; from the ninth on, hues step by the golden angle."""
     more = (colorsys.hsv_to_rgb(number * 0.618 % 1, 0.65, 0.9) for number in range(len(COLOURS), IGNORE))
     return [*COLOURS, *(tuple(round(255 * part) for part in colour) for colour in more), UNKNOWN]  # type: ignore[list-item]
 

@@ -34,7 +34,7 @@ class Buffers:
     """
 
     def __init__(self, locking: PageLocking | None = None) -> None:
-        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # put is reentrant, for finalizers
+        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # its put is reentrant
         self._locking = locking
         self.made = 0
 

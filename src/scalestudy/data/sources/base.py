@@ -1,4 +1,4 @@
-"""What every source of data offers to `prepare`, and how samples are decoded side by side."""
+"""The interface between data sources and `prepare`, and parallel decoding of samples."""
 
 import hashlib
 import os
@@ -29,14 +29,24 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True)
 class Contents:
-    """What a source holds, known before any pixel is decoded.
+    """Contents of a source, known before any pixel is decoded.
 
-    `names` is None where rows have no names of their own; those of rows read from files are their paths, seen
-    from the source's `identity`. `ignore` is 255 when masks get padded. `groups` is one text a row where rows
-    belong together (tiles of an image, images of a patient): no split parts them. `sizes` are those of the
-    images, `pages` how many each row brings, where it is yet to be cut (`cut.py`); `tiling` says how rows
-    were cut. `formats` are the files' types and channels in words, `size_counts` the sizes of whole images,
-    how many have each, and the first of them; the most frequent first.
+    Attributes:
+        count: Number of rows.
+        input_shape: Height, width and channels of an input.
+        dtype: Stored type of the inputs.
+        scale: Factor that scales stored inputs to [0, 1].
+        names: Names of the rows; for files their paths relative to the source's `identity`. None if rows have
+            no names.
+        given: Rows (start, stop) of each split that the source defines.
+        ignore: 255 if masks are padded.
+        groups: Group of each row (tiles of an image, images of a patient), which a split keeps together.
+        sizes: Height and width of each image.
+        pages: Number of pages of each row, if rows are yet to be cut (`cut.py`).
+        tiling: How rows were cut.
+        formats: Types and channels of the files, in words.
+        size_counts: Sizes of the original images, the number of images of each size and the first of them;
+            most frequent first.
     """
 
     count: int
@@ -56,13 +66,13 @@ class Contents:
 
 @dataclass(frozen=True)
 class SourceFindings:
-    """What a source tells of itself: `left_out` at once, the rest once all of its rows were read.
+    """Findings of a source. `left_out` is known at once, the others after all rows were read.
 
     Attributes:
-        left_out: What lies in it and is not taken.
-        damaged: Files that it goes without.
-        understood: How it was understood, in words; empty where that goes without saying.
-        remarks: What was done to its images that a person should know, in sentences.
+        left_out: Files that are skipped.
+        damaged: Damaged files, which are skipped.
+        understood: How the layout was interpreted, in words; may be empty.
+        remarks: Sentences about the processing of images that a user should know.
     """
 
     left_out: tuple[LeftOut, ...] = ()
@@ -72,9 +82,10 @@ class SourceFindings:
 
 
 class Source(Protocol):
-    """A place that samples come from. `label` is for people, `identity` and `fingerprint` for the cache.
+    """A source of samples. `label` is for display, `identity` and `fingerprint` are for the cache.
 
-    It may also have `fetch(downloading)`, which has its files here before `contents`, and `findings()`.
+    A source may also have `fetch(downloading)`, which downloads its files before `contents`, and
+    `findings()`.
     """
 
     kind: Kind
@@ -83,25 +94,25 @@ class Source(Protocol):
     fingerprint: str
 
     def contents(self) -> Contents:
-        """Look at headers only; refuses what cannot become one array."""
+        """Read headers only; refuse images that do not fit into one array."""
 
     def rows(self) -> Iterator[Sample]:
-        """All samples in order: train, validation, test. Called once, after `contents`."""
+        """Yield all samples in the order train, validation, test. Called once, after `contents`."""
 
     def class_names(self) -> list[str]:
-        """Names of the classes, in the order of their indices. Called after `rows` is exhausted."""
+        """Return class names in the order of the indices. Called after `rows` is exhausted."""
 
 
 def findings_of(source: Any) -> SourceFindings:
-    """The source's `findings()`; empty where it has none."""
+    """Return the source's `findings()`; empty if it has no such method."""
     findings: SourceFindings = source.findings() if hasattr(source, "findings") else SourceFindings()
     return findings
 
 
 def side_by_side(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
-    """Yield `function(item)` in order, computed by a few threads that run at most a few items ahead.
+    """Yield `function(item)` in order, computed by a few threads that run a few items ahead.
 
-    They are daemons, so that Ctrl-C waits for no image under way, as it would for those of an executor.
+    The threads are daemons, so that Ctrl-C does not wait for their current images, unlike an executor's.
     """
     threads = min(4, len(os.sched_getaffinity(0)))
     pending: deque[Future[Outcome]] = deque()
@@ -134,12 +145,12 @@ def side_by_side(function: Callable[[Item], Outcome], items: Iterable[Item]) -> 
 
 
 def digest(*parts: object) -> str:
-    """SHA-256 of the parts' texts, unambiguous about where one ends."""
+    """Return the SHA-256 of the parts' representations, with separators."""
     return hashlib.sha256("\0".join(repr(part) for part in parts).encode()).hexdigest()
 
 
 def files_digest(root: Path, files: Iterable[Path]) -> str:
-    """SHA-256 of the files' relative names, sizes and times of change (nanoseconds)."""
+    """Return the SHA-256 of the files' relative names, sizes and modification times (nanoseconds)."""
     stats = ((file.relative_to(root).as_posix(), file.stat()) for file in files)
     return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
 
@@ -152,23 +163,23 @@ def require_two(count: int, where: str) -> None:
 
 
 def require_classes(names: list[str], where: str) -> None:
-    """Refuse a set in which there is nothing to tell apart."""
+    """Refuse a set with fewer than two classes."""
     if len(names) < 2:
         received = f"only class {names[0] if names else 'none'!r} in {where}"
         raise UserError("samples of at least 2 classes", received, "Add samples of another class.")
 
 
 COLUMNS = ("file_column", "label_column", "mask_column", "split_column", "group_column")
-"""Those of tables."""
+"""Keys of [data] for tables."""
 OF_FILES = ("images", "masks", "label_pattern", "group_pattern", "colours", "value_range", *COLUMNS)
-"""Those of images in files."""
+"""Keys of [data] for images in files."""
 
 
 def refuse_unused(data: DataSettings, keys: Iterable[str], what: str) -> None:
-    """Refuse those of `keys` that are given; `what` is the source in words, for the message.
+    """Refuse keys that the source does not use; `what` describes the source in the message.
 
     Raises:
-        UserError: one is.
+        UserError: If one of `keys` is set.
     """
     given = [key for key in keys if getattr(data, key) is not None]
     if given:

@@ -1,4 +1,4 @@
-"""A source that a Python file of the user's reads: `def read(data)`, run once in a process of its own."""
+"""A source read by `read(data)` of a user's Python file, which runs once in a separate process."""
 
 import ast
 import json
@@ -19,14 +19,14 @@ NOT_READ = frozenset((
     "model", "loss", "loss_weights", "metrics", "better", "callbacks", "pretrained", "training_losses",
     "gradients", "kind",
 ))  # fmt: skip
-"""Names of a task file that say nothing of how data are read."""
+"""Names of a task file that do not affect how data is read."""
 
 
 def code_of_reading(path: Path) -> str:
-    """The file without comments and without what defines a model, a loss and the like.
+    """Return the code of a file without comments and without definitions of a model, a loss and so on.
 
     Raises:
-        UserError: If the file cannot be read, is no Python, or defines no `read`.
+        UserError: If the file cannot be read, is not valid Python, or defines no `read`.
     """
     try:
         module = ast.parse(contents(path), path.name)
@@ -47,25 +47,25 @@ def code_of_reading(path: Path) -> str:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a definition or a plain assignment gives a meaning to."""
+    """Return the names that a definition or a simple assignment binds."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement]
     return {getattr(target, "name", getattr(target, "id", "")) for target in targets}
 
 
 class CustomSource:
-    """What `read` of a Python file gives.
+    """Samples from `read` of a Python file.
 
     Args:
-        file: The file.
-        data: The section [data]; its source is `read`'s to understand.
-        path: The source, where that is a path that exists.
+        file: The Python file.
+        data: Section [data]; `read` interprets its source.
+        path: The source, if it is an existing path.
     """
 
     kind: Kind = "custom"
 
     def __init__(self, file: Path, data: DataSettings, path: Path | None) -> None:
         self._file = file
-        path = path if path != file else None  # of which only what reads matters
+        path = path if path != file else None  # the file itself: only its reading code matters
         source = str(path) if path is not None else data.source
         self._data = data.model_copy(update={"source": source})
         self.label = file.stem
@@ -75,15 +75,15 @@ class CustomSource:
             if path is None
             else files_digest(path if path.is_dir() else path.parent, _files(path))
         )
-        # Never where a file lies: a copy of it reads the same.
+        # Without the path of the file: a copy reads the same.
         self.fingerprint = digest("custom", 1, code_of_reading(file), read_by, data.image_size, data.seed)
 
     def write(self, folder: Path, on_progress: OnProgress | None) -> None:
-        """Have `read` run, and what it gives written into an empty folder, manifest and all.
+        """Run `read` and write its samples and the manifest into an empty folder.
 
         Raises:
-            UserError: In the file's own words with its line; or if what it gives cannot be stored.
-            RunError: If its process is ended.
+            UserError: If `read` raises an error (named with its line) or its samples cannot be stored.
+            RunError: If the process fails without an answer.
         """
         request = {
             "file": str(self._file), "folder": str(folder), "data": self._data.model_dump(mode="json"),

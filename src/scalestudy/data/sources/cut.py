@@ -1,4 +1,4 @@
-"""A source whose images are cut: the pages of stacks into samples, and large images into tiles."""
+"""Cut the images of a source: stacks into pages, and large images into tiles."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,10 +15,10 @@ from scalestudy.util.errors import UserError
 
 
 def cut_source(source: Source, data: DataSettings) -> Source:
-    """The source, or what gives its parts where [data] asks for pages as samples or for tiles.
+    """Return the source, wrapped in `Cut` if [data] asks for tiles or for pages as samples.
 
     Raises:
-        UserError: tiles, or pages, are asked for that cannot be.
+        UserError: If this source cannot be cut in that way.
     """
     tile = data.tile
     if source.kind == "custom" and (tile is not None or data.stack is not None):
@@ -51,11 +51,11 @@ def cut_source(source: Source, data: DataSettings) -> Source:
 
 
 class Cut:
-    """What a source gives, cut.
+    """The samples of a source, cut.
 
     Args:
-        source: Gives whole images: [H, W, C], or [pages, H, W, C] where its contents tell of pages.
-        tile: Height and width of a tile, and the overlap; None leaves images whole.
+        source: Source of whole images [H, W, C], or [pages, H, W, C] if its contents have `pages`.
+        tile: Height and width of a tile, and the overlap; None cuts only stacks into pages.
     """
 
     def __init__(self, source: Source, tile: tuple[Size, int] | None) -> None:
@@ -130,5 +130,5 @@ class Cut:
         return replace(findings, remarks=tuple(sentences))
 
     def _layout(self, size: Size) -> list[Any]:
-        """The tiles of an image, or None for one that stays whole."""
+        """Return the tiles of an image; [None] if it stays whole."""
         return tiles_of(size, *self._tile) if self._tile is not None else [None]

@@ -16,7 +16,7 @@ from scalestudy.util.errors import UserError
 
 
 class Digits:
-    """Source of the digits, a class each. Values 0..16 are kept as they are."""
+    """Source of the digits, with a class for each digit. Values 0..16 are stored unchanged."""
 
     kind: Kind = "classes"
     label = identity = "digits"

@@ -1,7 +1,6 @@
-"""All faults of a set in one refusal, so that a folder of thousands is not mended one file at a time.
+"""Collect all faults of a set in one error, so that users can repair a folder in one pass.
 
-Only reading a file to its end tells whether it is damaged, so it is done once more where a header fails or
-`skip_bad` asks for it.
+Damage is found only by reading whole files, so all files are read if a header fails or `skip_bad` is set.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,13 +17,13 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
 SHOWN = 5
-"""Faults that a message names where all have one reason."""
+"""Number of faults named in a message if all have the same reason."""
 SHOWN_OF_REASON = 3
-"""And of each reason where there are several."""
+"""Number of faults named for each of several reasons."""
 
 
 class Refused(UserError):
-    """Several faults as one: how many there are of each reason, and the first of them by name."""
+    """Several faults as one error: the number of each reason, and the first of them by name."""
 
     def __init__(self, errors: Sequence[UserError]) -> None:
         self.errors = tuple(errors)
@@ -43,10 +42,10 @@ class Refused(UserError):
 
 
 def all_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -> Iterator[Outcome]:
-    """Yield `function(item)` in order; the items that it refuses are refused together at the end.
+    """Yield `function(item)` in order, without items for which it raises UserError.
 
     Raises:
-        Refused: After the last item: all that were refused.
+        Refused: After the last item, with all errors.
     """
 
     def outcome_of(item: Item) -> Outcome | UserError:
@@ -67,9 +66,9 @@ def all_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -
 
 @contextmanager
 def listed(file: Path) -> Iterator[None]:
-    """Within the block, write what is refused together to a file, and name it where the message is not all.
+    """If the block raises `Refused` with more faults than the message shows, write them to `file`.
 
-    A list of an earlier attempt goes.
+    The message then names the file. A list of an earlier attempt is deleted.
     """
     with suppress(OSError):
         file.unlink(missing_ok=True)
@@ -91,7 +90,7 @@ def _reason(error: UserError) -> str:
 
 
 def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFile]:
-    """What is damaged of these files; images are read to their end, each once, and no tables or texts."""
+    """Return the damaged ones among these files. Each image is read completely once; other files are not."""
 
     def fault(file: Path) -> DamagedFile | None:
         try:
@@ -99,7 +98,7 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
         except DamagedFile as error:
             return error
         except UserError:
-            pass  # It can be read; what else is wrong with it is told by who needs it.
+            pass  # It is not damaged; other errors are raised when it is used.
         return None
 
     images = [file for file in dict.fromkeys(files) if file.suffix.lower() in suffixes.READ]
@@ -107,10 +106,10 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
 
 
 def sift(listing: Listing, read: Callable[[Path], Any]) -> tuple[Listing, list[DamagedFile]]:
-    """The samples of which no file is damaged, and the damaged files; `read` reads a file to its end.
+    """Return the samples without damaged files, and the damaged files; `read` reads a whole file.
 
     Raises:
-        UserError: a class or a split has no sample left.
+        UserError: If a class or a split has no sample left.
     """
     samples = listing.samples
     damaged = damage(read, (file for sample in samples for file in sample.files))

@@ -1,4 +1,4 @@
-"""What lies in a folder of samples: which files are taken, which are left out, and which are refused."""
+"""Files in a folder of samples: which are used, which are skipped, and which are refused."""
 
 import os
 from collections import defaultdict
@@ -26,29 +26,29 @@ _IMAGES = frozenset((*suffixes.READ, *suffixes.NOT_READ))
 
 
 def is_system_name(name: str) -> bool:
-    """Whether a file or folder of this name is hidden, or put there by an operating system."""
+    """Whether a file or folder of this name is hidden, or created by an operating system."""
     return name.startswith(".") or name.lower() in _SYSTEM_NAMES
 
 
 def is_system(entry: Path) -> bool:
-    """`is_system_name` of a path."""
+    """Apply `is_system_name` to the last part of a path."""
     return is_system_name(entry.name)
 
 
 def is_image_name(name: str) -> bool:
-    """Whether a file of this name is taken for an image, of a format that is read or not."""
+    """Whether a file of this name is an image, of a supported format or not."""
     return os.path.splitext(name)[1].lower() in _IMAGES and not is_system_name(name)
 
 
 def several(names: list[str], most: int = 5, between: str = ", ") -> str:
-    """The first names, and how many more there are."""
+    """Join the first names, and add the number of others."""
     shown = between.join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Entries that were left out for one reason: how many, and the first as seen from the source."""
+    """Entries skipped for one reason: their number, and the first ones relative to the source."""
 
     reason: str
     count: int
@@ -64,29 +64,29 @@ class LeftOut:
 
 @dataclass
 class Leftovers:
-    """Collects what is left out while a folder is listed; a folder counts once, whatever it holds."""
+    """Collects skipped entries while a folder is listed; a folder counts as one entry."""
 
     root: Path
     _entries: dict[str, list[Path]] = field(default_factory=dict)
 
     def add(self, reason: str, entry: Path) -> None:
-        """Leave out this file or folder."""
+        """Add a skipped file or folder."""
         self._entries.setdefault(reason, []).append(entry)
 
     def add_others(self, folder: Path, taken: Iterable[Path]) -> None:
-        """Leave out whatever lies in `folder` beside what is taken."""
+        """Add all entries of `folder` that are not `taken`."""
         taken = set(taken)
         for entry in sorted(folder.iterdir()):
             if entry not in taken:
                 self.add(SYSTEM if is_system(entry) else BESIDE, entry)
 
     def groups(self, taken: Collection[Path] = ()) -> tuple[LeftOut, ...]:
-        """What was left out, by reason, but for what was taken after all."""
+        """Return the skipped entries by reason, without those that are `taken` after all."""
         groups = []
         for reason, entries in self._entries.items():
             rest = [entry for entry in entries if entry not in taken]
             names = []
-            for entry in rest[:MOST_NAMES]:  # as text that every file can hold: names may be any bytes
+            for entry in rest[:MOST_NAMES]:  # as valid text: names may be any bytes
                 path = os.fsencode(entry.relative_to(self.root).as_posix())
                 names.append(path.decode(errors="backslashreplace") + "/" * entry.is_dir())
             if rest:
@@ -95,28 +95,28 @@ class Leftovers:
 
 
 class Directory:
-    """A folder's visible folders and files; links count as what they lead to."""
+    """The visible folders and files in a folder; links count as their targets."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @cached_property
     def folders(self) -> dict[str, "Directory"]:
-        """Folders by name, numbers in their own order."""
+        """Folders by name; numbers are sorted by value."""
         return {name: Directory(self.path / name) for name in sorted(self._scanned[0], key=in_order)}
 
     @property
     def files(self) -> list[str]:
-        """Names of all that is no folder, sorted."""
+        """Names of all other entries, sorted."""
         return self._scanned[1]
 
     @cached_property
     def images(self) -> list[str]:
-        """Names of files that are images by their name, sorted."""
+        """Names of image files, sorted."""
         return [name for name in self.files if is_image_name(name)]
 
     def __str__(self) -> str:
-        """The first entries, for messages."""
+        """Return the path and the first entries, for messages."""
         shown = sorted([*(f"{name}/" for name in self._scanned[0]), *self.files])
         return f"{self.path} ({several(shown) or 'nothing'})"
 
@@ -132,14 +132,13 @@ class Directory:
 
 
 def image_files(folder: Path, left: Leftovers) -> list[Path]:
-    """Image files directly inside `folder`, by name; links are followed, and nothing is opened.
+    """Return the image files directly inside `folder`, by name. Links are followed; no file is opened.
 
-    `left` is told of hidden files, of files and folders that hold no images, and of images of formats that
-    are not read, unless there are more of them than of others.
+    Hidden files, files and folders without images, and images of unsupported formats are added to `left`.
 
     Raises:
-        UserError: It holds no images, mostly images of formats that are not read, images in folders of their
-            own, or something under an image's name that is no file (a pipe, a broken link).
+        UserError: If there are no images, if most have unsupported formats, if there are images in inner
+            folders, or if an image name is not a regular file (a pipe, a broken link).
     """
     files: list[Path] = []
     foreign: list[Path] = []
@@ -188,18 +187,18 @@ def image_files(folder: Path, left: Leftovers) -> list[Path]:
 
 
 def images_below(folder: Path) -> list[Path]:
-    """All images below a folder by path; links are followed, hidden and system ones left out."""
+    """Return all images below a folder by path. Links are followed; hidden and system entries are skipped."""
     return _below(folder)[0]
 
 
 def _below(folder: Path) -> tuple[list[Path], list[Path]]:
-    """All images below a folder by path, and all else but the folders that were looked into."""
+    """Return all images below a folder by path, and all other files and skipped folders."""
     images: list[Path] = []
     others: list[Path] = []
     visited: set[str] = set()
     for at, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(at)
-        if real in visited:  # a link that leads back
+        if real in visited:  # a cycle of links
             folders[:] = []
             continue
         visited.add(real)
@@ -211,7 +210,7 @@ def _below(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 class ImageIndex:
-    """The images below `root`, as tables name them: by path, by name, or without the extension."""
+    """The images below `root`, found by path, by name, or by name without extension."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -223,13 +222,13 @@ class ImageIndex:
                 self._by_name[name].append(file)
 
     def find(self, written: str, table: Path, split: str) -> Path | None:
-        """The image that a table names: seen from the table, from the root, or by its name alone.
+        """Find an image that a table names: relative to the root or the table, or by its name alone.
 
-        Capitals do not matter in names. Of several with one name, that in a folder of the table's split is
-        meant.
+        Names are not case-sensitive. Among images of the same name, one in a folder of the table's split is
+        preferred.
 
         Raises:
-            UserError: several images have that name, and nothing tells which is meant.
+            UserError: If several images of that name remain.
         """
         name = written.replace("\\", "/")
         beside = table.parent.relative_to(self.root).as_posix()
@@ -250,7 +249,10 @@ class ImageIndex:
         return files[0] if files else None
 
     def leave_rest(self, taken: set[Path], sources: list[Path], reason: str, left: Leftovers) -> None:
-        """Leave out what lies below the root and is neither taken nor a source; images for this reason."""
+        """Add to `left` all entries below the root that are neither taken nor sources.
+
+        `reason` is the reason for images.
+        """
         for file in self.files:
             if file not in taken:
                 left.add(reason, file)

@@ -1,4 +1,4 @@
-"""A folder of images with one class or one mask each, in whatever layout."""
+"""A folder of images, each with a class or a mask, in any layout."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,9 +23,9 @@ from scalestudy.util.errors import UserError
 
 
 class ImageFolder:
-    """Source of the images of a listing: headers first, then each in the form that all have in common.
+    """Source of the images of a listing, converted to a common form that their headers determine.
 
-    Where the pages of a stack are samples, an image has shape [pages, H, W, C] and its mask [pages, H, W].
+    If the pages of stacks are samples, an image has shape [pages, H, W, C] and its mask [pages, H, W].
     """
 
     def __init__(self, root: Path, data: DataSettings, listing: Listing) -> None:
@@ -56,7 +56,7 @@ class ImageFolder:
             self._left_out = (*self._left_out, *left.groups())
         samples = self._listing.samples
         headers = self._headers()
-        # Of a photograph turned by its EXIF data, only the size tells whether its mask was drawn upright.
+        # If EXIF turns a photograph, only its size shows whether its mask was drawn upright.
         self._doubtful = {header.path for header in headers if header.doubtful}
         masks = [sample.target.path for sample in samples if isinstance(sample.target, MaskFile)]
         index_names = self._listing.index_names
@@ -93,7 +93,7 @@ class ImageFolder:
                     yield image, target
                     continue
                 try:
-                    # Masks of a layout that knows its classes hold their indices already.
+                    # If the layout defines the classes, masks already contain class indices.
                     known = self._listing.classes is not None
                     mask = target if known else self._values.indices(target, str(sample.target))
                 except UserError as error:
@@ -127,7 +127,7 @@ class ImageFolder:
         return SourceFindings(self._left_out, tuple(self._damaged), understood, tuple(remarks))
 
     def _headers(self) -> list[Header]:
-        """The images' headers; where one is refused, all files are read, so that all faults are one list."""
+        """Read all headers. If one is refused, read all files to report all faults together."""
         samples = self._listing.samples
         try:
             images = [sample.image for sample in samples]
@@ -163,7 +163,7 @@ class ImageFolder:
         return sample, self._fit.image(image), mask
 
     def _image(self, path: Path) -> Array:
-        """An image of the set's form, in its own size."""
+        """Read an image in the common form and its own size."""
         assert self._form is not None
         pixels = read_pixels(path, self._data.stack)
         if pixels.see_through:
@@ -177,7 +177,7 @@ class ImageFolder:
         return image if self._data.stack == "samples" else image[0]
 
     def _mask(self, mask: Mask, image: Array) -> Array:
-        """The mask of this image, in the values that are stored."""
+        """Read the stored values of an image's mask."""
         if self._data.stack is not None and isinstance(mask, MaskFile):
             return read_mask(mask.path, self._data.stack)
         pixels = mask.read((image.shape[-3], image.shape[-2]))

@@ -1,8 +1,8 @@
 """The source "indents": synthetic micrographs of an indent in a polished surface, with masks.
 
-For a study that needs no data of its own. An image depends on its seed, its number and nothing else; other
-sizes show the same scene. Brightness runs from 0 to 1, lengths are in heights of a 4:3 image that fits
-inside the picture, angles in radians.
+They serve studies without own data. An image depends only on the seed and its number; other sizes show the
+same scene. Brightness is in [0, 1], lengths are relative to the height of the largest 4:3 image that fits
+inside the picture, angles are in radians.
 """
 
 import shutil
@@ -25,11 +25,11 @@ DEFAULT_COUNT = 240
 DEFAULT_SIZE = (768, 1024)
 LEAST_SIZE = 16
 _AT_WORK = 200
-"""Bytes for each pixel of the few images that are drawn side by side."""
+"""Bytes per pixel for the few images that are drawn in parallel."""
 _VERSION = 4
-"""Raised with every change of what is drawn, so that stored sets are made anew."""
+"""Increased with every change of the images, so that existing sets are prepared again."""
 _FINEST = 384
-"""Rows of the grid that the surface is made on; finer detail comes with the noise."""
+"""Rows of the grid of the surface texture; noise adds finer detail."""
 
 Field = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -37,7 +37,7 @@ Generator = np.random.Generator
 
 
 class Indents:
-    """Source of synthetic micrographs with a triangular indent each: "indents" or "indents:COUNT"."""
+    """Source of synthetic micrographs, each with a triangular indent: "indents" or "indents:COUNT"."""
 
     kind: Kind = "masks"
     label = "indents"
@@ -62,7 +62,7 @@ class Indents:
         self.fingerprint = digest("indents", _VERSION, self._count, self._size, data.seed)
 
     def _refuse_too_many(self, data: DataSettings) -> None:
-        """Refuse more than the disk takes, or than the memory takes at once, before anything is made."""
+        """Refuse sets that exceed the free disk space, or images that exceed the memory."""
         pixels = self._size[0] * self._size[1]
         cache = Path(data.cache or ".").absolute()
         free = shutil.disk_usage(next(folder for folder in (cache, *cache.parents) if folder.exists())).free
@@ -88,7 +88,7 @@ class Indents:
 
 
 def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
-    """Micrograph number `index` under `seed`: an image [H, W] and its mask [H, W] of 0 and 1."""
+    """Draw micrograph number `index` of a seed: an image [H, W] and its mask [H, W] of 0 and 1."""
     shape, surface, defects, noise = (np.random.default_rng([seed, index, part]) for part in range(4))
     mask, relief = _indent(shape, size)
     texture = _texture(surface, size) + _defects(defects, size)
@@ -98,7 +98,7 @@ def make_micrograph(seed: int, index: int, size: Size) -> tuple[Pixels, Pixels]:
 
 
 def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
-    """Mask and brightness of the indent of a three-sided pyramid (a Berkovich tip), both [H, W]."""
+    """Return mask and brightness of the indent of a three-sided pyramid (a Berkovich tip), both [H, W]."""
     unit = _unit(size)
     inradius, contrast = draw.uniform(0.075, 0.2), draw.uniform(0.15, 0.38)
     reach, height_width = 2.15 * inradius, np.array(size) / unit
@@ -113,7 +113,7 @@ def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
     rotation, bow = draw.uniform(0, 2 * np.pi), draw.uniform(-0.05, 0.15, 3).astype(np.float32)
     angles = rotation + np.arange(3) * 2 * np.pi / 3 + draw.uniform(-0.12, 0.12, 3)
     sines, cosines = np.sin(angles).astype(np.float32), np.cos(angles).astype(np.float32)
-    # In inradii, negative inside: the distances to the sides, which bend in towards their middles.
+    # Distances to the sides in inradii, negative inside. The sides are bent inwards in the middle.
     along = [(cosines[side] * y - sines[side] * x) / np.float32(np.sqrt(3)) for side in range(3)]
     distances = [
         sines[side] * y + cosines[side] * x - 1 + bow[side] * (1 - np.square(along[side])).clip(0)
@@ -122,7 +122,7 @@ def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
     outline = np.maximum(np.maximum(distances[0], distances[1]), distances[2])
     faces = [outline == distance for distance in distances]
     second = sum(distances) - outline - np.minimum(np.minimum(distances[0], distances[1]), distances[2])
-    # Faces turned to the light are brighter than the surface, the others darker: no one threshold fits.
+    # Faces towards the light are brighter than the surface, others darker: no single threshold fits.
     sun = draw.uniform(0, 2 * np.pi)
     tones = 0.9 * np.cos(sun + np.arange(3) * 2 * np.pi / 3) + draw.uniform(-1.3, -0.2)
     ridge = draw.uniform(-0.2, 0.7) * np.exp((second - outline) * np.float32(draw.uniform(12, 40)))
@@ -137,7 +137,7 @@ def _indent(draw: Generator, size: Size) -> tuple[Pixels, Field]:
 
 
 def _light(draw: Generator, size: Size) -> Field:
-    """Brightness [H, W] of a featureless surface."""
+    """Return the brightness [H, W] of a featureless surface."""
     grid = _grid(size, 64)
     y, x = (axis - axis.mean() for axis in _coordinates(grid))
     angle, amplitude = draw.uniform(0, 2 * np.pi), draw.uniform(0.02, 0.11)
@@ -146,7 +146,7 @@ def _light(draw: Generator, size: Size) -> Field:
 
 
 def _texture(draw: Generator, size: Size) -> Field:
-    """Deviations [H, W] of brightness by stains, polishing marks, and grains, each of its own grey."""
+    """Return brightness deviations [H, W] by stains, polishing marks and grains of different grey."""
     from scipy.spatial import KDTree
 
     grid = _grid(size, _FINEST)
@@ -167,7 +167,7 @@ def _texture(draw: Generator, size: Size) -> Field:
 
 
 def _defects(draw: Generator, size: Size) -> Field:
-    """Deviations [H, W] of brightness by stains, pores, dust and scratches."""
+    """Return brightness deviations [H, W] by stains, pores, dust and scratches."""
     picture = Image.new("L", (size[1], size[0]), 128)
     pen, unit = ImageDraw.Draw(picture), _unit(size)
 
@@ -200,14 +200,14 @@ def _ink(brightness: float) -> int:
 
 
 def _record(draw: Generator, image: Field) -> Field:
-    """Blur of the optics, shot noise of the detector, offsets of scan lines, and gain."""
+    """Apply the blur of the optics, shot noise of the detector, offsets of scan lines, and gain."""
     unit = _unit((image.shape[0], image.shape[1]))
     radius, gain, offset = (
         unit * draw.uniform(0.001, 0.004),
         draw.uniform(0.9, 1.1),
         draw.uniform(-0.03, 0.03),
     )
-    # A smaller image stands for one scaled down, whose pixels average some of the noise away.
+    # A smaller image represents a downscaled one, in which averaging reduces the noise.
     quiet = min(1.0, (unit / 768) ** 0.4)
     shot, line = quiet * draw.uniform(0.03, 0.15), quiet * draw.uniform(0.0, 0.015)
     image = image.clip(0.02, 1)
@@ -221,18 +221,18 @@ def _record(draw: Generator, image: Field) -> Field:
 
 
 def _unit(size: Size) -> float:
-    """Pixels of one unit of length: the height of a 4:3 image that fits inside `size`."""
+    """Return the unit of length in pixels: the height of the largest 4:3 image inside `size`."""
     return min(float(size[0]), 0.75 * size[1])
 
 
 def _grid(size: Size, most: int) -> Size:
-    """A grid of the same shape with at most `most` rows and about as many columns."""
+    """Return a grid size of the same aspect ratio with at most `most` points per unit of length."""
     factor = min(1.0, most / _unit(size))
     return (max(2, round(size[0] * factor)), max(2, round(size[1] * factor)))
 
 
 def _coordinates(size: Size) -> tuple[Field, Field]:
-    """Rows y and columns x of pixel centres in units of length, both [H, W]."""
+    """Return rows y and columns x of pixel centers in units of length, both [H, W]."""
     scale = np.float32(1 / _unit(size))
     y, x = (np.indices(size, np.float32) + np.float32(0.5)) * scale
     return y, x
@@ -244,8 +244,8 @@ def _stretched(field: npt.NDArray[np.floating], size: Size) -> Field:
 
 
 def _smooth_noise(draw: Generator, size: Size, cells: float) -> Field:
-    """Normal noise of about `cells` bumps over a unit of length, standard deviation about 1."""
-    # White noise on a grid of that many cells would show the grid; a finer one, smoothed, does not.
+    """Return smooth normal noise with about `cells` bumps per unit of length, standard deviation about 1."""
+    # White noise on a grid of `cells` would show the grid; smoothed noise on a finer grid does not.
     scale = 2 * cells / _unit(size)
     rows, columns = (max(2, round(length * scale)) for length in size)
     noise = draw.standard_normal((rows + 4, columns + 4), dtype=np.float32)

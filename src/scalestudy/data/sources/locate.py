@@ -1,4 +1,4 @@
-"""From the `source` of a study file to the reader that understands it."""
+"""Find the reader for the `source` of a study file."""
 
 import os
 import re
@@ -17,23 +17,23 @@ from scalestudy.util.errors import UserError
 
 
 def find_source(data: DataSettings, *, base: Path) -> Source:
-    """Open the source of `data`: one with a name, a folder or an .npz file; looks at names and times only.
+    """Open the source of `data`: a named source, a folder or a file. Only file metadata is read.
 
-    Its images are cut where `data` asks for tiles, or for the pages of stacks.
+    Images are cut if `data` asks for tiles or for the pages of stacks.
 
     Raises:
-        UserError: there is no such path, or nothing that can be read there.
+        UserError: If the path does not exist or contains no readable data.
     """
     return cut_source(_whole_source(data, base), data)
 
 
 def find_whole(data: DataSettings, *, base: Path) -> Source:
-    """The source of `data` as it lies: whole images, each of its own size, neither fitted nor cut.
+    """Open the source of `data` with original images, neither resized nor cut.
 
     Raises:
-        UserError: as `find_source`.
+        UserError: As in `find_source`.
     """
-    # As if they were to be cut: only then may their sizes differ.
+    # Set `tile`, because only then sizes may differ.
     return _whole_source(data.model_copy(update={"tile": (1, 1)}), base)
 
 
@@ -45,13 +45,13 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         from scalestudy.data.sources.custom import CustomSource
 
         path = expand(source, base)
-        # It writes its set itself, since nothing of it is known ahead.
+        # It is no `Source`: it writes its set itself, since its contents are not known in advance.
         custom = CustomSource(expand(str(data.read), base), data, path if path.exists() else None)
         return cast(Source, custom)
     name = named_source(source)
     if name is not None:
         _, colon, argument = source.partition(":")
-        # What such a source fetches lies in the cache, wherever it is seen from.
+        # Downloads go to the cache: make its path absolute.
         seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
         opened: Source = SOURCES.get(name)(argument if colon else None, seen)
         return opened
@@ -76,7 +76,7 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
 
 
 def _refuse_windows(path: Path) -> None:
-    r"""Say of `C:\data`, here or below a folder, what it is where Windows' discs are seen from Linux."""
+    r"""Refuse a Windows path such as `C:\data`, and name its path in WSL."""
     if found := re.search(r"(?:^|/)(([A-Za-z]):[\\/].*)", str(path)):
         here = f"/mnt/{found[2].lower()}{found[1][2:]}".replace("\\", "/")
         raise UserError(
@@ -87,7 +87,7 @@ def _refuse_windows(path: Path) -> None:
 
 
 def folder_of(source: str, base: Path) -> Path | None:
-    """The folder, links resolved, that a source is; None for a file and for one with a name."""
+    """Return the folder of a source with links resolved; None for a file or a named source."""
     if named_source(source) is not None:
         return None
     path = os.path.realpath(expand(source, base))
@@ -95,10 +95,10 @@ def folder_of(source: str, base: Path) -> Path | None:
 
 
 def expand(text: str, base: Path) -> Path:
-    """An absolute path: `~` and environment variables filled in, relative ones seen from `base`.
+    """Return an absolute path: expand `~` and environment variables; relative paths start at `base`.
 
     Raises:
-        UserError: a variable is not set.
+        UserError: If a variable is not set.
     """
     expanded = os.path.expanduser(os.path.expandvars(text))
     unset = re.search(r"\$(\w+|\{\w+\})", expanded)
@@ -112,18 +112,18 @@ def expand(text: str, base: Path) -> Path:
 
 
 def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
-    """Folder of prepared data sets: `cache` seen from `base`, else the user's cache folder."""
+    """Return the folder of prepared data sets: `cache` relative to `base`, or the user's cache folder."""
     if cache is not None:
         return expand(str(cache), base)
     return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
 
 
 def open_path(path: Path, data: DataSettings) -> Source:
-    """The reader of what lies at an absolute path.
+    """Return the reader for an absolute path.
 
     Raises:
-        UserError: nothing that can be read.
-        OSError: it cannot be looked at.
+        UserError: If it contains no readable data.
+        OSError: If it cannot be accessed.
     """
     folder = path.is_dir()
     if folder and data.layout is None:

@@ -1,4 +1,4 @@
-"""The words in names of folders and files that say image, mask or split."""
+"""Words in names of folders and files that mean image, mask or split."""
 
 import re
 
@@ -29,26 +29,26 @@ _AT_START = re.compile(rf"(?P<word>{_WORDS})(?:[-_. ]+|(?=\d))(?P<rest>.+)", re.
 
 
 def words(name: str) -> list[str]:
-    """The words and numbers that a name is made of, in small letters: "trainMasks_2" -> train, masks, 2."""
+    """Split a name into words and numbers in lower case: "trainMasks_2" -> train, masks, 2."""
     return [token.lower() for token in _TOKEN.findall(name)]
 
 
 def split_of(folder: str) -> str | None:
-    """The split that a folder is by its name: "train" of `train`, `Training`, `train2017`, `stage1_train`."""
+    """Return the split that a folder name means: "train" for `train`, `train2017`, `stage1_train`."""
     match = _SPLIT_FOLDER.fullmatch(folder.lower())
     return _SPLIT_OF.get(match["split"]) if match else None
 
 
 def split_in(name: str) -> str | None:
-    """The split that a name says among others: "train" of `instances_train2017`, `train_labels`."""
+    """Return the only split among the words of a name: "train" for `instances_train2017`, `train_labels`."""
     splits = {_SPLIT_OF[word] for word in words(name) if word in _SPLIT_OF}
     return splits.pop() if len(splits) == 1 else None
 
 
 def role(name: str) -> tuple[str | None, str | None]:
-    """What a folder holds by its name ("image" or "mask"), and of which split; None for what it does not say.
+    """Return the role of a folder by its name ("image" or "mask") and its split; None if unknown.
 
-    A name with any other word says nothing.
+    A name with any other word has no role.
     """
     tokens = {word for word in words(name) if word not in _FILLING and not word.isdecimal()}
     splits = {_SPLIT_OF[word] for word in tokens if word in _SPLIT_OF}
@@ -59,7 +59,7 @@ def role(name: str) -> tuple[str | None, str | None]:
 
 
 def stripped(stem: str) -> tuple[str, str | None]:
-    """A file's name without the word for image or mask at its end or beginning, and what that word says.
+    """Remove a word for image or mask from the end or start of a file name; return the rest and the role.
 
     "a_mask" -> ("a", "mask"); "img12" -> ("12", "image"); "mask" -> ("mask", None).
     """
@@ -71,6 +71,6 @@ def stripped(stem: str) -> tuple[str, str | None]:
 
 
 def in_order(name: str) -> tuple[bool, int, str]:
-    """Key that sorts names, those that are numbers by their value and first."""
+    """Return a sort key for names: first numbers by value, then other names."""
     number = int(name) if name.isdecimal() else 0
     return (not name.isdecimal(), number, name)

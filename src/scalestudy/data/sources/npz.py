@@ -1,4 +1,4 @@
-"""An .npz file with Keras's names: x_train y_train, and x_val y_val, x_test y_test as there are."""
+"""An .npz file with Keras's names: x_train and y_train, optionally x_val, y_val, x_test and y_test."""
 
 import math
 import zipfile
@@ -34,10 +34,10 @@ _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "t
 
 
 class NpzArray:
-    """One array of an .npz file: its `shape` and `dtype` from its header, its values on demand.
+    """One array of an .npz file: `shape` and `dtype` from its header, values on demand.
 
     Raises:
-        UserError: it cannot be read, or holds Python objects.
+        UserError: If it cannot be read, or contains Python objects.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -52,10 +52,10 @@ class NpzArray:
             )
 
     def values(self) -> npt.NDArray[Any]:
-        """The whole array.
+        """Return the whole array.
 
         Raises:
-            UserError: it is damaged, or does not fit into the memory.
+            UserError: If it is damaged, or does not fit into memory.
         """
         size = math.prod(self.shape) * self.dtype.itemsize
         if size > (limit := memory_limit()):
@@ -73,7 +73,7 @@ class NpzArray:
 def _refusing(path: Path, name: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # zipfile, zlib and numpy's parser of headers raise many kinds
+    except Exception as error:  # zipfile, zlib and NumPy raise many types
         raise _unreadable(path, f"{name}: {error}") from error
 
 
@@ -94,10 +94,11 @@ Pairs = dict[str, tuple[NpzArray, NpzArray]]
 
 
 def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
-    """Inputs and targets by split ("train" first), and what else is in the file.
+    """Return inputs and targets by split ("train" first), and the other members of the file.
 
     Raises:
-        UserError: it is no .npz file, has no training set, or one array of two; or as `NpzArray`.
+        UserError: If it is not an .npz file, has no training set or only one array of a pair; or as in
+            `NpzArray`.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -192,7 +193,7 @@ class Npz:
         return self._fit.mask(indices)
 
     def _stored_dtype(self) -> np.dtype[Any]:
-        """uint8 and uint16 as they are, float32 for floats, the smallest that fits for other integers."""
+        """Return uint8 or uint16 if all have it, float32 for floats, else the smaller one that fits."""
         arrays = [x for x, _ in self._pairs.values()]
         dtypes = {x.dtype.newbyteorder("=") for x in arrays}
         if dtypes <= {np.dtype(np.uint8), np.dtype(np.bool_)} or dtypes == {np.dtype(np.uint16)}:
@@ -231,7 +232,7 @@ class Npz:
 
 
 def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
-    """Refuse arrays that are no images with targets, or differ from those of the training set."""
+    """Refuse arrays that are not images with targets, or that differ from the training set."""
     of_rank_4 = len(x.shape) == 4
     rules = (
         (x.dtype.kind in "biuf", x, "images of real numbers", "Save whole or floating-point numbers."),

@@ -1,4 +1,4 @@
-"""Parquet files that hold images, as Hugging Face stores data sets: `data/train-00000-of-00001.parquet`."""
+"""Parquet files with images, as in data sets of Hugging Face: `data/train-00000-of-00001.parquet`."""
 
 import json
 import tempfile
@@ -23,9 +23,9 @@ _SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"II*\0": ".tif", b"MM
 
 
 class ParquetFile(NamedTuple):
-    """A file of rows, the split that its name says, and its columns.
+    """A file of rows, the split in its name, and its columns.
 
-    `classes` are the names of the classes by the numbers in the column, where the file says them.
+    `classes` are class names by number, if the file defines them.
     """
 
     path: Path
@@ -38,7 +38,7 @@ class ParquetFile(NamedTuple):
 
 
 class ParquetImages(ImageFolder):
-    """Source of the images in Parquet files; while they are read, they lie in a temporary folder."""
+    """Source of the images in Parquet files, which are unpacked to a temporary folder."""
 
     def __init__(self, root: Path, data: DataSettings, files: list[ParquetFile]) -> None:
         self.label, self.identity = root.name, str(root)
@@ -78,10 +78,10 @@ class ParquetImages(ImageFolder):
 
 
 def find_files(root: Path, data: DataSettings) -> list[ParquetFile]:
-    """Parquet files with a column of images and one of targets, in a folder or its `data/`; often none.
+    """Return the Parquet files with columns of images and targets in a folder or its `data/`.
 
     Raises:
-        UserError: they have images, but no column of classes or masks.
+        UserError: If a file has images, but no column of classes or masks.
     """
     top = Directory(root)
     folders = [top, *(folder for name, folder in top.folders.items() if name.lower() == "data")]

@@ -1,4 +1,4 @@
-"""Ask a process of its own, whose answers are lines of JSON among whatever else it prints."""
+"""Run a module in a separate process that answers with lines of JSON among its other output."""
 
 import json
 import os
@@ -12,23 +12,23 @@ from typing import Any
 from scalestudy.util.errors import UserError
 
 KEY = "scalestudy"
-"""A line {KEY: {...}} is a message of ours."""
+"""A line {KEY: {...}} is a message to this module."""
 
 
 def ask_module(
     module: str, *arguments: str, on_progress: Callable[[int, int], None] | None, **environment: str
 ) -> tuple[Mapping[str, Any], int, str]:
-    """Run `python -m module` to its end.
+    """Run `python -m module` until it exits.
 
-    Messages {"done", "all"} are told to `on_progress`; the last other one is the answer.
+    Messages {"done", "all"} are passed to `on_progress`; the last message is the answer.
 
     Returns:
-        The answer, empty without one; the exit code; and the last lines of its standard error.
+        The answer, empty without one; the exit code; and the last lines of standard error.
 
     Raises:
-        UserError: the answer is one, as {"expected", "received", "action"}.
+        UserError: If the answer is an error {"expected", "received", "action"}.
     """
-    # What its libraries say would run into the progress that is shown.
+    # Capture standard error: messages of libraries would disturb the progress display.
     with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments], text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env={**os.environ, **environment},

@@ -1,11 +1,11 @@
-"""What kinds of data there are, and which sources have a name. Imports nothing heavy."""
+"""Kinds of data, and the registry of named sources. Imports no heavy modules."""
 
 from typing import Any, Literal
 
 from scalestudy.util.registry import Registry
 
 Kind = Literal["masks", "classes", "custom"]
-"""A class for every pixel, a class for every sample, or whatever a task reads itself."""
+"""A class for every pixel, a class for every sample, or samples that a task reads itself."""
 SOURCES: Registry[Any] = Registry(
     "scalestudy.sources",
     {
@@ -16,17 +16,17 @@ SOURCES: Registry[Any] = Registry(
         "indents@zenodo": "scalestudy.data.sources.public.sets:zenodo_indents",
     },
 )
-"""Sources that are no path: each a class or function (argument, data) -> `source.Source`.
+"""Named sources: each is a class or function (argument, data) -> `sources.base.Source`.
 
-The argument is what stands after the colon in "NAME:ARGUMENT", None without one; `data` is the
-section [data] of the study file (`study.settings.DataSettings`): image size, seed, and how else to read.
+The argument is the part after the colon in "NAME:ARGUMENT", or None; `data` is the section [data] of the
+study file (`study.settings.DataSettings`).
 """
 
 
 def named_source(source: str) -> str | None:
-    """Name of the source that `source` asks for, as "NAME" or "NAME:ARGUMENT"; None when it is a path.
+    """Return the name of the source "NAME" or "NAME:ARGUMENT"; None if `source` is a path.
 
-    A folder of that name is `"./NAME"`.
+    A folder of the same name is written `"./NAME"`.
     """
     name = source.partition(":")[0]
     return name if name in SOURCES else None
