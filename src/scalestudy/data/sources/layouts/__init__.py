@@ -1,1 +1,1 @@
-"""The layouts of folders that people bring: one file each, in the table of `table.py`."""
+"""Layouts of image folders. `find.py` lists them."""

@@ -1,4 +1,4 @@
-"""What a layout is: how a folder is recognised by its names, and which samples then lie in it."""
+"""The interface of layouts: recognise a folder by its names, and list its samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +19,10 @@ class ListedSample:
     """One sample of a folder.
 
     Attributes:
-        image: Its file.
-        target: The name of its class, or its mask.
-        split: "train", "validation" or "test", where the folder says so; "" elsewhere.
-        group: What it belongs to together with others, where the folder says so.
+        image: File of the image.
+        target: Name of the class, or the mask.
+        split: "train", "validation" or "test" if the folder defines it, else "".
+        group: Group of related samples if the folder defines it, else None.
     """
 
     image: Path
@@ -32,23 +32,23 @@ class ListedSample:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All files that it is made from."""
+        """All files of the sample."""
         return (self.image, *(() if isinstance(self.target, str) else self.target.files))
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The samples of a folder, and what was understood of it.
+    """The samples of a folder, and how its layout was interpreted.
 
     Attributes:
-        samples: At least one. A layout need not sort them by their split.
-        understood: What tells this layout, in words: "images/ and masks/, paired by name".
-        classes: Names of the classes in their order, where the layout knows them; else they are told from the
-            samples' names, or from the values in masks.
-        index_names: Names of the classes by their index in masks, where the folder brings them.
-        sources: Further files that decide what is read, such as tables.
-        given: Rows (start, stop) of each split that the folder brings; empty without.
-        left_out: What lies in the folder and is not taken.
+        samples: At least one sample. A layout need not sort them by split.
+        understood: The interpretation in words: "images/ and masks/, paired by name".
+        classes: Class names in order, if the layout defines them. Otherwise they follow from the samples'
+            targets, or from the values in masks.
+        index_names: Class names by index in masks, if the folder defines them.
+        sources: Further files that determine the samples, such as tables.
+        given: Rows (start, stop) of each split that the folder defines; may be empty.
+        left_out: Files in the folder that are skipped.
     """
 
     samples: list[ListedSample]
@@ -61,28 +61,28 @@ class Listing:
 
     @property
     def kind(self) -> Kind:
-        """What the samples are."""
+        """Kind of the samples."""
         return "classes" if isinstance(self.samples[0].target, str) else "masks"
 
     @property
     def groups(self) -> list[str] | None:
-        """For each sample the group that it belongs to; None where no sample has one."""
+        """Group of each sample; None if no sample has one."""
         if not any(sample.group for sample in self.samples):
             return None
         return [sample.group or sample.image.as_posix() for sample in self.samples]
 
     def only(self, rows: Sequence[int], given: Ranges) -> "Listing":
-        """The listing of these samples alone, with where they stand by split."""
+        """Return the listing with only these rows; `given` are their new ranges by split."""
         return replace(self, samples=[self.samples[row] for row in rows], given=given)
 
     def files(self) -> list[Path]:
-        """Every file that decides what is read, once."""
+        """Return all files that determine the samples, each once."""
         return list(dict.fromkeys([file for sample in self.samples for file in sample.files] + self.sources))
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A folder that samples are looked for in; `left` is told what is left out."""
+    """A folder to search for samples; `left` collects skipped entries."""
 
     root: Directory
     data: DataSettings
@@ -93,7 +93,7 @@ class Scan:
         """Folders of the splits ("train" first), or the folder itself as "".
 
         Raises:
-            UserError: two folders for one split, or no training folder beside the others.
+            UserError: If there are two folders for one split, or no training folder beside the others.
         """
         folders: dict[str, list[Directory]] = {}
         for name, folder in self.root.folders.items():
@@ -114,16 +114,16 @@ class Scan:
 
 @dataclass(frozen=True)
 class Layout:
-    """A way in which people lay out their folders.
+    """A layout of folders.
 
     Attributes:
-        name: Its name as `layout` under [data].
-        words: What such a folder holds, for messages and documentation.
-        list: All samples of a folder that has it. Tells `Scan.left` what it leaves out.
-        recognise: Whether a folder has it, by names alone (of tables and annotations, by their beginning):
-            of each split's folder, or of the whole where `whole` is set.
-        whole: Whether it tells the splits itself.
-        keys: Keys of [data] that ask for it.
+        name: Value of `layout` under [data].
+        words: Contents of such a folder, for messages and documentation.
+        list: Lists all samples of a folder with this layout, and adds skipped entries to `Scan.left`.
+        recognise: Whether a folder has this layout, judged by names (tables and annotations also by their
+            first bytes). Called for each split's folder, or once for the root if `whole` is set.
+        whole: Whether the layout handles splits itself.
+        keys: Keys of [data] that select this layout.
     """
 
     name: str
@@ -134,16 +134,16 @@ class Layout:
     keys: tuple[str, ...] = ()
 
     def fits(self, scan: Scan) -> bool:
-        """Whether the folder, or that of each split, has this layout."""
+        """Whether the folder, or each split's folder, has this layout."""
         folders = [scan.root] if self.whole else scan.parts.values()
         return all(self.recognise(folder, scan.data) for folder in folders)
 
 
 def refuse_several(folders: Sequence[Directory], what: str, root: Directory, action: str) -> None:
-    """Refuse more than one folder for the same thing.
+    """Refuse more than one folder for the same purpose.
 
     Raises:
-        UserError: there are several.
+        UserError: If there are several.
     """
     if len(folders) > 1:
         names = " and ".join(f"{folder.path.relative_to(root.path).as_posix()}/" for folder in folders)

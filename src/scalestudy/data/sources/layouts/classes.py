@@ -1,4 +1,4 @@
-"""Images with their class in the name of their folder, or in their own (`label_pattern` under [data])."""
+"""Images with the class in the folder name, or in the file name (`label_pattern` under [data])."""
 
 import re
 
@@ -12,19 +12,19 @@ _MASKS = {
     "mask", "masks", "annotation", "annotations", "segmentation", "segmentations", "groundtruth",
     "ground_truth", "gt", "labels",
 }  # fmt: skip
-"""Names of folders of masks that people leave beside classes."""
+"""Names of folders of masks, which may lie beside folders of classes."""
 NO_CLASS = "without a class in their names"
 
 
 def _holds_classes(folder: Directory) -> bool:
-    # Of a folder with one of images/ and masks/ the other is missing: its folders are no classes.
+    # images/ or masks/ means an incomplete pair of folders, not classes.
     if USUAL.keys() & map(str.lower, folder.folders):
         return False
     return any(inner.images for inner in folder.folders.values())
 
 
 def plausible(scan: Scan) -> bool:
-    """Whether its folders may be classes though a table tells these: two or more, none named like images."""
+    """Whether there are two or more folders of images that may be classes although there is a table."""
     return any(
         sum(bool(folder.images) and role(name) == (None, None) for name, folder in part.folders.items()) > 1
         for part in scan.parts.values()
@@ -32,7 +32,7 @@ def plausible(scan: Scan) -> bool:
 
 
 def _of_classes(part: Directory) -> dict[str, Directory]:
-    """Folders by the name of their class: one named like masks is none, unless another name says mask."""
+    """Return folders by class. Folders named like masks are not classes unless another name has "mask"."""
     classes = {name: folder for name, folder in part.folders.items() if name.lower() not in _MASKS}
     return part.folders if not classes or any("mask" in name.lower() for name in classes) else classes
 

@@ -1,7 +1,7 @@
 """Images with COCO annotations: `annotations/instances_train.json`, `_annotations.coco.json`.
 
 Masks are drawn from polygons and run lengths (T.-Y. Lin et al., ECCV 2014). A pixel belongs to a polygon if
-its centre does, by the even-odd rule.
+its center does, by the even-odd rule.
 """
 
 from collections import defaultdict
@@ -20,10 +20,10 @@ from scalestudy.util.errors import UserError
 
 
 def polygon(points: Array, size: Size) -> Array:
-    """The pixels inside a polygon, bool [H, W].
+    """Return the pixels inside a polygon, bool [H, W].
 
     Args:
-        points: [P, 2], x and y of its corners in pixels; (0, 0) is the outer corner of the first pixel.
+        points: x and y of the corners in pixels, shape [P, 2]; (0, 0) is the outer corner of the first pixel.
         size: Height and width.
     """
     height, width = size
@@ -34,7 +34,7 @@ def polygon(points: Array, size: Size) -> Array:
     rows, edges = np.nonzero((y <= centres) != (next_y <= centres))
     part = (centres[rows, 0] - y[edges]) / (next_y - y)[edges]
     crossings = x[edges] + part * (next_x - x)[edges]
-    # Every pixel to the right of a crossing changes sides.
+    # A crossing switches all pixels to its right between inside and outside.
     changes = np.zeros((height, width + 1), np.int64)
     np.add.at(changes, (rows + first, np.clip(np.ceil(crossings - 0.5), 0, width).astype(np.int64)), 1)
     inside: Array = np.cumsum(changes, axis=1)[:, :width] % 2 == 1
@@ -42,12 +42,12 @@ def polygon(points: Array, size: Size) -> Array:
 
 
 def shape(segmentation: Any, size: Size) -> Array:
-    """The pixels of one annotation's `segmentation`, bool [H, W]: the union of its polygons, or its runs.
+    """Return the pixels of an annotation's `segmentation`, bool [H, W]: a union of polygons, or run lengths.
 
-    Runs are of 0 and 1 in turn, down the columns; compressed ones are read by pycocotools.
+    Run lengths alternate between 0 and 1, column by column. Compressed run lengths need pycocotools.
 
     Raises:
-        ValueError: it is neither, or of another size; or pycocotools is needed and missing.
+        ValueError: If it is neither, if its size differs, or if pycocotools is needed and missing.
     """
     if isinstance(segmentation, dict):
         counts, height_width = segmentation["counts"], tuple(segmentation["size"])
@@ -79,12 +79,12 @@ _KEYS = (b'"images"', b'"annotations"', b'"categories"')
 
 @dataclass(frozen=True)
 class DrawnMask:
-    """A mask drawn from annotations: crowds, as pixels that count in nothing, then objects in their order.
+    """A mask drawn from annotations: first crowds as ignored pixels, then objects in order.
 
     Attributes:
-        file: The file of the annotations.
-        image: The name of the image in it.
-        size: Height and width that the file says; None where it does not.
+        file: File of annotations.
+        image: Name of the image in this file.
+        size: Height and width in the file, or None.
         shapes: Class index and `segmentation` of each annotation.
     """
 
@@ -119,7 +119,7 @@ class DrawnMask:
 
 
 def _candidates(root: Directory) -> list[tuple[Path, str]]:
-    """JSON files that may be annotations, and the split that their name or folder says."""
+    """Return JSON files that may be annotations, with the split in their name or folder."""
     files = []
     for folder in (root, *root.folders.values()):
         split = split_in(folder.path.name) if folder is not root else None
@@ -136,7 +136,7 @@ def _files(root: Directory) -> list[tuple[Path, str]]:
 
 
 def refuse_unreadable(root: Directory) -> None:
-    """Refuse files that are annotations by their name alone, where nothing else tells what a folder holds."""
+    """Raise the error of a file that only by its name is COCO annotations, if no layout fits the folder."""
     for path, _ in _candidates(root):
         if {"instances", "annotations", "coco"} & set(words(path.stem)):
             _read(path)
@@ -193,7 +193,7 @@ class CocoCategory(BaseModel):
 
 
 class CocoFile(BaseModel):
-    """What of a file of annotations is read."""
+    """The parts of an annotation file that are read."""
 
     images: list[CocoImage]
     annotations: list[CocoAnnotation]
@@ -211,7 +211,7 @@ def _read(file: Path) -> CocoFile:
 
 
 def _categories(contents: dict[Path, CocoFile]) -> tuple[list[str], dict[int | str, int]]:
-    """Names of the classes, background first, and the index of each category that has annotations."""
+    """Return class names, background first, and the class index of each annotated category."""
     known: dict[int | str, str] = {}
     used: set[int | str] = set()
     for file, content in contents.items():

@@ -1,6 +1,6 @@
-"""From a folder to its samples: which layout it has, what then lies in it, in which order and groups.
+"""Find the layout of a folder, and list its samples with their order, groups and classes.
 
-To add a layout, write its file and name it in the table below.
+To add a layout, write a module for it and add it to LAYOUTS.
 """
 
 import re
@@ -23,16 +23,16 @@ from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 LAYOUTS = (PATTERNS, LABELS, COCO, TABLE, PAIRS, SUFFIXES, CLASSES)
-"""Those that keys ask for; those that a file beside the images tells; those that names of folders tell."""
+"""All layouts, selected by keys, by a file beside the images, or by names of folders."""
 _SPLITS = ("", *SPLITS)
 NAMES_OF_CLASSES = ("class_names.txt", "classes.txt")
 
 
 def list_table(table: Path, data: DataSettings) -> Listing:
-    """The samples of a table that is named as the source; its files are seen from its folder.
+    """List the samples of a table that is the source; its files are relative to its folder.
 
     Raises:
-        UserError: it has no columns of files and of classes or masks, or its samples contradict each other.
+        UserError: If it lacks a column of files or of targets, or its samples contradict each other.
     """
     columns = columns_of(table, data)
     if columns is None:
@@ -46,10 +46,10 @@ def list_table(table: Path, data: DataSettings) -> Listing:
 
 
 def list_folder(root: Path, data: DataSettings) -> Listing:
-    """Find out the layout of a folder by its names, and list its samples.
+    """Find the layout of a folder by its names, and list its samples.
 
     Raises:
-        UserError: It has none, or several; or its samples contradict each other.
+        UserError: If no layout or several layouts fit, or if samples contradict each other.
     """
     scan = Scan(Directory(root), data, Leftovers(root))
     layout = _layout(scan)
@@ -61,7 +61,7 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
 
 
 def _layout(scan: Scan) -> Layout:
-    """The layout that [data] asks for, or else the only one that fits."""
+    """Return the layout that [data] selects, else the only one that fits."""
     data = scan.data
     for layout in LAYOUTS:
         asked = any(getattr(data, key) is not None for key in layout.keys)
@@ -97,11 +97,11 @@ def _layout(scan: Scan) -> Layout:
 
 
 def finished(listing: Listing, scan: Scan) -> Listing:
-    """The samples of a layout in order of their splits, with their classes, groups and colours.
+    """Sort the samples of a listing by split, and add their classes, groups and colours.
 
     Raises:
-        UserError: a class is not in the training samples, there are no training samples beside others, a
-            name has no group, or no record can hold it.
+        UserError: If a class is not in the training samples, if splits lack training samples, if a name has
+            no group, or if a file name is not valid UTF-8.
     """
     root = scan.root.path
     if not listing.samples:
@@ -121,7 +121,7 @@ def finished(listing: Listing, scan: Scan) -> Listing:
 
 
 def _coloured(listing: Listing, scan: Scan) -> Listing:
-    """The samples with masks of colours, where [data] or a table beside the masks tells what these mean."""
+    """Convert masks of colours if [data] or a table beside the masks defines the colours."""
     masks = [sample.target.path for sample in listing.samples if isinstance(sample.target, MaskFile)]
     given = scan.data.colours
     if len(masks) < len(listing.samples):
@@ -129,7 +129,7 @@ def _coloured(listing: Listing, scan: Scan) -> Listing:
     near = [scan.root.path, *(parent for parent in masks[0].parents if scan.root.path in parent.parents)]
     table = colours.of_settings(given) if given is not None else colours.beside(near)
     if table is None or (given is None and not any(map(colours.is_coloured, masks[:MASKS_TRIED]))):
-        # Masks of colours are refused when they are read, saying how to name these.
+        # Colour masks without a table are refused when they are read.
         return _named(listing, near) if listing.classes is None else listing
     samples = [
         replace(sample, target=ColouredMask(mask, table))
@@ -141,7 +141,7 @@ def _coloured(listing: Listing, scan: Scan) -> Listing:
 
 
 def _named(listing: Listing, folders: list[Path]) -> Listing:
-    """The listing with the names of classes, a line each, that lie in one of these folders."""
+    """Add class names from a file with one name per line in one of these folders."""
     for file in (folder / name for folder in folders for name in NAMES_OF_CLASSES):
         if file.is_file():
             lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
@@ -151,7 +151,7 @@ def _named(listing: Listing, folders: list[Path]) -> Listing:
 
 
 def _given(samples: list[ListedSample], root: Path) -> Ranges:
-    """Rows of each split; none at all, or training samples and no sample without a split."""
+    """Return the rows of each split; refuse splits without training samples or samples without split."""
     splits = [sample.split for sample in samples]
     names = dict.fromkeys(splits)
     if any(names) and ("train" not in names or "" in names):
@@ -166,7 +166,7 @@ def _given(samples: list[ListedSample], root: Path) -> Ranges:
 
 
 def _classes(samples: list[ListedSample], classes: list[str] | None) -> list[str]:
-    """Classes as the layout tells them, or by name; all of them are in the training samples."""
+    """Return the layout's classes, or the sorted classes of the first split; refuse any others."""
     first = samples[0].split
     names = classes or sorted(
         {str(sample.target) for sample in samples if sample.split == first}, key=in_order

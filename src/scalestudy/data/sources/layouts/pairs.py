@@ -1,10 +1,10 @@
-"""Images with a mask each, or with a mask of each of their objects.
+"""Images with one mask each, or with a mask for each object.
 
-They lie in folders that say by their words what they hold, of which split: `images/` and `masks/`,
-`train/images/` and `train/masks/`, `images/train/` and `masks/train/`, `train_images/` and `train_masks/`,
-`train/` and `train_labels/`; or so in a folder for each image or patient (as in the Data Science Bowl 2018,
-J. C. Caicedo et al., Nature Methods 16, 2019). Or both lie in one folder (`a.png` with `a_mask.png`), or
-where patterns say.
+The names of folders give role and split: `images/` and `masks/`, `train/images/` and `train/masks/`,
+`images/train/` and `masks/train/`, `train_images/` and `train_masks/`, `train/` and `train_labels/`. There
+may be such folders for each image or patient (as in the Data Science Bowl 2018, J. C. Caicedo et al., Nature
+Methods 16, 2019). Images and masks may also be in one folder (`a.png` with `a_mask.png`), or given by
+patterns.
 """
 
 import re
@@ -42,14 +42,14 @@ _WAYS: tuple[tuple[str, Key], ...] = (
 def matched(
     images: Sequence[Path], masks: Sequence[Path], name_of: Callable[[Path], str] = lambda file: file.stem
 ) -> tuple[list[tuple[Path, Path]], str]:
-    """Each image with its mask, in the images' order, and how they were told to belong together.
+    """Pair each image with its mask; return the pairs in the images' order, and the rule that was used.
 
-    Names decide where they agree; else names without capitals; else what is left of them without words such
-    as "image" and "mask"; else the numbers in them, if each folder numbers its files in one way. The way that
-    matches most is taken.
+    The rules are: equal names; equal names ignoring case; equal names without words such as "image" and
+    "mask"; equal numbers in the names, if each folder has one numbering scheme. The rule with the most
+    matches is used, the first of equals.
 
     Raises:
-        UserError: An image without a mask or a mask without an image (names up to 5), or two of one name.
+        UserError: If an image has no mask, a mask has no image (names up to 5), or a name occurs twice.
     """
     named_images, named_masks = _by_name(name_of, images), _by_name(name_of, masks)
     how, key = max(_WAYS, key=lambda way: _matches(named_images, named_masks, way[1]))
@@ -73,7 +73,7 @@ def matched(
 
 
 def _matches(images: Iterable[str], masks: Iterable[str], key: Key) -> int:
-    """How many images match a mask this way; -1 where it does not tell the files of one folder apart."""
+    """Return how many images match a mask by this key; -1 if keys are not unique in a folder."""
     if not (_tells_apart(list(images), key) and _tells_apart(list(masks), key)):
         return -1
     return len(set(map(key, images)) & set(map(key, masks)))
@@ -83,7 +83,7 @@ def _tells_apart(names: Sequence[str], key: Key) -> bool:
     keys = set(map(key, names))
     if len(keys) < len(names):
         return False
-    # Numbers alone identify files only where all are named alike: `a1` and `b2` are not of one series.
+    # Numbers identify files only if all names follow one pattern, unlike `a1` and `b2`.
     return key is not _numbers or (len({re.sub(r"\d+", "#", name) for name in names}) == 1 and () not in keys)
 
 
@@ -99,7 +99,7 @@ def _by_name(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str,
 
 
 class SplitGroup(NamedTuple):
-    """The split and the group that folders of images and of masks belong to."""
+    """The split and the group of folders of images and masks."""
 
     split: str
     group: str | None
@@ -114,16 +114,16 @@ class Couple(NamedTuple):
 
 @dataclass
 class Folders:
-    """The folders below a root that hold images, by what their names say, and the couples among them."""
+    """The folders of images below a root by split, group and role, and the couples among them."""
 
     root: Directory
     of_part: dict[SplitGroup, dict[str, list[Directory]]] = field(default_factory=dict)
 
     def add(self, folder: Directory, what: str | None, part: SplitGroup, *, empty: bool) -> None:
-        """Note a folder and those inside it, down to a split, a group and a role."""
+        """Add the folders inside `folder` recursively, as long as names give a split, a group or a role."""
         for name, inner in folder.folders.items():
             inner_what, split = role(name)
-            # Split, group and role are said once each; a role again with a split (images/train_images).
+            # Each of split, group and role occurs once; a role may repeat with a split (images/train_images).
             again = inner_what and what and not (split and inner_what == what)
             unknown = not inner_what and not split
             if again or (split and part.split) or (unknown and (part.group is not None or what)):
@@ -135,10 +135,10 @@ class Folders:
             self.add(inner, holds, inside, empty=empty)
 
     def couples(self, *, grouped: bool) -> dict[SplitGroup, Couple]:
-        """Those that have both, in groups or not.
+        """Return the couples of images and masks, either those in groups or those without.
 
         Raises:
-            UserError: there are two folders for one of them.
+            UserError: If there are two folders of images or of masks.
         """
         couples = {}
         for part, folders in self.of_part.items():
@@ -156,18 +156,18 @@ class Folders:
 
 
 def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
-    """Folders of images with those of their masks, and the folders of test images without masks.
+    """Return folders of images with their folders of masks, and folders of test images without masks.
 
     Raises:
-        UserError: two folders for one of them, or some are missing.
+        UserError: If there are two folders for one purpose, or some are missing.
     """
-    for empty in (False, True):  # images/ beside an empty masks/ is a mistake to be named
+    for empty in (False, True):  # images/ beside an empty masks/ is a mistake to report
         folders = Folders(root)
         folders.add(root, None, SplitGroup("", None), empty=empty)
         plain = folders.couples(grouped=False)
         if SplitGroup("train", None) in plain:
             return _of_splits(folders, {part: couple for part, couple in plain.items() if part.split})
-        # Beside folders of splits only images/ and masks/ themselves are the set.
+        # If there are also folders of splits, only images/ and masks/ themselves count as the set.
         divided = any(map(split_of, root.folders)) and "images" not in map(str.lower, root.folders)
         if SplitGroup("", None) in plain and not divided:
             return {SplitGroup("", None): plain[SplitGroup("", None)]}, []
@@ -181,7 +181,7 @@ def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Direct
 def _of_splits(
     folders: Folders, couples: dict[SplitGroup, Couple]
 ) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
-    """The couples, and what the test set consists of if it has no masks."""
+    """Return the couples, and the folders of a test set without masks; refuse other incomplete couples."""
     splits = {part.split for part in couples}
     grouped = any(part.group is not None for part in couples)
     alone = [
@@ -238,11 +238,11 @@ def _list_pairs(scan: Scan) -> Listing:
 
 
 FilesOfParts = dict[SplitGroup, tuple[list[Path], list[Path]]]
-"""Images and masks."""
+"""Images and masks of each split and group."""
 
 
 def _are_objects(files: FilesOfParts) -> bool:
-    """Whether each is a group of one image, and not all of these have just a mask of their own name."""
+    """Whether each group has one image, and some group has other masks than one of the image's name."""
     single = all(part.group is not None and len(images) == 1 for part, (images, _) in files.items())
     return single and any(
         [mask.stem for mask in masks] != [images[0].stem] for images, masks in files.values()
@@ -268,7 +268,7 @@ PAIRS = Layout(
     recognise=lambda root, _: bool(find_couples(root)[0]), whole=True,
 )  # fmt: skip
 _LEAST = 0.25
-"""Share of a folder's images that are masks of others there; of complete pairs it is a half."""
+"""Minimum share of masks of other images in a folder; it is 1/2 for complete pairs."""
 
 
 def _is_mask(name: str) -> bool:
@@ -283,7 +283,7 @@ def _holds_both(folder: Directory) -> bool:
 
 
 def _recognise_suffixes(folder: Directory) -> bool:
-    """Pairs in the folder itself, or in each folder inside it."""
+    """Whether there are pairs in the folder itself, or in each folder inside it."""
     inside = [folder] if folder.images else list(folder.folders.values())
     return bool(inside) and all(map(_holds_both, inside))
 

@@ -1,4 +1,4 @@
-"""Images with a table of their files and classes or masks: `labels.csv`, `train.csv`, `metadata.jsonl`."""
+"""Images with a table of files and classes or masks: `labels.csv`, `train.csv`, `metadata.jsonl`."""
 
 import codecs
 import csv
@@ -30,12 +30,12 @@ USUAL = {
     "group": ("group", "patient", "patient_id", "subject", "subject_id", "case", "case_id"),
 }  # fmt: skip
 _HEADER = 1_000_000
-"""Bytes of the longest first line that is looked at."""
+"""Maximum characters to read of the first line."""
 NOT_LISTED = "in no row of the table"
 
 
 class TableColumns(NamedTuple):
-    """The names of a table's columns by what they hold. Exactly one of `label` and `mask` is a name."""
+    """The names of a table's columns by content. Exactly one of `label` and `mask` is not None."""
 
     file: str
     label: str | None
@@ -49,7 +49,7 @@ class TableColumns(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """A table of samples, its columns, and the split that its name or folder says."""
+    """A table of samples, its columns, and the split in its name or folder."""
 
     path: Path
     columns: TableColumns
@@ -57,12 +57,12 @@ class Sheet(NamedTuple):
 
 
 def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
-    """A table's columns by the keys of [data], else by usual names; None if it has no files or no targets.
+    """Return a table's columns by the keys of [data], else by usual names; None without files or targets.
 
-    Only its first line is read.
+    Only the first line is read.
 
     Raises:
-        UserError: it has no column of a name that [data] says, or two of a name.
+        UserError: If a column that [data] names does not exist, or a name occurs twice.
     """
     names = _column_names(table)
     columns: dict[str, str | None] = {}
@@ -90,7 +90,7 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
 
 
 def _read_table(table: Path) -> "pl.DataFrame":
-    """All cells of a table, as texts without spaces around them; null where a cell is empty."""
+    """Read all cells of a table as stripped strings; empty cells are null."""
     import polars as pl
 
     try:
@@ -127,7 +127,7 @@ def _column_names(table: Path) -> list[str]:
 
 
 def _refuse_other_texts(table: Path) -> None:
-    """Refuse a text that is not UTF-8: its classes would have other names."""
+    """Refuse a table that is not UTF-8: its class names would be wrong."""
     with table.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
@@ -138,7 +138,7 @@ def _refuse_other_texts(table: Path) -> None:
 
 
 def _first_line(table: Path) -> str:
-    """The names of columns, of a table in UTF-16 too: so that it is known as one, and refused when read."""
+    """Read the line of column names, also of UTF-16 files, which are then recognised and refused."""
     with table.open("rb") as stream:
         wide = stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     with table.open(encoding="utf-16" if wide else "utf-8-sig", errors="replace") as stream:
@@ -150,9 +150,10 @@ def _separator(first_line: str) -> str:
 
 
 def _sheets(root: Directory, data: DataSettings) -> list[Sheet]:
-    """Tables of files and targets in a folder, or in the folders of its splits.
+    """Return the tables of files and targets in a folder and in its split folders.
 
-    Where one is the training set's by its name, those of no split are none of these: a sample submission.
+    If a table is named for the training set, tables without a split, such as a sample submission, are
+    ignored.
     """
     sheets = []
     for folder in (root, *root.folders.values()):
@@ -168,10 +169,11 @@ def _sheets(root: Directory, data: DataSettings) -> list[Sheet]:
 
 
 def list_sheets(sheets: list[Sheet], scan: Scan) -> Listing:
-    """The samples of tables; `scan.left` is told which images are in none of them.
+    """List the samples of tables; images in no table are added to `scan.left`.
 
     Raises:
-        UserError: two tables for one split, rows without a file, files with two classes, or unknown splits.
+        UserError: If there are two tables for one split, rows without a file, files with two targets, or
+            unknown splits.
     """
     root = scan.root.path
     of_split: dict[tuple[str, Path], Sheet] = {}

@@ -1,1 +1,1 @@
-"""Public data sets by name: fetched once, put in place whole, then read like any folder or .npz file."""
+"""Public data sets by name: downloaded once, then read like any folder or .npz file."""

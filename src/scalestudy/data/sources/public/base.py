@@ -1,4 +1,4 @@
-"""A public data set as a source: fetched once, then read as the folder or the .npz file that it became."""
+"""A public data set as a source: downloaded once, then read as a folder or an .npz file."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from scalestudy.util.files import write_atomically
 
 ABOUT = "about.json"
 SET = "set"
-"""Name of the folder, or of the .npz file without its ending, that is read."""
+"""Name of the folder, or of the .npz file without extension."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a set once it is here: names of its classes if any, and what was not taken."""
+    """Description of a downloaded set: class names if any, skipped parts, and other facts."""
 
     class_names: list[str] | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -34,15 +34,15 @@ class About:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a public set comes to be here.
+    """How to download a public set.
 
     Attributes:
-        label: Name of its folder among the downloads.
-        identity: What a study file calls it.
-        kind: What it holds.
-        version: Raised, or another checksum, where the same name stands for other data.
-        make: Fills an empty folder with `set/` or `set.npz`. Given (that folder, a folder for what is
-            downloaded, which stays when it fails, who is told of bytes).
+        label: Name of its folder in the downloads.
+        identity: Name in a study file.
+        kind: Kind of data.
+        version: Version or checksums; changes if the same name means other data.
+        make: Fills an empty folder with `set/` or `set.npz`. Arguments: this folder, a folder for downloaded
+            files, which is kept after a failure, and the progress display.
     """
 
     label: str
@@ -53,7 +53,7 @@ class Recipe:
 
 
 class Public:
-    """Source of a public data set. Nothing is fetched but by `fetch`."""
+    """Source of a public data set. Only `fetch` downloads files."""
 
     def __init__(self, recipe: Recipe, data: DataSettings) -> None:
         self.kind: Kind = recipe.kind
@@ -64,12 +64,13 @@ class Public:
         self._inner: Source | None = None
 
     def fetch(self, downloading: Downloading = silently) -> None:
-        """Have the set's files here, and whole; returns at once where they are.
+        """Download the set, unless it is already complete.
 
-        Two that want the same set wait for each other. Files that have come whole are not fetched again.
+        Processes that need the same set wait for each other. Complete files are not downloaded again.
 
         Raises:
-            UserError: they cannot be had, are not what was published, or the cache cannot take them.
+            UserError: If files cannot be downloaded or differ from the published ones, or if the cache is not
+                writable or full.
         """
         if _is_whole(self._place):
             return
@@ -117,12 +118,12 @@ class Public:
 
 
 def downloads(data: DataSettings) -> Path:
-    """Folder of downloaded sets, in the cache."""
+    """Return the folder of downloaded sets in the cache."""
     return Path(str(data.cache)) / "downloads"
 
 
 def stored_about(data: DataSettings, label: str) -> About | None:
-    """What is known of a set that is here; None for others."""
+    """Return the description of a downloaded set; None if it is not downloaded."""
     place = downloads(data) / label
     return _about(place) if (place / ABOUT).is_file() else None
 
@@ -136,7 +137,7 @@ def _about(place: Path) -> About:
 
 
 def _is_whole(place: Path) -> bool:
-    """Whether all files that were put there are there, at their sizes."""
+    """Whether the number and total size of files are as recorded."""
     try:
         stored = json.loads((place / ABOUT).read_text())["files"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -145,7 +146,7 @@ def _is_whole(place: Path) -> bool:
 
 
 def _measured(folder: Path) -> list[int]:
-    """How many files lie below a folder, and their bytes."""
+    """Return the number of files below a folder, and their bytes."""
     sizes = []
     for path, _, names in os.walk(folder):
         sizes += [os.stat(os.path.join(path, name)).st_size for name in names if name != ABOUT]

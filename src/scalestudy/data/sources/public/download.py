@@ -1,4 +1,4 @@
-"""Files of public data sets, fetched by pooch and held against their published checksums."""
+"""Download files of public data sets with pooch, and check their published checksums."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -9,33 +9,33 @@ from typing import Protocol
 from scalestudy.util.errors import UserError
 
 OnBytes = Callable[[int, int | None], None]
-"""Told (bytes there, bytes in all if known)."""
+"""Called with (bytes received, total bytes or None)."""
 TIMEOUT = 60.0
-"""Seconds in which something must come."""
+"""Time limit in seconds for the connection and for each part of a download."""
 
 
 class Downloading(Protocol):
-    """Who is told of the progress of a download."""
+    """A display for the progress of a download."""
 
     def __call__(self, what: str, unit: str = "bytes") -> AbstractContextManager[OnBytes]:
-        """A context in which (done, in all if known) is told of `what`, counted in this unit."""
+        """Return a context with a function (done, total or None) that shows the progress of `what`."""
 
 
 def silently(what: str, unit: str = "bytes") -> AbstractContextManager[OnBytes]:
-    """Tells nobody."""
+    """Show no progress."""
     return nullcontext(lambda done, total: None)
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A published file: its address, and its checksum as "sha256:..." or "md5:..."."""
+    """A published file: its URL, and its checksum as "sha256:..." or "md5:..."."""
 
     url: str
     hash: str
 
 
 class _Progress:
-    """What pooch tells its progress bar, as (done, in all)."""
+    """A progress bar for pooch that calls `on_bytes`."""
 
     def __init__(self, on_bytes: OnBytes) -> None:
         self.total, self._done, self._on_bytes = 0, 0, on_bytes
@@ -52,11 +52,11 @@ class _Progress:
 
 
 def fetch(file: RemoteFile, folder: Path, downloading: Downloading = silently) -> Path:
-    """The file, checked against its checksum: one that is in `folder` already, or downloaded into it.
+    """Download a file into `folder`, unless it is there already; check its checksum and return its path.
 
     Raises:
-        UserError: it cannot be had, or is not what was published.
-        OSError: the folder cannot take it.
+        UserError: If it cannot be downloaded or its checksum differs.
+        OSError: If the folder is not writable or full.
     """
     import pooch
     import requests
@@ -67,7 +67,7 @@ def fetch(file: RemoteFile, folder: Path, downloading: Downloading = silently) -
         with downloading(name) as on_bytes:
             downloader = pooch.HTTPDownloader(progressbar=_Progress(on_bytes), timeout=TIMEOUT)
             return Path(pooch.retrieve(file.url, file.hash, name, folder, downloader=downloader))
-    except (requests.RequestException, ValueError) as error:  # the second for another checksum
+    except (requests.RequestException, ValueError) as error:  # ValueError: checksum differs
         raise UserError(
             f"{file.url} with the published checksum {file.hash}",
             str(error),

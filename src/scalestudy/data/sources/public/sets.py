@@ -1,6 +1,6 @@
-"""The public sets with names of their own: "keras:mnist" and its kin, and "indents@zenodo".
+"""Public sets by name: "keras:mnist" and others of Keras, and "indents@zenodo".
 
-Those of Keras are the files, from the addresses, that `keras.datasets` takes, read without Keras.
+Keras's sets are the files that `keras.datasets` downloads, from the same URLs, read without Keras.
 """
 
 import gzip
@@ -29,13 +29,13 @@ from scalestudy.util.errors import UserError
 FASHION_NAMES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
-"""As Zalando names them by index."""
+"""Zalando's class names by index."""
 Split = tuple[Array, Array]
 """Images and their classes."""
 
 
 class PublicSet(NamedTuple):
-    """A set: what it holds, its files, and what makes `set/` or `set.npz` of them in a folder."""
+    """A set: its kind, its files, and a function that converts them to `set/` or `set.npz` in a folder."""
 
     kind: Kind
     files: tuple[RemoteFile, ...]
@@ -43,7 +43,7 @@ class PublicSet(NamedTuple):
 
 
 def keras(argument: str | None, data: DataSettings) -> Public:
-    """The source "keras:NAME"."""
+    """Return the source "keras:NAME"."""
     names = [name for name in SETS if name.startswith("keras:")]
     if f"keras:{argument}" not in names:
         raise UserError(
@@ -54,7 +54,7 @@ def keras(argument: str | None, data: DataSettings) -> Public:
 
 
 def zenodo_indents(argument: str | None, data: DataSettings) -> Public:
-    """The source "indents@zenodo"."""
+    """Return the source "indents@zenodo"."""
     if argument is not None:
         raise UserError('"indents@zenodo" alone', f'"indents@zenodo:{argument}"', 'Write "indents@zenodo".')
     return _public("indents@zenodo", data)
@@ -79,7 +79,7 @@ def _mnist(folder: Path, archive: Path) -> About:
 
 
 def _fashion(folder: Path, *paths: Path) -> About:
-    """IDX files of bytes, whose headers are 16 bytes of images and 8 of classes."""
+    """Convert IDX files of bytes; headers have 16 bytes for images and 8 for classes."""
     x_train, y_train, x_test, y_test = (
         np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16 - 8 * (index % 2))
         for index, path in enumerate(paths)
@@ -91,7 +91,7 @@ def _fashion(folder: Path, *paths: Path) -> About:
 def _cifar(
     root: str, train: tuple[str, ...], test: str, meta: str, labels: str, folder: Path, archive: Path
 ) -> About:
-    """Pickles of planes. Their archive is the published one, by its checksum: nothing else is unpickled."""
+    """Convert pickles of channel planes. Unpickling is safe: the archive has the published checksum."""
     with tarfile.open(archive) as tar:
 
         def read(name: str) -> dict[bytes, Any]:
@@ -115,18 +115,18 @@ def _saved(folder: Path, train: Split, test: Split, names: list[str]) -> About:
 
 
 def _indents(folder: Path, archive: Path) -> About:
-    """Images and masks, paired by name: a folder is of masks if "mask" or "label" is in its own name.
+    """Pair images and masks by name; a folder contains masks if its own name has "mask" or "label".
 
-    Masks that were smoothed are cut at half of full scale.
+    Smoothed masks are thresholded at half of full scale.
     """
     unpacked = archive.parent / "unpacked"
-    shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier attempt
+    shutil.rmtree(unpacked, ignore_errors=True)  # left by an earlier attempt
     _unpack(archive, unpacked)
 
     def name_of(path: Path) -> str:
         return "-".join((*path.relative_to(unpacked).parts[:-2], path.stem))
 
-    # The archive itself is called masks: only the last folder tells.
+    # The archive itself is named masks: only the last folder counts.
     files = {path: path.parent.name.lower() * (path.parent != unpacked) for path in images_below(unpacked)}
     masks = [path for path, name in files.items() if "mask" in name or "label" in name]
     images = [path for path in files if path not in masks]
@@ -149,7 +149,7 @@ def _indents(folder: Path, archive: Path) -> About:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack a .tar (compressed or not) into a new folder, and nothing outside it."""
+    """Unpack a .tar, compressed or not, into a new folder; refuse members outside it."""
     folder.mkdir()
     try:
         with tarfile.open(archive) as tar:
@@ -157,7 +157,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        # Without a number it is what gzip raises of damaged streams.
+        # gzip raises OSError without errno for damaged streams.
         expected = "an archive that can be unpacked"
         raise UserError(expected, f"{archive}: {error}", "Delete it and run again.") from error
 
@@ -172,8 +172,8 @@ def _files(base: str, checksums: dict[str, str]) -> tuple[RemoteFile, ...]:
 _GOOGLE = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
 _BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
-# Checksums as in keras.datasets (Keras 3.15); those of Fashion-MNIST, of which Keras checks none, as
-# TensorFlow Datasets 4.9.10 states them. "indents@zenodo": 1,120 electron micrographs with masks, CC BY 4.0,
+# Checksums are from keras.datasets (Keras 3.15). Keras has none for Fashion-MNIST; these are from TensorFlow
+# Datasets 4.9.10. "indents@zenodo": 1,120 electron micrographs with masks, CC BY 4.0,
 # doi:10.5281/zenodo.7639190.
 SETS: dict[str, PublicSet] = {
     "keras:mnist": PublicSet(

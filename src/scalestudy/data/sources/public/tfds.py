@@ -1,7 +1,7 @@
-"""Any set of TensorFlow Datasets: "tfds:NAME", "tfds:NAME/CONFIG:VERSION", or "tfds:/FOLDER/NAME/VERSION".
+"""Sets of TensorFlow Datasets: "tfds:NAME", "tfds:NAME/CONFIG:VERSION", or "tfds:/FOLDER/NAME/VERSION".
 
-TFDS itself runs in a process of its own (`tfds_export`), once: what it writes is read like any folder or
-.npz file, by whoever has no TFDS.
+TFDS runs once in a separate process (`tfds_export`). Its export is read like any folder or .npz file, also
+in environments without TFDS.
 """
 
 import os
@@ -25,18 +25,18 @@ from scalestudy.util.errors import UserError
 FORM = 'tfds:NAME, "tfds:NAME/CONFIG:VERSION" or "tfds:/FOLDER/NAME/VERSION", each with @FEATURE if need be'
 _NAME = re.compile(r"[a-z0-9_]+(:[a-z0-9_]+)?(/[\w.+-]+)?(:(\*|[\d.*]+))?", re.IGNORECASE)
 _VERSION = 1
-"""Raised with every change of how a set of TFDS is written out."""
+"""Increased with every change of the exported format."""
 
 
 @dataclass(frozen=True)
 class TfdsName:
-    """A source of TFDS, taken apart.
+    """The parsed name of a TFDS source.
 
     Attributes:
-        text: As the study file has it.
-        name: As TFDS takes it, or the path of a folder.
-        folder: The folder of a prepared set, if that was named.
-        feature: Name of the target, None where the set's own features tell.
+        text: Name in the study file.
+        name: Name for TFDS, or the path of a folder.
+        folder: Folder of a prepared set, if given.
+        feature: Name of the target; None to choose it from the set's features.
     """
 
     text: str
@@ -46,10 +46,10 @@ class TfdsName:
 
 
 def name_of(argument: str | None) -> TfdsName:
-    """Take "NAME@FEATURE" apart; a path has a slash or "~" at its start.
+    """Parse "NAME@FEATURE". A path starts with "/", "~" or "$".
 
     Raises:
-        UserError: it is neither a name of TFDS nor an existing folder.
+        UserError: If it is neither a valid name for TFDS nor the folder of a set.
     """
     name, _, feature = (argument or "").partition("@")
     text = f"tfds:{argument}"
@@ -68,18 +68,18 @@ def name_of(argument: str | None) -> TfdsName:
 
 
 def chosen(kinds: Mapping[str, str], wanted: str | None, text: str) -> tuple[str, str, Kind]:
-    """Names of the image and of the target, and the kind of data that they make.
+    """Return the names of the image and the target, and the kind of data.
 
-    The target is the feature asked for; else the only mask, which is an image with "mask" or "segmentation"
-    in its name; else "label", or the only class label.
+    The target is `wanted`; else the only mask (a LabeledImage, or an image with "mask" or "segmentation" in
+    its name); else "label"; else the only class label.
 
     Args:
-        kinds: Class of each feature by its name, as "Image", "ClassLabel".
-        wanted: The feature asked for.
+        kinds: Class of each feature by name, such as "Image" or "ClassLabel".
+        wanted: Requested target, or None.
         text: The source, for messages.
 
     Raises:
-        UserError: there is not one image, or not one target.
+        UserError: If the image or the target is missing or ambiguous.
     """
     labels = [name for name, kind in kinds.items() if kind == "ClassLabel"]
     pictures = [name for name, kind in kinds.items() if kind in ("Image", "LabeledImage")]
@@ -103,7 +103,7 @@ def _is_mask(name: str) -> bool:
 
 
 def tfds(argument: str | None, data: DataSettings) -> Public:
-    """The source "tfds:...": what its set holds is looked up, and nothing fetched or prepared."""
+    """Return the source "tfds:...". Looks up the kind of the set, but downloads and prepares nothing."""
     name = name_of(argument)
     content, shown = "", name.name
     if name.folder is not None:
@@ -116,7 +116,7 @@ def tfds(argument: str | None, data: DataSettings) -> Public:
     return Public(recipe, data)
 
 
-@cache  # a process of some seconds
+@cache  # starts a process, which takes seconds
 def _kind(text: str) -> str:
     return str(ask("kind", text)["kind"])
 
@@ -131,12 +131,12 @@ def _export(text: str, kind: Kind, folder: Path, store: Path, downloading: Downl
 def ask(
     what: str, text: str, *more: str, on_samples: Callable[[int, int], None] | None = None
 ) -> Mapping[str, Any]:
-    """The answer of a process with TFDS.
+    """Return the answer of a process with TFDS.
 
     Raises:
-        UserError: TFDS is missing, does not know the set, or cannot have it.
+        UserError: If TFDS is missing, does not know the set, or cannot download it.
     """
-    # TensorFlow computes nothing there: it leaves the memory of GPUs to others.
+    # TensorFlow computes nothing there, so it must not reserve GPU memory.
     quietly = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
     answer, code, last = ask_module(modules.TFDS, what, text, *more, on_progress=on_samples, **quietly)
     if code or not answer:

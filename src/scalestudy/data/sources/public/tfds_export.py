@@ -1,6 +1,6 @@
-"""Writes a set of TensorFlow Datasets out: `python -m NAME kind|export SOURCE [FOLDER]`.
+"""Export a set of TensorFlow Datasets: `python -m NAME kind|export SOURCE [FOLDER]`.
 
-The one process that imports TFDS. Lines of JSON tell how far it is, and at last what there is.
+Only this process imports TFDS. It prints lines of JSON: progress, and finally the answer.
 """
 
 import json
@@ -24,18 +24,18 @@ from scalestudy.util.errors import ScalestudyError, UserError
 
 Say = Callable[[dict[str, Any]], None]
 MOST_BYTES = 1 << 30
-"""Images of one size become an .npz file if they are smaller than this together, else files."""
+"""Images of one size are exported as an .npz file if their total size is smaller than this, else as files."""
 EVERY = 500
-"""Samples between two lines of progress."""
+"""Number of samples between two lines of progress."""
 NOT_TAKEN = "a split of another name than train, validation and test"
 UNLABELLED = "a split without labels"
 
 
 def main() -> None:
-    """Answer on standard output; refusals too, as {"expected": ..., "received": ..., "action": ...}."""
+    """Print the answer on standard output; errors as {"expected": ..., "received": ..., "action": ...}."""
     what, text, *rest = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # redirect the output of libraries
 
     def say(message: dict[str, Any]) -> None:
         print(json.dumps({KEY: message}), file=out)
@@ -77,10 +77,10 @@ def _builder(name: TfdsName) -> Any:
 
 
 def _prepare(builder: Any, name: TfdsName) -> None:
-    """Have TFDS download and prepare the set, where no local copy is prepared."""
+    """Let TFDS download and prepare the set, unless there is a prepared local copy."""
     try:
         builder.download_and_prepare()
-    except Exception as error:  # TFDS and its downloaders raise many kinds
+    except Exception as error:  # TFDS and its downloaders raise many types
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise UserError(
             f"{name.name} prepared by TensorFlow Datasets in {builder.data_path}",
@@ -91,7 +91,7 @@ def _prepare(builder: Any, name: TfdsName) -> None:
 
 
 def _export(builder: Any, image: str, target: str, folder: Path, say: Say, *, masks: bool) -> dict[str, Any]:
-    """Write all samples as one .npz file, or as the files that TFDS keeps."""
+    """Write all samples as one .npz file, or as image files with the bytes that TFDS stores."""
     taken, left_out = _splits(builder, image, target, masks=masks)
     features = builder.info.features
     counts = {split: builder.info.splits[name].num_examples for split, name in taken.items()}
@@ -133,7 +133,7 @@ def _export(builder: Any, image: str, target: str, folder: Path, say: Say, *, ma
 def _splits(
     builder: Any, image: str, target: str, *, masks: bool
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """What TFDS calls the splits, and those that are not taken with the reason."""
+    """Return TFDS's names of the splits, and the skipped splits with the reason."""
     known = {name: split for split, names in SPLITS.items() for name in names}
     split_of = {name: known.get(name.lower()) for name in builder.info.splits}
     taken = {split: name for name, split in split_of.items() if split}
@@ -158,14 +158,14 @@ def _class(label: Any, split: str) -> int:
 
 
 def _from_zero(masks: list[Array], lowest: int | None = None) -> None:
-    """In place: one less where no mask holds 0 (the pets' 1, 2, 3); what is not counted stays."""
+    """Subtract 1 from masks in place if the lowest value is 1 (the pets' 1, 2, 3); 255 stays."""
     if (min(int(mask.min()) for mask in masks) if lowest is None else lowest) == 1:
         for mask in masks:
             mask[mask != IGNORE] -= 1
 
 
 def _write(folder: Path, name: str, image: bytes, target: Any) -> None:
-    """SPLIT/images/NAME and SPLIT/masks/NAME, or SPLIT/CLASS/NAME; an image as the bytes that TFDS keeps."""
+    """Write SPLIT/images/NAME and SPLIT/masks/NAME, or SPLIT/CLASS/NAME; images as the bytes in TFDS."""
     inside = folder / ("images" if isinstance(target, np.ndarray) else f"{target}")
     inside.mkdir(parents=True, exist_ok=True)
     ending = ".png" if image.startswith(b"\x89PNG") else ".jpg"
@@ -176,17 +176,17 @@ def _write(folder: Path, name: str, image: bytes, target: Any) -> None:
 
 
 def _mask(mask: Any) -> Array:
-    """[H, W] of [H, W, 1] or [H, W]."""
+    """Convert a mask [H, W, 1] or [H, W] to [H, W]."""
     array = np.asarray(mask)
     return array[:, :, 0] if array.ndim == 3 else array
 
 
 def _samples(builder: Any, split: str, image: str, *, encoded: bool) -> Iterator[dict[str, Any]]:
-    """Samples of a split in their order on disk; images as the bytes of their files where asked for."""
+    """Yield the samples of a split in their order on disk; images as bytes if `encoded`."""
     import tensorflow_datasets as tfds
 
     decoders = {image: tfds.decode.SkipDecoding()} if encoded else None
-    # Files that can be read at random have one way, files that are read in a row the other.
+    # TFDS reads random-access formats as a data source, sequential formats as a dataset.
     if builder.info.file_format.value in ("array_record", "parquet"):
         yield from builder.as_data_source(split=split, decoders=decoders)
     else:
