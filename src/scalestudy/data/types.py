@@ -10,7 +10,7 @@ Sample = tuple[Array, Array | int]
 Size = tuple[int, int]
 """Height and width in pixels."""
 Ranges = dict[str, tuple[int, int]]
-"""Rows (start, stop) of those of "train", "validation" and "test" that a source defines."""
+"""Rows (start, stop) of "train", "validation" and "test", as far as a source defines them."""
 
 IGNORE = 255
 """Class index of ignored mask pixels, such as padding: losses and metrics leave them out."""

@@ -61,7 +61,7 @@ def import_file(path: Path) -> ModuleType:
 def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
     """Print the result of `ask` or its error as the last line, and exit with code 0 or 2.
 
-    This process also ends with the process that queries it. Exit handlers of the task file do not run, so
+    This process is ended if the process that queries it ends. Exit handlers of the task file do not run, so
     that nothing is printed after the answer.
     """
     if ASKED_BY in os.environ:

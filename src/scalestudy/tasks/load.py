@@ -90,7 +90,7 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
 
 
 def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
-    """Return the functions that give metrics probabilities instead of a PyTorch module's outputs."""
+    """Return, for metrics of a PyTorch module that need probabilities, the function that computes them."""
     if isinstance(model, keras.Model):
         return {}
     from scalestudy.tasks.module_objectives import sees_raw

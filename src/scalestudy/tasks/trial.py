@@ -52,7 +52,8 @@ def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: st
 
     Raises:
         UserError: If the task raises an error (named with its line), if losses are not one per sample or not
-            finite, if a weight has no gradient, or if losses or metrics do not add up over samples.
+            finite, if a loss depends on other samples, if a weight has no gradient, or if the variables of a
+            metric are not sums over samples.
     """
     inputs, targets = two_samples(prepared)
     _try_gradients(engine, task, inputs, targets, file)

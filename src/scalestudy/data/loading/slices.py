@@ -10,7 +10,7 @@ class Slice(NamedTuple):
     the device. For each step it takes a slice of that step and passes it to the layers.
 
     Attributes:
-        inputs: Rows as stored, shape [b, H, W, C]; for a call [S, b, H, W, C], of which the first `steps`
+        inputs: Rows as stored, shape [b, H, W, C]; for a call [S, b, H, W, C], where only the first `steps`
             are used. A dictionary by name for several inputs.
         targets: Shape [b, ...] or [S, b, ...]; a dictionary by name for several targets.
         start: Position of the first row in the global batch.

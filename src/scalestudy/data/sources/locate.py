@@ -17,7 +17,7 @@ from scalestudy.util.errors import UserError
 
 
 def find_source(data: DataSettings, *, base: Path) -> Source:
-    """Open the source of `data`: a named source, a folder or a file. Only file metadata is read.
+    """Open the source of `data`: a named source, a folder or a file. No image is read.
 
     Images are cut if `data` asks for tiles or for the pages of stacks.
 

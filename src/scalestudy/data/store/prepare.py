@@ -29,7 +29,7 @@ _HOLDS = {
 AT_WORK = 12
 """Maximum number of samples in memory while a set is prepared."""
 _NO_CONTENT = {"source", "read", "image_size", "seed", "storage", "cache", "validation", "folds", "fold"}
-"""Keys of [data] that are part of the source's identity, or do not change what is stored."""
+"""Keys of [data] that are part of the source's identity, or do not change the stored data."""
 
 
 def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
@@ -136,7 +136,7 @@ def fetch(
 def look(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> tuple[LeftOut, ...]:
     """Return the files that `prepare` with these arguments would skip.
 
-    Only file names are listed, and an .npz file is opened.
+    File names are listed, and tables, annotations and headers of .npz files are read, but no images.
 
     Raises:
         UserError: If the source is missing or of the wrong kind, or its layout is ambiguous.

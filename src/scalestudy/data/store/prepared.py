@@ -60,7 +60,7 @@ class Prepared(Record):
     class_names: tuple[str, ...]
     """Names in the order of the class indices; two for binary masks."""
     given: Ranges
-    """Rows (start, stop) of those of "train", "validation" and "test" that the source defines."""
+    """Rows (start, stop) of "train", "validation" and "test", as far as the source defines them."""
     row_names: tuple[str, ...] | None = Field(default=None, alias="names")
     groups: tuple[str, ...] | None = None
     """Group of each sample; a split keeps groups together."""
