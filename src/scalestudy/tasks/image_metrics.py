@@ -30,10 +30,7 @@ class OverImages(ClassMetric):
         self.sum, self.images = self.sums("sum", shape), self.sums("images", shape)
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
-        """Return the value and weight (0 without a value, else 1) of each image and class.
-
-        Both are float64, shape [B, classes].
-        """
+        """Return value and weight (0 without a value, else 1) of each image; float64 [B, classes]."""
         raise NotImplementedError
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -85,10 +82,9 @@ class BoundaryF1(OverImages):
 
 
 def boundary(of_class: Any, valid: Any) -> Any:
-    """Return 1 on the boundary of each class, else 0; float32, shape [B, H, W, classes].
+    """Return 1 on the boundary of each class, else 0; float32 [B, H, W, classes].
 
-    `of_class`, of the same shape, is the class membership of the pixels; `valid` [B, H, W] is False for
-    ignored pixels.
+    `of_class`, of the same shape, tells the class of each pixel; `valid` [B, H, W] is False if ignored.
     """
     ops = keras.ops
     counted = filled = ops.cast(of_class, "float32")
@@ -123,9 +119,8 @@ class ObjectAP(OverImages):
 
     This is the metric of the Data Science Bowl 2018 (Caicedo et al. 2019). A true and a predicted object
     match at a threshold if their IoU exceeds it; from 0.5 on each object has at most one match. Objects are
-    the connected components of a class's pixels, in targets and predictions; the first class is the
-    background. An image without any object in both is left out. `connectivity` is 8, or 4 without diagonal
-    neighbours.
+    the connected components of a class's pixels; the first class is the background. An image without objects
+    in targets and prediction is left out. `connectivity` is 8, or 4 without diagonal neighbours.
     """
 
     first = 1
@@ -133,7 +128,6 @@ class ObjectAP(OverImages):
     connectivity: int
 
     def _of_images(self, true: Any, outputs: Any) -> tuple[Any, Any]:
-        """Compute the score of each image and class on the host."""
 
         def scores(true: NDArray[Any], predicted: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             if self.ignore is not None:

@@ -156,7 +156,6 @@ def _needed(module: ModuleType, name: str, what: str) -> Any:
 
 
 def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) -> tuple[str, ...]:
-    """Return the names of the layers that the task file lists in `pretrained`."""
     names = tuple(getattr(module, "pretrained", ()))
     layers = [layer.name for layer in model.layers]
     missing = next((name for name in names if name not in layers), None)

@@ -47,7 +47,6 @@ def prove_savable(model: keras.Model, path: str, definitions: Mapping[str, Any])
 
 
 def _own_classes(model: keras.Model) -> str:
-    """Return the names of the classes in a model that are not Keras's."""
     names = dict.fromkeys(
         kind.__name__ for kind in _classes(model) if not kind.__module__.startswith("keras.")
     )

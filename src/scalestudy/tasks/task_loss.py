@@ -123,7 +123,6 @@ def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _instance(given: Any) -> Any:
-    """Create a loss from its class; return anything else unchanged."""
     is_class = isinstance(given, type) and issubclass(given, keras.Loss | keras.layers.Layer)
     return given() if is_class else given
 

@@ -51,9 +51,8 @@ def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: st
     """Compute losses, gradients and metrics of two samples as a step does; `outputs` are `forward`'s.
 
     Raises:
-        UserError: If the task raises an error (named with its line), if losses are not one per sample or not
-            finite, if a loss depends on other samples, if a weight has no gradient, or if the variables of a
-            metric are not sums over samples.
+        UserError: If the task raises an error, if losses are not one per sample or not finite, if a loss
+            depends on other samples, if a weight has no gradient, or if a metric does not add up.
     """
     inputs, targets = two_samples(prepared)
     _try_gradients(engine, task, inputs, targets, file)
@@ -230,7 +229,6 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
 
 
 def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str) -> None:
-    """Compute the gradients of one step as in a run, and check them."""
 
     def compute() -> tuple[Any, Any]:
         losses = _training_losses(task, inputs, targets, file)

@@ -279,12 +279,10 @@ def _is_white_zero(picture: Image.Image) -> bool:
 
 
 def _luma(picture: Image.Image) -> Array:
-    """Return grey values [H, W]."""
     return np.asarray(picture if picture.mode == "L" else picture.convert("L"))
 
 
 def _is_see_through(picture: Image.Image) -> bool:
-    """Whether any pixel is not opaque."""
     if picture.mode in ("RGBA", "LA"):
         alpha = picture.getchannel("A")
     elif picture.mode == "PA" or "transparency" in picture.info:

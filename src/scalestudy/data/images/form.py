@@ -51,10 +51,7 @@ def stored_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
 
 
 def as_stored(inputs: Array, scale: float, dtype: str, own_scale: float) -> Array:
-    """Convert numbers with scale `scale` to type `dtype` with scale `own_scale`.
-
-    A scale is the factor from stored numbers to [0, 1].
-    """
+    """Convert numbers of scale `scale` to `dtype` and `own_scale`; a scale is the factor to [0, 1]."""
     if inputs.dtype == np.dtype(dtype) and scale == own_scale:
         return inputs
     values = inputs.astype(np.float64) * (scale / own_scale)

@@ -80,7 +80,6 @@ def refusing(path: Path) -> Iterator[None]:
 
 
 def _fault(path: Path, error: Exception) -> tuple[str, str]:
-    """Return the kind of damage and the decoder's message."""
     message = str(error).replace(f" '{path}'", "") or type(error).__name__
     if path.stat().st_size == 0:
         return EMPTY, EMPTY

@@ -44,8 +44,7 @@ class Loader:
         lanes: Threads per device, at most `prefetch`. With several, reading a slice overlaps with the next,
             which helps if rows are decoded or augmented.
         stage: Called by a device's thread with each slice that it has read; None does nothing.
-        buffers: Memory for the slices of each device. Loaders that are not used at the same time may share
-            it.
+        buffers: Memory for the slices of each device. Loaders that take turns may share it.
     """
 
     def __init__(
@@ -105,17 +104,13 @@ class Loader:
     def read(
         self, order: Indices, group: Sequence[tuple[int, int]], step: int = 0, *, epoch: int | None = None,
     ) -> Call:  # fmt: skip
-        """Read the steps of `group` as one call.
-
-        `group` contains row ranges [start, stop) of `order`, all of one size; `step` is the first step.
-        """
+        """Read steps as one call; `group` are ranges of `order`, all of one size, `step` is the first."""
         devices = range(len(self._slices))
         return tuple(self._slice(order, group, step, device, epoch) for device in devices)
 
     def _slice(
         self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int, epoch: int | None
     ) -> Slice:
-        """Read and stage a device's part of a call."""
         total, workers = group[0][1] - group[0][0], self._slices[device]
         start = worker_slice(total, workers[0], self._workers)[0]
         stop = worker_slice(total, workers[1] - 1, self._workers)[1]

@@ -13,10 +13,7 @@ class Reader(Protocol):
     """Reads rows of a data set in the form that a model receives. Must be thread-safe."""
 
     def forms(self, rows: Indices) -> tuple[Forms, Forms]:
-        """Return shape and type of one input and of one target.
-
-        `rows` are all rows of a call, of all workers.
-        """
+        """Return shape and type of one input and one target; `rows` are a call's rows of all workers."""
 
     def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
         """Read rows in their order.
@@ -77,5 +74,5 @@ def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
         return
     if rows.min() < 0 or rows.max() >= len(source):
         raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
-    # Other modes copy through a buffer, in case a row is missing, and hold the GIL.
+    # mode="raise" would copy through a buffer, in case a row is missing.
     np.take(source, rows, axis=0, out=into, mode="clip")

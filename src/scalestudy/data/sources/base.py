@@ -31,22 +31,13 @@ Outcome = TypeVar("Outcome")
 class Contents:
     """Contents of a source, known before any pixel is decoded.
 
+    Most attributes are those of `Prepared`. Others:
+
     Attributes:
-        count: Number of rows.
-        input_shape: Height, width and channels of an input.
-        dtype: Stored type of the inputs.
-        scale: Factor that scales stored inputs to [0, 1].
-        names: Names of the rows; for files their paths relative to the source's `identity`. None if rows have
-            no names.
-        given: Rows (start, stop) of each split that the source defines.
-        ignore: 255 if masks are padded.
+        names: Names of the rows, for files their paths relative to the source's `identity`; or None.
         groups: Group of each row (tiles of an image, images of a patient), which a split keeps together.
         sizes: Height and width of each image.
         pages: Number of pages of each row, if rows are yet to be cut (`cut.py`).
-        tiling: How rows were cut.
-        formats: Types and channels of the files, in words.
-        size_counts: Sizes of the original images, the number of images of each size and the first of them;
-            most frequent first.
     """
 
     count: int
@@ -84,8 +75,7 @@ class SourceFindings:
 class Source(Protocol):
     """A source of samples. `label` is for display, `identity` and `fingerprint` are for the cache.
 
-    A source may also have `fetch(downloading)`, which downloads its files before `contents`, and
-    `findings()`.
+    It may also have `fetch(downloading)`, which downloads its files before `contents`, and `findings()`.
     """
 
     kind: Kind

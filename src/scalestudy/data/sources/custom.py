@@ -47,7 +47,6 @@ def code_of_reading(path: Path) -> str:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """Return the names that a definition or a simple assignment binds."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement]
     return {getattr(target, "name", getattr(target, "id", "")) for target in targets}
 

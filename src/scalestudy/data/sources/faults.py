@@ -66,7 +66,7 @@ def all_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -
 
 @contextmanager
 def listed(file: Path) -> Iterator[None]:
-    """If the block raises `Refused` with more faults than the message shows, write them to `file`.
+    """If the block raises `Refused` with more faults than its message shows, list them in `file`.
 
     The message then names the file. A list of an earlier attempt is deleted.
     """

@@ -249,10 +249,7 @@ class ImageIndex:
         return files[0] if files else None
 
     def leave_rest(self, taken: set[Path], sources: list[Path], reason: str, left: Leftovers) -> None:
-        """Add to `left` all entries below the root that are neither taken nor sources.
-
-        `reason` is the reason for images.
-        """
+        """Add other entries below the root than `taken` and `sources` to `left`; `reason` is for images."""
         for file in self.files:
             if file not in taken:
                 left.add(reason, file)

@@ -177,7 +177,6 @@ class ImageFolder:
         return image if self._data.stack == "samples" else image[0]
 
     def _mask(self, mask: Mask, image: Array) -> Array:
-        """Read the stored values of an image's mask."""
         if self._data.stack is not None and isinstance(mask, MaskFile):
             return read_mask(mask.path, self._data.stack)
         pixels = mask.read((image.shape[-3], image.shape[-2]))

@@ -97,8 +97,7 @@ def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
     """Return inputs and targets by split ("train" first), and the other members of the file.
 
     Raises:
-        UserError: If it is not an .npz file, has no training set or only one array of a pair; or as in
-            `NpzArray`.
+        UserError: If it is not an .npz file, or lacks a training set or one array of a pair; as `NpzArray`.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -57,7 +57,6 @@ def weights_of(
 
 
 def _parts(prepared: Prepared, rows: Indices) -> Iterator[npt.NDArray[Any]]:
-    """Yield the targets of `rows` in parts of at most AT_ONCE labels."""
     targets = prepared.targets
     size = max(1, AT_ONCE // int(np.prod(targets.shape[1:], dtype=np.int64)))
     for start in range(0, len(rows), size):

@@ -151,9 +151,6 @@ class Encoded:
 
 @functools.cache
 def _helpers() -> tuple[int, ThreadPoolExecutor]:
-    """Return the number of helper threads and their pool: with the caller, one thread per granted core.
-
-    Pillow and zlib release the GIL while decoding.
-    """
+    """Return number and pool of helper threads: one per granted core but one. Decoders release the GIL."""
     threads = max(1, len(cores.granted()) - 1)
     return len(cores.granted()) - 1, ThreadPoolExecutor(threads, thread_name_prefix="decode")

@@ -34,9 +34,7 @@ def locked(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Iterator[Path]:
-    """Yield a temporary folder, and rename it to `place` at the end of the block.
-
-    An incomplete folder at `place` is replaced.
+    """Yield a temporary folder, and rename it to `place` at the end, replacing an incomplete folder there.
 
     Args:
         place: Final path.

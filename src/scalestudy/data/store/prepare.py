@@ -134,9 +134,7 @@ def fetch(
 
 
 def look(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> tuple[LeftOut, ...]:
-    """Return the files that `prepare` with these arguments would skip.
-
-    File names are listed, and tables, annotations and headers of .npz files are read, but no images.
+    """Return the files that `prepare` with these arguments would skip. No image is read.
 
     Raises:
         UserError: If the source is missing or of the wrong kind, or its layout is ambiguous.
@@ -206,7 +204,6 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
 
 
 def _first(folders: dict[Storage, Path]) -> Prepared | None:
-    """Return the first of the folders that is prepared."""
     return next((ready for folder in folders.values() if (ready := Prepared.find(folder)) is not None), None)
 
 

@@ -69,8 +69,7 @@ class Prepared(Record):
     formats: str | None = None
     """Types and channels of the files, in words; None for sources without image files."""
     size_counts: tuple[tuple[Size, int, str], ...] | None = None
-    """Sizes of the original images, the number of images of each size and the first of them; most frequent
-    first."""
+    """Sizes of the original images, with their number and the first of each size; most frequent first."""
     tiling: Tiling | None = None
     """How large images were cut into rows."""
     storage: Storage = "arrays"
@@ -175,7 +174,6 @@ class Prepared(Record):
 
     @property
     def _target(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and type of one target."""
         if self.kind == "masks":
             return self.input_shape[:2], np.dtype(np.uint8)
         return (), np.dtype(np.int32)

@@ -152,8 +152,7 @@ def _separator(first_line: str) -> str:
 def _sheets(root: Directory, data: DataSettings) -> list[Sheet]:
     """Return the tables of files and targets in a folder and in its split folders.
 
-    If a table is named for the training set, tables without a split, such as a sample submission, are
-    ignored.
+    If a table is named for the training set, tables without a split (a sample submission) are ignored.
     """
     sheets = []
     for folder in (root, *root.folders.values()):
@@ -172,8 +171,7 @@ def list_sheets(sheets: list[Sheet], scan: Scan) -> Listing:
     """List the samples of tables; images in no table are added to `scan.left`.
 
     Raises:
-        UserError: If there are two tables for one split, rows without a file, files with two targets, or
-            unknown splits.
+        UserError: For two tables of one split, rows without file, files with two targets, or unknown splits.
     """
     root = scan.root.path
     of_split: dict[tuple[str, Path], Sheet] = {}
