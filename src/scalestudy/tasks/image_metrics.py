@@ -84,7 +84,7 @@ class BoundaryF1(OverImages):
 def boundary(of_class: Any, valid: Any) -> Any:
     """Return 1 on the boundary of each class, else 0; float32 [B, H, W, classes].
 
-    `of_class`, of the same shape, tells the class of each pixel; `valid` [B, H, W] is False if ignored.
+    `of_class`, of the same shape, is True in a pixel's class; `valid` [B, H, W] is False if ignored.
     """
     ops = keras.ops
     counted = filled = ops.cast(of_class, "float32")

@@ -102,7 +102,7 @@ class Overlap(ClassMetric):
         self.seen.assign(self.seen + seen)
 
     def counts(self, *, background: bool) -> tuple[Values, Values, Values]:
-        """Return counts of each class in both, in targets and in predictions; of two, the first on demand."""
+        """Return counts by class in both, targets and predictions; of two, the first only on `background`."""
         sums = tuple(map(as_array, (self.intersection, self.true, self.predicted)))
         if self.classes > 2 or not background:
             return sums

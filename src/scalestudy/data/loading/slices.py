@@ -19,8 +19,8 @@ class Slice(NamedTuple):
         total: Rows of the global batch.
         step: Step of the run, from 0; for a call its first step.
         steps: Steps of the call.
-        first: Whether this is the first worker of the step that uses these variables. False only for workers
-            that are computed one after another on one device.
+        first: Whether no other slice of this step has used the same variables yet. False only for later parts
+            of a slice, and for workers that are computed one after another.
     """
 
     inputs: Any

@@ -33,7 +33,7 @@ class Fold:
 
 
 def held_out(prepared: Prepared, rows: Indices, validation: float | Fold | None, seed: int) -> Indices:
-    """Return the rows to validate on: sorted, neither none nor all of `rows`.
+    """Return the rows to validate on, sorted: at least one, and not all of `rows`.
 
     Args:
         prepared: Data set with the classes and groups of the rows.
