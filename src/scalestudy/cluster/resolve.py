@@ -1,4 +1,4 @@
-"""Derive the placement of a process from its environment. No other module reads launchers' variables."""
+"""Derive the placement of a process from its environment. No other module reads ranks from variables."""
 
 import socket
 from collections.abc import Sequence

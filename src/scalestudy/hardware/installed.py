@@ -109,7 +109,7 @@ class Built(BaseModel):
     """Container image, or folder of the virtual environment."""
     prefix: str
     recorded: str
-    """Time of day, ISO 8601, UTC."""
+    """Time of the record, ISO 8601 in UTC."""
     python: str
     packages: dict[str, str]
     builds: dict[str, Any] = {}

@@ -37,8 +37,7 @@ class PointStatus:
         job: The run's job in the queue; None for a run on this machine.
         view: The queue's last answer about that job; None if there is none.
         waits: What a queued job waits for, in words; "" if unknown.
-        silent: Seconds, in steps of five, since the slowest rank of a running run progressed; None if
-            unknown.
+        silent: Seconds, in steps of five, since a running run's slowest rank progressed; None if unknown.
         still: Whether `silent` is so long that the run's pace says nothing about its end.
     """
 

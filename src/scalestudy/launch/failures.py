@@ -54,7 +54,7 @@ def _filled_lines(file: Path | None, count: int) -> list[str]:
 
 
 WAKE = 0.5
-"""Seconds by which a first failure may appear later than its consequences (clocks of nodes differ)."""
+"""Seconds by which a first failure may be recorded after its consequences: by another clock or process."""
 ECHOES = ("SIGTERM", "SIGHUP", "SIGABRT")
 """Signals by which launchers and frameworks end a rank after another has failed."""
 OF_OTHERS = (
@@ -265,7 +265,7 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
 
 
 def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
-    """Return the last lines of the job's log or of rank 0's; and the rank, 0 if it is the only one."""
+    """Return the rank to blame (0, if it is alone) and the last lines of the job's log, else of rank 0's."""
     lines = last_lines(run, "job", 1 << 30)
     starts = [number for number, line in enumerate(lines) if _START.match(line)]
     # Only lines since the last start: the job may have been requeued.

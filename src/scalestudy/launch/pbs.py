@@ -116,7 +116,7 @@ class Pbs(Queue):
         return ["-W", f"depend=afterok:{job}"]
 
     def in_words(self, reason: str) -> str:
-        """Shorten the server's comment on a waiting job: "Not Running: Insufficient …", "insufficient …"."""
+        """Shorten the comment on a waiting job: "Not Running: Insufficient …" becomes "insufficient …"."""
         if reason == "Dependency":
             return "waits for another job"
         words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()

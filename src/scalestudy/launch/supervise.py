@@ -53,7 +53,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
         stream.flush()
     parent, passed_on = os.getpid(), {*STOPS, *OTHERS} - {*stops}
     nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    # Signals are waited for with sigwaitinfo: a handler might run just before a blocking wait and be missed.
+    # Signals are waited for, never caught: one just before a blocking wait would be handled only after it.
     waited: set[int] = {signal.SIGCHLD, *STOPS, *OTHERS}
     with _temporary_folder() as folder:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)

@@ -25,7 +25,7 @@ class ScalestudyError(Exception):
 
 
 class UserError(ScalestudyError):
-    """The user's input is wrong: nothing was started, nothing was written (exit code 2)."""
+    """The user's input is wrong. Nothing was started or written (exit code 2)."""
 
     exit_code = 2
 

@@ -7,7 +7,7 @@ user chooses, `python -P` is used, so that no file there is taken for a module.
 WORKER = "scalestudy.worker"
 """A process of a run or of a check: the command that every launcher starts."""
 JOB_WRAPPER = "scalestudy.launch.queue.wrapper"
-"""Watches over the workers of a job, on its first node."""
+"""Supervises the workers of a job, on its first node."""
 DESCRIBE_TASK = "scalestudy.tasks.file"
 BUILD_TASK = "scalestudy.tasks.build"
 INFERENCE = "scalestudy.features.predict.worker"

@@ -76,7 +76,7 @@ def take_own(held: contextlib.ExitStack, name: str) -> bool:
         lock = take(private_folder() / name)
     except Timeout:
         return False
-    if lock is not None:  # None: a file system without locks, where nothing can be reserved
+    if lock is not None:  # None: no locks on this file system; go on without one
         held.enter_context(lock)
     return True
 

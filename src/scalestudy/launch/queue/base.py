@@ -54,7 +54,7 @@ class JobView(Record):
     reason: str = ""
     """Why it is pending or how it ended, in the queue's own word; "" for none."""
     nodes: str = ""
-    """Host list, "node[1-2]"."""
+    """Host list, such as "node[1-2]"."""
     start: str = ""
     """Actual or expected start, local time as ISO 8601; "" if unknown."""
     exit_code: int | None = None
@@ -187,7 +187,7 @@ class Queue(ABC):
     requeues: ClassVar[bool] = False
     """Whether a job can put itself back into the queue."""
     contains: ClassVar[bool] = False
-    """Whether its launcher enters containers itself (pyxis)."""
+    """Whether its launcher can start tasks in containers (pyxis)."""
     full: ClassVar[str]
     """Phrase in a refusal because the user has too many jobs in the queue."""
     unreachable: ClassVar[tuple[str, ...]] = ()

@@ -19,11 +19,11 @@ SHORTEST = 2.0
 LONGEST = 60.0
 """Seconds between two queries when nothing has changed for long, or the queue does not answer."""
 LOST = "LOST"
-"""State of a job that was never in its queue."""
+"""State recorded for a job that never reached its queue."""
 
 
 class Answers(Record):
-    """`queue-NAME.json`."""
+    """A queue's last answers, kept in `queue-NAME.json`."""
 
     asked: float = 0.0
     """Unix time of the last answer."""
