@@ -1,6 +1,6 @@
 """Set up an engine on the devices of its process, and check that no two processes share a GPU."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,6 @@ from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.imports import without_unused
 
-UNUSABLE = "invalid usage"
-"""NCCL's error at the first all-reduce if two processes share a GPU (ncclInvalidUsage; src/init.cc)."""
 LONGEST_UUID = 96
 EXPECTED = "a GPU of its own for each process"
 ACTION = (
@@ -82,37 +80,21 @@ def set_up(engine: Engine, point: Point, *, threads: int, device: str, gpus: Seq
     )
 
 
-def refuse_shared_gpus(
-    group: Group, uuids: Sequence[str], recorded: Callable[[], Mapping[int, Sequence[str]]] = dict
-) -> None:
+def refuse_shared_gpus(group: Group, uuids: Sequence[str]) -> None:
     """Raise an error if two processes compute on the same GPU, which no process can detect by itself.
 
     Slurm gives one GPU to several tasks with `--gpu-bind=single:2` or `map_gpu:0`; wrapper scripts may do so
-    by mistake. If the group gathers by NCCL, NCCL fails first ("Duplicate GPU detected"). Then the error
-    names the ranks from their records (`recorded`, UUIDs by rank) or, if these show no duplicate, quotes
-    NCCL.
+    by mistake. The processes compare the UUIDs of their GPUs in host memory, before NCCL would refuse.
 
     Raises:
         UserError: On every rank, if two ranks share a GPU.
     """
     if group.size == 1:
         return
-    try:
-        (names,) = group.gather([np.array([next(iter(uuids), "").encode()], f"S{LONGEST_UUID}")])
-    except Exception as error:  # the type depends on the framework
-        _refuse_alike({rank: next(iter(names), "") for rank, names in recorded().items()})
-        if UNUSABLE not in str(error):
-            raise
-        words = next(line for line in str(error).splitlines() if UNUSABLE in line)
-        raise UserError(EXPECTED, f"NCCL's refusal, as of two on one: {words.strip()}", ACTION) from error
-    _refuse_alike({rank: name.decode() for rank, name in enumerate(names.tolist())})
-
-
-def _refuse_alike(names: Mapping[int, str]) -> None:
-    """Raise UserError if two ranks have the same GPU name; "" means no GPU."""
+    (names,) = group.gather([np.array([next(iter(uuids), "").encode()], f"S{LONGEST_UUID}")])
     ranks: dict[str, list[int]] = {}
-    for rank, name in sorted(names.items()):
-        ranks.setdefault(name, []).append(rank)
+    for rank, name in enumerate(names.tolist()):
+        ranks.setdefault(name.decode(), []).append(rank)
     shared = next((same for name, same in ranks.items() if name and len(same) > 1), None)
     if shared:
         raise UserError(EXPECTED, f"one that ranks {', '.join(map(str, shared))} share", ACTION)

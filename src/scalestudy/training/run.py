@@ -133,9 +133,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[],
         build=engine.build_record() | group.build_record(), unmeasured=utilisation.reasons(),
     )  # fmt: skip
     folder.write_rank(record)
-    refuse_shared_gpus(
-        group, record.device_uuids, lambda: {rank.rank: rank.device_uuids for rank in folder.ranks()}
-    )
+    refuse_shared_gpus(group, record.device_uuids)
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     locking = PageLocking() if device == "gpu" else None
