@@ -1,1 +1,1 @@
-"""What can be removed without the core noticing: one folder each, imported by `cli` and registries alone."""
+"""Optional features, one folder each. The core does not depend on them; `cli` and registries import them."""

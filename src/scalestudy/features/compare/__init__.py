@@ -1,1 +1,1 @@
-"""Studies side by side: what differs between them, which differences are real, and whether rankings agree."""
+"""Compare studies: what differs between them, and which differences exceed chance."""

@@ -1,4 +1,4 @@
-"""Studies held against the first: what is compared, by how much, and what of it is more than chance."""
+"""Compare studies with the first one: what differs, by how much, and whether by more than chance."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,13 +22,13 @@ from scalestudy.util.errors import UserError
 
 @dataclass(frozen=True)
 class Side:
-    """A study under the name it has in the comparison.
+    """A study and its name in the comparison.
 
     Attributes:
-        name: As columns are headed.
-        findings: The study as analysed.
-        asked: Its settings by dotted key, as JSON values; empty where nobody knows.
-        withheld: Settings, and facts of its machines, that it has and does not tell.
+        name: Name, used as a column heading.
+        findings: The analysed study.
+        asked: Its settings by dotted key, as JSON values; empty if unknown.
+        withheld: Settings and machine properties that a shared study leaves out.
     """
 
     name: str
@@ -37,17 +37,17 @@ class Side:
     withheld: frozenset[str] = frozenset()
 
     def runs(self, key: Key) -> list[Run]:
-        """Runs of a row; none where it has none."""
+        """Return the runs of a row; empty if there are none."""
         return list(self.findings.measures.groups.get(key, ()))
 
     def timed(self, key: Key) -> bool:
-        """Whether the row's times say something."""
+        """Return whether the row's times are meaningful: workers neither oversubscribed nor virtual."""
         runs = self.runs(key)
         return bool(runs) and not oversubscription(runs) and not is_virtual(runs)
 
 
 def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
-    """Keys that were asked for differently, each with its value on every side; "" where it is not known."""
+    """Return the keys whose settings differ, each with its value on every side; "" if unknown."""
     unlike = []
     for key in dict.fromkeys(key for side in sides for key in side.asked):
         known = [side for side in sides if side.asked and key not in side.withheld]
@@ -58,11 +58,11 @@ def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 _ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.storage", "data.source")
-"""Keys that decide how fast a run is, or where its data lie, and not what it computes."""
+"""Keys that change the speed of a run or the location of its data, but not what it computes."""
 
 
 def unpaired_because(first: Side, second: Side) -> str | None:
-    """Why runs of one seed share nothing on two sides; None where they see one split and one start."""
+    """Return why runs with equal seeds cannot be paired; None if they share split and initial weights."""
     if not first.asked or not second.asked:
         return "what was asked for is not known of both"
     withheld = [
@@ -90,16 +90,16 @@ class Compared:
 
     Attributes:
         key: The row.
-        quantity: "rate" (samples per second; epochs per second where only these are known),
-            "training_seconds" or "quality".
-        other: Place of the second side among all; the first is the reference.
-        values: On the reference and on the other side.
+        quantity: "rate" (samples per second; epochs per second if only these are known), "training_seconds"
+            or "quality".
+        other: Index of the other side; side 0 is the reference.
+        values: Values on the reference and on the other side.
         change: Ratio of the other to the reference (quality: the difference), with its 95 % interval.
-        why_not: Why nothing is compared; "" where it is.
-        notes: What also differs, and does not forbid it.
-        chance: P value of no difference; None for single runs.
-        corrected: The same, corrected for the number of comparisons (Holm).
-        paired: Whether runs of one seed were held against each other.
+        why_not: Why the values are not compared; "" if they are.
+        notes: Other differences that do not prevent the comparison.
+        chance: P value, assuming no difference; None for single runs.
+        corrected: `chance`, corrected for the number of comparisons (Holm).
+        paired: Whether runs with equal seeds were paired.
     """
 
     key: Key
@@ -120,7 +120,7 @@ class Compared:
 
 
 def compared(sides: Sequence[Side]) -> list[Compared]:
-    """Every quantity of every row that the first side shares with another, tested together."""
+    """Compare every quantity of every row that the first side shares with another; correct all P values."""
     rows = []
     for other in range(1, len(sides)):
         first, second = sides[0], sides[other]
@@ -156,7 +156,7 @@ def _row(
 
 
 def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, bool]:
-    """One measure over the rows of both sides, each side's spreads pooled on their own; and if seeds pair."""
+    """Return one measure of both sides, and whether seeds are paired; else each side pools its spreads."""
     sides = (first, second)
     values = {
         _tagged(place, key): {} if _is_time(side, key, quantity) else dict(by_seed)
@@ -168,7 +168,7 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
         for place, side in enumerate(sides)
     ]
     paired = quantity == "quality" and unpaired_because(first, second) is None
-    if not paired:  # blocks of one name have nothing in common then
+    if not paired:  # equal seeds are different blocks on the two sides then
         values = {
             key: {f"{key.variant[0]} {seed}": v for seed, v in by_seed.items()}
             for key, by_seed in values.items()
@@ -183,17 +183,17 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
 
 
 def _is_time(side: Side, key: Key, quantity: Quantity) -> bool:
-    """Whether a rate is only the inverse of the training time, which is compared beside it."""
+    """Return whether a rate is only the inverse of the training time, which is compared anyway."""
     return quantity == "rate" and side.findings.measures.bases[key] == "training"
 
 
 def _tagged(place: int, key: Key) -> Key:
-    """A name for a row of a side, among those of both."""
+    """Return a key for a row that is unique among the rows of both sides."""
     return Key(key.strategy, key.workers, f"{place}{key.variant}")
 
 
 def _obstacle(key: Key, quantity: Quantity, first: Side, second: Side) -> str:
-    """Why a quantity of a row cannot be compared; "" where it can. What is not known is taken to be alike."""
+    """Return why a quantity of a row cannot be compared, or "". Unknown properties are assumed equal."""
     ours, theirs = first.runs(key), second.runs(key)
     checks: list[tuple[str, Callable[[Run], object]]] = [
         ("parameters of the model", lambda run: run.result.parameters),
@@ -226,7 +226,7 @@ def _notes(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def _unlike(name: str, value: Callable[[Run], object], ours: Sequence[Run], theirs: Sequence[Run]) -> str:
-    """A value that both sides know of all their runs, where it differs: "global batch: 16 and 32"."""
+    """Return how a value differs that all runs of each side agree on, or "": "global batch: 16 and 32"."""
     before, after = {value(run) for run in ours}, {value(run) for run in theirs}
     if len(before) > 1 or len(after) > 1 or before == after or None in before | after:
         return ""
@@ -239,14 +239,14 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Studies held against the first of them.
+    """Studies compared with the first of them.
 
     Attributes:
         sides: The studies; the first is the reference.
-        asked: Keys that were asked for differently, with each side's value.
+        asked: Keys whose settings differ, with the value of each side.
         rows: Every quantity of every shared row.
         alone: Rows of each side that no other side has.
-        unpaired: Of each other side, why its qualities are not paired by seed; None where they are.
+        unpaired: For each other side, why its qualities are not paired by seed; None if they are.
     """
 
     sides: tuple[Side, ...]
@@ -257,11 +257,11 @@ class Comparison:
 
 
 def compare(sides: Sequence[Side]) -> Comparison:
-    """Hold studies against the first of them.
+    """Compare studies with the first of them.
 
     Raises:
-        UserError: They train different things, so that nothing can be compared; there are not two, or two of
-            one name.
+        UserError: The studies train different tasks or models, there are fewer than two, or two have the same
+            name.
     """
     names = [side.name for side in sides]
     if len(sides) < 2:
@@ -296,13 +296,13 @@ def compare(sides: Sequence[Side]) -> Comparison:
 
 
 def slower(comparison: Comparison, share: float) -> list[Compared]:
-    """Rows that are slower than on the reference by more than a share, for certain.
+    """Return the rows that are slower than on the reference by more than `share`.
 
-    By the interval of the ratio of throughputs, all of which lies below 1 - share; of single runs, which have
-    none, by the ratio itself. Of rows whose throughput is not known, by training times.
+    The whole interval of the throughput ratio must be below 1 - share; for single runs, which have no
+    interval, the ratio itself. Rows with unknown throughput are compared by training time.
 
     Raises:
-        UserError: There is no row whose speed can be compared, so that nothing would ever fail.
+        UserError: No row's speed can be compared, so this check could never fail.
     """
     timed = [row for row in comparison.rows if row.quantity != "quality" and row.change.value is not None]
     if not timed:

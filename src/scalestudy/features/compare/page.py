@@ -1,4 +1,4 @@
-"""A comparison of studies as a document, and as records for programs."""
+"""A comparison of studies as a document, as CSV and as JSON."""
 
 import csv
 import json
@@ -28,7 +28,7 @@ from scalestudy.report.style import COLOURS
 from scalestudy.report.tabular import plain
 
 ROW = 24
-"""Pixels of a row of the figure."""
+"""Height of a row of the figure, in pixels."""
 METHOD = (
     "Ratios are of geometric means over runs, unpaired, with Welch's 95 % interval on logarithms; each side's"
     " spreads are pooled on its own. Differences of quality are paired by seed where both sides asked for the"
@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def compare_document(comparison: Comparison) -> Document:
-    """What differs, and what of it is real."""
+    """Return the page: what differs, and which differences exceed chance."""
     names = [side.name for side in comparison.sides]
     blocks: list[Block] = [Paragraph(summary(comparison))]
     drawn = ratio_figure(comparison)
@@ -71,7 +71,7 @@ def compare_document(comparison: Comparison) -> Document:
 
 
 def _unlike_facts(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
-    """Facts of machines and versions that differ, with each side's; "" where it is not known."""
+    """Return the machines and versions that differ, with the value of each side; "" if unknown."""
     facts = [
         {name: "" if name in side.withheld else value for name, value in environments(side.findings.runs)}
         for side in comparison.sides
@@ -88,7 +88,7 @@ def _unlike_facts(comparison: Comparison) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def compare_csv(comparison: Comparison) -> str:
-    """One record a row, a quantity and an other side; empty cells where nothing is known."""
+    """Return a record for each row, quantity and other side; unknown values are empty cells."""
     stream = StringIO()
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -98,7 +98,7 @@ def compare_csv(comparison: Comparison) -> str:
 
 
 def compare_json(comparison: Comparison) -> str:
-    """The records with what was asked for differently."""
+    """Return the records and the settings that differ."""
     names = [side.name for side in comparison.sides]
     document = {
         "schema_version": 1,
@@ -111,7 +111,7 @@ def compare_json(comparison: Comparison) -> str:
 
 
 def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
-    """`change` is a ratio, of qualities a difference."""
+    """Return a record with the keys `COLUMNS`; `change` is a ratio, or a difference for quality."""
     names = [side.name for side in comparison.sides]
     (first, second), change = row.values, row.change
     values = (
@@ -127,7 +127,7 @@ def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
 
 
 def summary(comparison: Comparison) -> str:
-    """How many of the differences are real."""
+    """State how many differences exceed chance."""
     held = [row for row in comparison.rows if not row.why_not]
     if not comparison.rows:
         return "The studies share no row: no strategy ran on the same number of workers."
@@ -156,7 +156,7 @@ def summary(comparison: Comparison) -> str:
 
 
 def verdict(row: Compared, comparison: Comparison) -> str:
-    """What a difference is, in a few words."""
+    """Describe a difference in a few words."""
     if row.why_not:
         return f"not compared: {row.why_not}"
     if row.chance is None:
@@ -176,7 +176,7 @@ def verdict(row: Compared, comparison: Comparison) -> str:
 
 
 def _differences(comparison: Comparison) -> Table:
-    """A row for each quantity of each row on two sides; by quantity, as they come."""
+    """Return a table with a row for each quantity of each shared row, grouped by quantity."""
     names = [side.name for side in comparison.sides]
     footnotes = list(dict.fromkeys(note for row in comparison.rows for note in _footnotes(row)))
     cells = []
@@ -214,13 +214,13 @@ def _cell(estimate: Estimate, digits: int) -> Cell:
 
 
 def _title(comparison: Comparison, quantity: Quantity, known: Sequence[float]) -> tuple[str, float]:
-    """A quantity with its unit, and the length of that."""
+    """Return a quantity with its unit, and the divisor that converts values to this unit."""
     if quantity == "quality":
         return "quality", 1.0
     if quantity == "training_seconds":
         unit, length = time_unit(known)
         return f"training, {unit}", length
-    # Epochs where no row knows its samples.
+    # Epochs, if no row knows its number of samples.
     bases = {comparison.sides[0].findings.measures.bases[row.key] for row in comparison.rows}
     return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
 
@@ -230,7 +230,7 @@ def _footnotes(row: Compared) -> tuple[str, ...]:
 
 
 def ratio_figure(comparison: Comparison) -> Figure | None:
-    """The forest plot of throughputs, or of training times where no throughput is known; None without any."""
+    """Return the forest plot of throughputs, else of training times; None if neither is known."""
     import altair as alt
 
     title, better = "Throughput", "further right is faster"

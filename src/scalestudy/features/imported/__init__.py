@@ -1,1 +1,1 @@
-"""`report --from`: numbers that were measured elsewhere, read from tables and logs into runs."""
+"""`report --from`: read numbers measured elsewhere from tables and logs."""

@@ -1,4 +1,4 @@
-"""The columns of an imported table, found by their names, and what the user says of them."""
+"""Find the columns of an imported table by their names or the user's options."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,38 +28,38 @@ NAMES: dict[str, tuple[str, ...]] = {
     "global_batch": ("global_batch",),
     "oversubscribed": ("oversubscribed",),
 }
-"""Names of each role's column, the documented one first, as `normalised`."""
+"""Normalised column names of each role; the first is the documented one."""
 TIMES = ("training_seconds", "epoch_seconds")
 UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
-"""Units of time that may stand in brackets after a name, in seconds."""
+"""Units of time in seconds; a name may end in one, in brackets."""
 LONGEST = 60
 _UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]")
 _SPLITS = ("val_", "validation_", "test_")
 
 
 class ImportedColumn(NamedTuple):
-    """A column: its name as the file writes it, and the seconds in its unit."""
+    """A column: its name in the file, and its unit in seconds."""
 
     name: str
     factor: float = 1.0
 
 
 def shown(text: str) -> str:
-    """A text of others in a message: printable and short."""
+    """Return text from a file for a message: printable, and at most `LONGEST` characters before "…"."""
     clean = printable(text)
     return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
 
 
 def normalised(name: str) -> str:
-    """A name in small letters with underscores: `Time per Epoch` is `time_per_epoch`."""
+    """Return a name in lower case with underscores: `Time per Epoch` becomes `time_per_epoch`."""
     return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
 
 
 def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, ImportedColumn]:
-    """The column of each role that the table has; names that the user gives by role go before all others.
+    """Return the column of each role that the table has; `given` names by role take precedence.
 
     Raises:
-        UserError: Two columns fit one role, a given one is missing, or a unit is unknown.
+        UserError: Two columns match one role, a given column is missing, or a unit is unknown.
     """
     for role, name in given.items():
         if name not in header:
@@ -84,15 +84,15 @@ def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, I
 
 
 def named_columns(header: Sequence[str], metric: str) -> list[str]:
-    """Columns of this metric: `accuracy`, `val_accuracy`."""
+    """Return the columns of a metric, such as `accuracy` and `val_accuracy`."""
     return [name for name in header if normalised(metric) in (normalised(name), metric_name(name))]
 
 
 def quality_column(header: Sequence[str], metric: str | None) -> str | None:
-    """The column of the quality: `metric`, else one whose name is a known metric, validation first.
+    """Return the column of the quality: `metric`, else a known metric to maximise, preferably of validation.
 
     Raises:
-        UserError: Several metrics fit, or `metric` is no column.
+        UserError: Several metrics match, or there is no column `metric`.
     """
     if metric is not None:
         named = named_columns(header, metric)
@@ -109,7 +109,7 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
 
 
 def metric_name(column: str) -> str:
-    """Name of the metric in a column: `val_accuracy` is accuracy."""
+    """Return the metric in a column: `accuracy` for `val_accuracy`."""
     name = normalised(column)
     return next((name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name)
 
@@ -119,26 +119,26 @@ def _is_validation(column: str) -> bool:
 
 
 def _split_unit(name: str, role: str) -> tuple[str, str]:
-    """Normalised name and unit: `Training time [min]` is ("training_time", "min"); only times have one."""
+    """Split off the unit of a time: `Training time [min]` becomes ("training_time", "min")."""
     with_unit = _UNIT.fullmatch(name.strip()) if role in TIMES else None
     return (normalised(with_unit[1]), with_unit[2].strip().lower()) if with_unit else (normalised(name), "")
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names of columns in a message."""
+    """Return the names of columns for a message."""
     return f"the columns {', '.join(shown(name) for name in names[:20])}"
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """What the user says of the numbers.
+    """The user's options for reading the numbers.
 
     Attributes:
-        columns: Column of a role, as {"workers": "NCORES"}; goes before what its name says.
-        strategy: Of runs whose file does not state it.
-        workers: Likewise.
-        metric: Column (or TensorBoard tag) that is the quality, or the name of the metric in `quality`.
-        better: Which way the quality is better, where it is not known by its name.
+        columns: Column name by role, such as {"workers": "NCORES"}; takes precedence over names in the file.
+        strategy: Strategy of runs whose file does not state it.
+        workers: Number of workers of runs whose file does not state it.
+        metric: Column (or TensorBoard tag) of the quality, or the name of the metric in the column `quality`.
+        better: Whether higher or lower quality is better, if the metric is unknown.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -152,10 +152,10 @@ def options_of(
     columns: Sequence[str] = (), strategy: str | None = None, workers: int | None = None,
     metric: str | None = None, better: str | None = None,
 ) -> ImportOptions:  # fmt: skip
-    """ImportOptions as written on the command line, `columns` as ["workers=NCORES"].
+    """Return `ImportOptions` from command-line values, with `columns` such as ["workers=NCORES"].
 
     Raises:
-        UserError: A column's role or a direction is unknown.
+        UserError: A column's role or the value of `better` is unknown.
     """
     pairs = {}
     for text in columns:

@@ -1,4 +1,4 @@
-"""Files of numbers that were measured elsewhere, read into one study, alone or beside one of ours."""
+"""Read files of numbers measured elsewhere into one study, optionally together with one of our own."""
 
 import glob
 import os
@@ -20,14 +20,14 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
 
 SOURCE = "source"
-"""Swept key that tells studies apart which hold the same points."""
+"""Swept key that separates studies with the same points."""
 MOST_NAMED = 8
-"""Lines or files that are named; of more the number is said."""
+"""Maximum number of lines or files listed in a message; the rest are counted."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """Runs of all files, and how each file was understood, in sentences."""
+    """Runs of all files, and sentences on how each file was understood."""
 
     runs: tuple[Run, ...]
     readings: tuple[str, ...]
@@ -43,12 +43,12 @@ def import_findings(
 
     Args:
         sources: Files, folders and patterns.
-        options: What the user says of them.
-        folder: A study of ours to be shown beside them; `source` then tells whose a row is.
-        target_quality: Quality whose time is wanted; one worker's less the margin when None.
+        options: How to read them.
+        folder: Our own study to show with them; the swept key `source` then names the study of each row.
+        target_quality: Quality for the time to quality. If None, that of one worker less the margin.
 
     Raises:
-        UserError: What `gather` raises.
+        UserError: As in `gather`.
     """
     imported = gather(sources, options)
     files = {run.source.file for run in imported.runs if run.source}
@@ -74,7 +74,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
     """Read files, folders and patterns of files.
 
     Raises:
-        UserError: A file that was named cannot be read, or none of a folder can.
+        UserError: A file given by its name cannot be read, or none of several files can.
     """
     options = options or ImportOptions()
     paths = paths_of(sources)
@@ -113,10 +113,10 @@ def _read(path: Path, label: str, options: ImportOptions) -> Reading:
 
 
 def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
-    """Files and runs' folders of event files to be read, each once, in order; and whether the user named it.
+    """Return each file or folder of event files to read once, in order, and whether the user named it.
 
     Raises:
-        UserError: There is no such file, or it is a pipe or device, or the folder of a study of ours.
+        UserError: A source does not exist, or is a pipe, a device, an empty folder or a folder of a study.
     """
     paths: dict[Path, tuple[Path, bool]] = {}
     for source in sources:
@@ -144,7 +144,7 @@ def _files(source: str) -> list[tuple[Path, bool]]:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """Files of a folder and those below it, without hidden ones; `log_8` comes before `log_10`."""
+    """Return all paths below a folder that are not hidden; `log_8` comes before `log_10`."""
     if (folder / "study.json").exists():
         raise UserError(
             "numbers measured elsewhere after --from",
@@ -159,7 +159,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """Names that tell the files apart: short where that is enough."""
+    """Return distinct labels: file names if they differ, else relative paths."""
     short = [path.name for path in paths]
     if len(set(short)) == len(short):
         return [shown(name) for name in short]
@@ -168,7 +168,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _told_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
-    """Runs with what tells studies apart, and without seeds that two runs of a point share."""
+    """Add `source` to runs of separate studies, drop seeds that runs of a point share, and return remarks."""
     remarks = []
     if any(run.result.strategy == UNNAMED for run in runs):
         remarks.append(f"Runs without a strategy are called {UNNAMED}: --strategy NAME says it.")
@@ -201,7 +201,7 @@ def _with_swept(run: Run, swept: dict[str, Any]) -> Run:
 
 
 def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
-    """Sentences on each file; files that were understood alike share them."""
+    """Return sentences on each file; files with equal remarks share them."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for label, reading in read:
         alike.setdefault(reading.remarks, []).append(label)

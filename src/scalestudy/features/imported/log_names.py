@@ -1,4 +1,4 @@
-"""What the name of a log's file or folder tells of its run: workers, strategy, seed."""
+"""Read workers, strategy and seed of a run from the name of its log file or folder."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from scalestudy.study.strategies import REGISTRY, traits
 from scalestudy.util.errors import UserError
 
 OTHERS = ("fsdp", "deepspeed")
-"""Strategies that no engine here has, and names of files tell."""
+"""Strategies recognised in file names although no engine here has them."""
 _COUNT = re.compile(
     r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?)[_=-]?(\d{1,6})|(\d{1,6})[_-]?(?:x?gpus?|workers?|ranks?))"
 )
@@ -18,7 +18,7 @@ _SPLIT = re.compile(r"[_\-. ]+")
 
 
 class LogName(NamedTuple):
-    """What a name tells; None for what it does not."""
+    """Values read from a name; None if it does not state them."""
 
     workers: int | None = None
     strategy: str | None = None
@@ -26,10 +26,10 @@ class LogName(NamedTuple):
 
 
 def run_of_log(path: Path, options: ImportOptions) -> LogName:
-    """Workers, strategy and seed of a log's run: as the user says, else as its name and folders do.
+    """Return workers, strategy and seed of a log's run, from the options or else from its name and folders.
 
     Raises:
-        UserError: Nobody says how many workers it had.
+        UserError: Neither states the number of workers.
     """
     parts = path.absolute().parts[-3:]
     name = parse_name((*parts[:-1], parts[-1].removesuffix(path.suffix) if path.is_file() else parts[-1]))
@@ -44,10 +44,10 @@ def run_of_log(path: Path, options: ImportOptions) -> LogName:
 
 
 def parse_name(parts: tuple[str, ...]) -> LogName:
-    """What the parts of a path tell, the last ones first.
+    """Read workers, strategy and seed from the parts of a path, starting with the last.
 
-    A lone number in the last part is the number of workers if no other number is marked as such
-    (`log_8`); of two lone numbers neither is.
+    A bare number in the last part is the number of workers (`log_8`) if no number there is marked as such.
+    Two different bare numbers are ambiguous and ignored.
     """
     known = {name: name for name in OTHERS}
     known |= {word: name for name in REGISTRY.names() for word in (name, *traits(name).aliases)}

@@ -1,4 +1,4 @@
-"""The published study that `scalestudy demo` reports on: its table comes with the package."""
+"""The published study that `scalestudy demo` reports on. Its table is part of the package."""
 
 from dataclasses import replace
 from importlib import resources
@@ -12,17 +12,17 @@ NAME = "published-unet"
 
 
 def table() -> Path:
-    """Its table: a run per row, with the training time in seconds and the IoU."""
+    """Return the path of its table: one run per row, with the training time in seconds and the IoU."""
     return Path(str(resources.files("scalestudy.features.imported").joinpath(f"{NAME}.csv")))
 
 
 def published_findings() -> Findings:
-    """The table, analysed as `report --from` does; its source is the first of the readings."""
+    """Analyse the table as `report --from` does. The first reading names its source."""
     findings = import_findings([str(table())])
     return replace(findings, readings=(source(), *findings.readings))
 
 
 def source() -> str:
-    """Where the numbers are from: the comment at the head of the table."""
+    """Return the source of the numbers: the comment at the head of the table."""
     lines = table().read_text().splitlines()
     return " ".join(line.removeprefix("# ") for line in lines if line.startswith("#"))

@@ -1,4 +1,4 @@
-"""The section of a report on imported numbers: how their files were read, and what is assumed."""
+"""The report section on imported numbers: how their files were read, and what is assumed."""
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis
@@ -13,14 +13,14 @@ _BASES: dict[Basis, str] = {
 
 
 def section(findings: Findings) -> Section | None:
-    """How the files were read; None if everything was measured here."""
+    """Return how the files were read; None if nothing was imported."""
     if not findings.readings:
         return None
     return Section("How the numbers were read", (Items(findings.readings),), name="readings")
 
 
 def about(findings: Findings) -> list[str]:
-    """What is known, and not claimed, about imported runs; nothing if there are none."""
+    """Return what is unknown and assumed about imported runs, in sentences; empty if there are none."""
     imported = [run for run in findings.runs if run.foreign]
     if not imported:
         return []

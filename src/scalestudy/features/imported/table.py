@@ -1,4 +1,4 @@
-"""Tables with a row per run or per epoch (CSV, JSON, Parquet), and logs of one run, a row per epoch."""
+"""Read tables (CSV, JSON, Parquet) with one row per run or per epoch, and logs of one run."""
 
 import csv
 import json
@@ -29,24 +29,24 @@ from scalestudy.util.errors import UserError
 UNNAMED = "unnamed"
 """Strategy of runs whose file states none."""
 PUBLISHED = {"time_per_epoch", "loss", "lr", "training_time", "test_time"}
-"""Columns of a published study whose logs of TensorFlow's own strategy do not name it: `log_8.csv`."""
+"""Columns of a published study. Its logs of TensorFlow's own strategy (`log_8.csv`) do not name it."""
 TEXTS = ("strategy", "metric", "better", "oversubscribed")
 COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
 LEAST, MOST = 1e-9, 1e15
-"""Times and throughputs beyond these are mistakes, and overflow in ratios and squares."""
+"""Times and throughputs outside this range are mistakes and would overflow in ratios and squares."""
 _OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "quality_note"}
-"""Columns by which our own table is known; the swept keys stand between `workers` and `runs`."""
+"""Columns that identify our own table; its swept keys are between `workers` and `runs`."""
 
 
 class ImportedRow(NamedTuple):
-    """A row of a table: its line, where the file has lines, and its cells by column."""
+    """A row of a table: its line number, if the file has lines, and its cells by column."""
 
     line: int | None
     cells: Mapping[str, Any]
 
 
 class Reading(NamedTuple):
-    """What was read of a file: runs, how it was understood (sentences), and rows left out ("line 7: …")."""
+    """Runs read from a file, sentences on how it was understood, and skipped rows ("line 7: …")."""
 
     runs: tuple[Run, ...]
     remarks: tuple[str, ...]
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
 
 class _Parsed(NamedTuple):
-    """A row as its columns say: its place among all rows, its line, values by role and of swept keys."""
+    """A parsed row: its number among all rows, its line, its values by role, and its swept values."""
 
     number: int
     line: int | None
@@ -63,10 +63,10 @@ class _Parsed(NamedTuple):
 
 
 def rows_of(path: Path) -> tuple[list[ImportedRow], list[str]]:
-    """Rows of a file, and lines that are none: "line 7: …".
+    """Return the rows of a file and its skipped lines ("line 7: …").
 
     Raises:
-        UserError: It is broken or empty.
+        UserError: The file is broken or empty.
     """
     skipped: list[str] = []
     rows = list(_FORMS[path.suffix.lower()](path, skipped))
@@ -76,7 +76,7 @@ def rows_of(path: Path) -> tuple[list[ImportedRow], list[str]]:
 
 
 def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
-    """Lines as cells; those of another length than the header are skipped and named."""
+    """Yield the rows of a CSV file. Lines with more or fewer cells than the header are added to `skipped`."""
     name, header = shown(path.name), list[str]()
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -96,7 +96,7 @@ def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
 
 
 def _refuse_repeated(names: Sequence[str], path: Path) -> None:
-    """Of two columns of one name nobody knows which is meant."""
+    """Raise `UserError` if two columns have the same name."""
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         seen = f"{', '.join(map(shown, repeated[:5]))} twice in {shown(path.name)}"
@@ -104,7 +104,7 @@ def _refuse_repeated(names: Sequence[str], path: Path) -> None:
 
 
 def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
-    """A list of objects, or that of our own table.json."""
+    """Yield the rows of a JSON list of objects, or of our own table.json."""
 
     def cells(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         _refuse_repeated([name for name, _ in pairs], path)
@@ -140,10 +140,10 @@ SUFFIXES = tuple(_FORMS)
 
 
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
-    """The runs of a CSV, JSON or Parquet file; `label` names it in messages and tables.
+    """Read the runs of a CSV, JSON or Parquet file; `label` names it in messages and tables.
 
     Raises:
-        UserError: It is broken, too long, or a column that is needed is missing or ambiguous.
+        UserError: The file is broken or empty, or a required column is missing or ambiguous.
     """
     rows, skipped = rows_of(path)
     reading = read_rows(path, label, rows, options)
@@ -151,13 +151,12 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
 
 
 def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: ImportOptions) -> Reading:
-    """The runs of rows: a run each, or an epoch each where there is a column `epoch`.
+    """Read runs from rows: one run per row, or one epoch per row if there is a column `epoch`.
 
-    Where no column states the workers, rows with epochs are the log of one run, which the name of its file
-    describes.
+    Rows of epochs without a column for workers are the log of one run, and the file name describes that run.
 
     Raises:
-        UserError: A column that is needed is missing or ambiguous, or no row can be read.
+        UserError: A required column is missing or ambiguous, or no row can be read.
     """
     header = list(dict.fromkeys(name for row in rows for name in row.cells))
     columns = find_columns(header, options.columns)
@@ -205,7 +204,7 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
 
 
 def _swept(header: Sequence[str], used: set[str]) -> list[str]:
-    """Columns of swept keys: those that are named like one, with a dot; in our own table all of them."""
+    """Return the columns of swept keys: in our own table by position, in others names that contain a dot."""
     names = header[header.index("workers") + 1 : header.index("runs")] if set(header) >= _OURS else header
     return [name for name in names if name not in used and (names is not header or "." in name.strip("."))]
 
@@ -216,7 +215,7 @@ def _parse(
     swept: Sequence[str],
     defaults: Mapping[str, Any],
 ) -> tuple[list[_Parsed], list[str]]:
-    """Rows whose cells are what their columns say, and why the others are not."""
+    """Return the rows with valid cells, and why the others were skipped."""
     parsed, skipped = [], []
     for number, row in enumerate(rows, start=1):
         values = {role: value for role, value in defaults.items() if value is not None}
@@ -237,7 +236,7 @@ def _parse(
 
 
 def _value(role: str, cell: Any, factor: float) -> Any:
-    """A cell as its role has it. Raises `ValueError` with the reason where it cannot be."""
+    """Convert a cell to the type of its role. Raises `ValueError` with the reason if it is invalid."""
     text = shown(str(cell).strip())
     if role in TEXTS:
         if role == "better" and text not in ("higher", "lower"):
@@ -266,7 +265,7 @@ def _number(cell: Any) -> float | None:
 
 
 def _plain(value: Any) -> Any:
-    """A swept value as a study file has it: our own table writes them as JSON."""
+    """Return a swept value as in a study file. Our own table writes values as JSON."""
     if not isinstance(value, str):
         return value if isinstance(value, bool | int | float) or value is None else shown(str(value))
     try:
@@ -277,10 +276,10 @@ def _plain(value: Any) -> Any:
 
 
 def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
-    """Rows of epochs by their run.
+    """Group rows of epochs by run.
 
     Raises:
-        UserError: An epoch comes twice, as of two runs that no column tells apart.
+        UserError: An epoch occurs twice, because no column distinguishes two runs.
     """
     groups: dict[str, list[_Parsed]] = defaultdict(list)
     for row in rows:
@@ -297,7 +296,7 @@ def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
 
 
 def _run_of_epochs(label: str, rows: Sequence[_Parsed], at_end: bool) -> Run:
-    """A run out of its epochs; `at_end` if a quality that is the same in all of them is that of the end."""
+    """Build a run from its epochs. With `at_end`, a quality that is equal in all rows is the final one."""
     last = rows[-1].values
     metric = last["metric"]
     constant = at_end and len(rows) > 1 and len({row.values.get("quality") for row in rows}) == 1
@@ -328,7 +327,7 @@ def _run_of_epochs(label: str, rows: Sequence[_Parsed], at_end: bool) -> Run:
 def _run(
     label: str, rows: Sequence[_Parsed], values: Mapping[str, Any], epochs: tuple[EpochOutcome, ...] = ()
 ) -> Run:
-    """A run of these rows; `values` are its facts by role."""
+    """Build a run from these rows; `values` holds its values by role."""
     first, last = rows[0].line, rows[-1].line
     source = RunSource(label, None if first is None or last is None else (first, last))
     workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
@@ -361,7 +360,6 @@ def _remarks(
     rows: Sequence[ImportedRow], header: Sequence[str], columns: Mapping[str, ImportedColumn],
     swept: Sequence[str], by_epoch: bool,
 ) -> list[str]:  # fmt: skip
-    """How a table was understood."""
     parts = [
         f"{role} from {shown(column.name)}"
         + (" (in seconds)" if role in TIMES and column.factor == 1 else "")

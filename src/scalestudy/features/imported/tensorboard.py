@@ -1,4 +1,4 @@
-"""Event files of TensorBoard, read by its own package: scalars that Keras's callback has written by epoch."""
+"""Read TensorBoard event files with its own package: scalars that Keras's callback has logged per epoch."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ from scalestudy.features.imported.table import ImportedRow, Reading, read_rows
 from scalestudy.util.errors import UserError
 
 MARK = "tfevents"
-"""What is in the name of every event file."""
+"""Part of the name of every event file."""
 SPLITS = {"train": "", "validation": "val_", "val": "val_", "test": "test_"}
-"""Folders of a run that hold the events of one set, and what that puts before their tags."""
+"""Subfolders of a run with the events of one split, and the prefix that their tags get."""
 
 
 def run_folder(event_file: Path) -> Path:
-    """Folder of the run that an event file belongs to."""
+    """Return the folder of the run that an event file belongs to."""
     return event_file.parent.parent if event_file.parent.name in SPLITS else event_file.parent
 
 
 def require_tensorboard() -> None:
-    """Raises `UserError` where the package is not installed."""
+    """Raise `UserError` if the package tensorboard is not installed."""
     if importlib.util.find_spec("tensorboard") is None:
         raise UserError(
             "the package tensorboard, which reads event files",
@@ -32,12 +32,12 @@ def require_tensorboard() -> None:
 
 
 def read_events(folder: Path, label: str, options: ImportOptions) -> Reading:
-    """The run of a folder of event files, or of its `train/` and `validation/`.
+    """Read the run of a folder of event files, including subfolders such as `train/` and `validation/`.
 
-    The time of an epoch is that between its event and the one before.
+    The time of an epoch is the time between the previous epoch's event and its own.
 
     Raises:
-        UserError: There are no scalars, or its name does not state the workers.
+        UserError: No loss was logged, or the folder's name does not state the number of workers.
     """
     series: dict[str, dict[int, tuple[float, float]]] = {}
     for place, prefix in {folder: "", **{folder / name: before for name, before in SPLITS.items()}}.items():
@@ -64,7 +64,7 @@ def read_events(folder: Path, label: str, options: ImportOptions) -> Reading:
 
 
 def _scalars(folder: Path) -> Sequence[tuple[str, int, float, float]]:
-    """Tag, step, Unix time and value of each scalar in a folder's event files."""
+    """Return tag, step, Unix time and value of each scalar in a folder's event files."""
     from tensorboard.backend.event_processing.event_accumulator import SCALARS, TENSORS, EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 

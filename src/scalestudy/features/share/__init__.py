@@ -1,1 +1,1 @@
-"""`report --share`: a study as one file for others, without names."""
+"""`report --share`: one file with a study's results and no names, to give to others."""

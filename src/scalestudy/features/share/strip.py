@@ -1,4 +1,4 @@
-"""What of a study is shared: numbers and words of this package. All else, names above all, is left out."""
+"""Reduce a study to numbers and words of this package. Everything else, such as names, is left out."""
 
 import json
 import re
@@ -33,26 +33,26 @@ RESULT = (
     *("cpu_percent", "gpu_percent", "gpus", "processes", "nodes", "usage_of", "flops_per_sample"),
     *("began", "finished", "by_script", "order", "place"),
 )
-"""Fields of a result that hold numbers, or words out of a list of ours."""
+"""Fields of a result that hold numbers, or words from our own lists."""
 RANK = (
     *("rank", "size", "local_rank", "placement_source", "threads", "devices", "nodes_shared", "driver"),
     *("cpu_model", "memory_bytes", "memory_limit_bytes", "peak_flops"),
 )
-"""The same of the record of a rank."""
+"""The same for the record of a rank."""
 CHECKED = ("train.loss", "train.metrics", "train.augment", "launch.bucket_size")
-"""Keys whose texts are read word for word, so that they hold no others than ours."""
+"""Keys whose strings are validated when they are read, so they hold only our own words."""
 WEIGHTS = ("imagenet", "none")
 _SOURCE = re.compile(r"digits|indents(:\d+)?|indents@zenodo|keras:\w+")
 _VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 
 def shared_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -> SharedStudy:
-    """A study without names.
+    """Return a study without names.
 
     Args:
         folder: The study.
         runs: Its finished runs.
-        overview: Its points as they stand.
+        overview: Current states of its points.
 
     Raises:
         UserError: No run has finished.
@@ -72,7 +72,7 @@ def shared_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -
 
 
 def is_plain(key: str, value: Any) -> bool:
-    """Whether the value of a key, by its dotted name, holds no name of the user's own."""
+    """Return whether the value of a dotted key contains no name that the user has chosen."""
     if isinstance(value, str):
         return _is_ours(key, value)
     if isinstance(value, list):
@@ -94,7 +94,7 @@ def _is_ours(key: str, text: str) -> bool:
 
 
 class _Stripped:
-    """Runs without names: nodes, points and swept texts of the user's own are numbered, alike in all runs."""
+    """Removes names from runs. Nodes and the user's own swept strings get numbers, equal in all runs."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         hosts = (host for run in runs for host in (*run.result.hosts, *(rank.host for rank in run.ranks)))
@@ -154,7 +154,7 @@ class _Stripped:
 
 
 def _metrics(result: Outcome) -> dict[str, str]:
-    """Metrics that are shared, with their names there: "" for a quality whose name is the user's own."""
+    """Map each shared metric to its shared name; "" for a quality with a name of the user's own."""
     of_classes = {key for name in result.validation for key in class_keys(name, result.class_names)}
     names = dict.fromkeys(("loss", result.metric, *result.validation))
     ours = {name: name for name in names if name not in of_classes and known(name).better}
@@ -174,7 +174,7 @@ def _recorded(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
 
 
 def _build(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Versions and switches of builds."""
+    """Return the versions and switches of a build; other strings are left out."""
     return {
         name: _build(value) if isinstance(value, Mapping) else value
         for name, value in record.items()

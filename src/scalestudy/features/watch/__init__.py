@@ -1,1 +1,1 @@
-"""A study as it runs, live in the terminal."""
+"""Live view of a running study in the terminal."""

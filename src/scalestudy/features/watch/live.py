@@ -1,4 +1,4 @@
-"""A study as it runs, redrawn on the terminal: what `scalestudy status --live` shows there."""
+"""Live view of a study in the terminal, for `scalestudy status --live`."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MOST_RUNS = 4
-"""Runs under way whose losses and last words are shown."""
+"""Maximum number of running points shown with their loss and last log line."""
 CLOCK_FROM = 1800
-"""Seconds left from which on the time of day is said too."""
+"""If at least this many seconds remain, the time of day of the end is shown too."""
 SPARKLINE = 32
 LOG_TAIL = 2**12
-"""Bytes of a log that are read for its last line."""
+"""Bytes read from the end of a log to find its last line."""
 BLOCKS = "▁▂▃▄▅▆▇█"
 Table = Callable[[Overview, int], "RenderableType"]
-"""Makes the table of all points, in a number of lines."""
+"""Builds the table of all points, in the given number of lines."""
 
 
 def show(path: Path, console: "Console", table: Table, interval: float) -> None:
@@ -39,9 +39,9 @@ def show(path: Path, console: "Console", table: Table, interval: float) -> None:
 
     Args:
         path: Folder of the study.
-        console: Where to.
-        table: Makes the table of its points.
-        interval: Least seconds between two readings of the folder.
+        console: Console to draw on.
+        table: Builds the table of points.
+        interval: Minimum number of seconds between two reads of the folder.
 
     Raises:
         UserError: If the study cannot be read.
@@ -64,7 +64,7 @@ def show(path: Path, console: "Console", table: Table, interval: float) -> None:
 
 
 def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) -> "Group":
-    """What is known of a study, in so many lines: its end and cost, its points, and what runs."""
+    """Return the view in `height` lines: remaining time and cost, all points, and details of running ones."""
     from rich.console import Group
 
     running = [status for status in overview.points if status.state == "running"]
@@ -84,7 +84,7 @@ def _heading(name: str, text: str) -> "Text":
 
 
 def remaining_text(left: Remaining, *, moving: bool) -> str:
-    """`ends in 1:05:00 h (0:50:00 h … 2:00:00 h), 12.1 of about 31 worker-hours`."""
+    """Return text like `ends in 1:05:00 h (0:50:00 h … 2:00:00 h) · 12.1 of about 31 worker-hours`."""
     parts = []
     if left.seconds is not None:
         low, likely, high = left.seconds
@@ -104,7 +104,7 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
 
 
 def _details(status: PointStatus) -> "list[Text]":
-    """Two lines of a run under way: losses and utilisation, and its log's last line."""
+    """Return two lines for a running point: its losses and utilisation, and the last line of its log."""
     from rich.text import Text
 
     assert status.run is not None
@@ -119,9 +119,9 @@ def _details(status: PointStatus) -> "list[Text]":
 
 
 def last_line(run: RunFolder) -> str:
-    """The last line of a run's first log that has any, after what stands before it; "" without one."""
+    """Return the last line of the run's first non-empty log, after that log's prefix; "" if all are empty."""
     for prefix, file in log_files(run):
-        if not file.is_file():  # a pipe in its place would be waited for
+        if not file.is_file():  # opening a pipe would block
             continue
         with open(file, "rb") as stream:
             stream.seek(max(stream.seek(0, 2) - LOG_TAIL, 0))
@@ -132,7 +132,7 @@ def last_line(run: RunFolder) -> str:
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """Values as a row of blocks, `width` at most, each the mean of its part; what is not finite is a gap."""
+    """Draw values as at most `width` blocks, each the mean of its part; non-finite values are gaps."""
     if len(values) > width:
         edges = [index * len(values) // width for index in range(width + 1)]
         values = [sum(values[first:last]) / (last - first) for first, last in pairwise(edges)]
