@@ -1,14 +1,14 @@
-"""Costs of all-reduces over links that are known within a range, and links fitted to timed all-reduces.
+"""Costs of all-reduces over links with uncertain properties, and links fitted to timed all-reduces.
 
-A message of S bytes takes α + S/B over a link (Hockney, "The communication challenge for MPI", 1994), and a
-rank sends and receives at once. Sources of the costs of all-reduces:
+A message of S bytes takes α + S/B over a link (Hockney, "The communication challenge for MPI", 1994). A rank
+sends and receives at the same time. Sources of the costs:
 
 - ring: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69
-  (2009). With ranks in the order of their nodes a node sends one chunk a step: its card carries one ring.
+  (2009). With ranks ordered by node, a node sends one chunk per step, so its card carries one ring.
 - tree: two binary trees, each with half of the data: Sanders, Speck and Träff, "Two-tree algorithms for
-  full bandwidth broadcast, reduction and scan", Parallel Computing 35 (2009); NCCL has them besides rings.
+  full bandwidth broadcast, reduction and scan", Parallel Computing 35 (2009). NCCL uses them besides rings.
 
-Costs take and give arrays of draws as well as numbers; seconds and bytes.
+Cost functions accept and return numbers or arrays of draws, in seconds and bytes.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +23,14 @@ from scalestudy.features.advise.uncertain import NORMAL_95, Uncertain, about, be
 Number = Any
 """A float, or an array of draws."""
 BEST_FIT = 1.1
-"""Factor within which a fitted link is known at best: a network is never the same for hours."""
+"""Smallest uncertainty factor of a fitted link, because networks change within hours."""
 
 
 class Link(NamedTuple):
-    """What lies between two neighbours: seconds of a step of an all-reduce, and bytes per second, either way.
+    """A link between two ranks: seconds per step of an all-reduce, and bytes per second in each direction.
 
-    `overhead` are seconds of an all-reduce that do not grow with the ranks: a call, a cycle, a negotiation.
+    `overhead` is the time of an all-reduce that does not depend on the number of ranks (call, cycle,
+    negotiation), in seconds.
     """
 
     latency: Number
@@ -39,9 +40,9 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Fabric:
-    """The links of a run over `nodes` of `local` workers at most.
+    """The links of a run on `nodes` nodes with at most `local` workers each.
 
-    Those between nodes are of one card, or all cards together, for all workers of the node.
+    All workers of a node share the link between nodes: one network card, or all of them together.
     """
 
     nodes: int
@@ -51,7 +52,7 @@ class Fabric:
 
     @property
     def slowest(self) -> Link:
-        """What a step waits for that goes over all links at once."""
+        """The link that limits a step which uses all links at once."""
         if self.nodes == 1:
             return self.within
         if self.local == 1:
@@ -64,7 +65,7 @@ class Fabric:
 
 
 def ring(size: Number, ranks: int, fabric: Fabric) -> Number:
-    """2(n − 1) steps of S/n each."""
+    """Return the seconds of a ring all-reduce: 2(n − 1) steps of S/n bytes each."""
     if ranks < 2:
         return 0.0
     link, steps = fabric.slowest, 2 * (ranks - 1)
@@ -72,7 +73,7 @@ def ring(size: Number, ranks: int, fabric: Fabric) -> Number:
 
 
 def tree(size: Number, ranks: int, fabric: Fabric) -> Number:
-    """Two binary trees over nodes and within them: 2 log n latencies, and 2 S through each link."""
+    """Return the seconds for two binary trees over nodes and within them: 2 log n latencies, 2 S per link."""
     if ranks < 2:
         return 0.0
     link = fabric.slowest
@@ -82,7 +83,7 @@ def tree(size: Number, ranks: int, fabric: Fabric) -> Number:
 
 
 def ring_or_tree(size: Number, ranks: int, fabric: Fabric) -> Number:
-    """The faster of the two, as NCCL (`NCCL_ALGO`) and MPI choose by models of their own."""
+    """Return the faster of the two, as NCCL (`NCCL_ALGO`) and MPI choose with their own models."""
     return np.minimum(ring(size, ranks, fabric), tree(size, ranks, fabric))
 
 
@@ -99,14 +100,14 @@ ALGORITHMS: dict[str, Callable[[Number, int, Fabric], Number]] = {
 
 @dataclass(frozen=True)
 class KnownLink:
-    """A link as far as it is known.
+    """A link whose properties are known within ranges.
 
     Attributes:
-        small: Seconds of an all-reduce of no bytes, over `ranks`.
-        ranks: Over how many ranks `small` is; 0 where `small` is the latency of a single step.
-        hops: Share of `small` that grows with the number of steps; the rest is the same at any number.
+        small: Seconds of an all-reduce of zero bytes over `ranks` ranks.
+        ranks: Number of ranks of `small`; 0 if `small` is the latency of a single step.
+        hops: Share of `small` that grows with the number of steps; the rest is constant.
         bandwidth: Bytes per second.
-        source: Where it is from, for people.
+        source: Where the numbers are from, for display.
     """
 
     small: Uncertain
@@ -116,14 +117,14 @@ class KnownLink:
     source: str
 
     def of(self, small: Number, hops: Number, bandwidth: Number) -> Link:
-        """The link, given draws of its three numbers."""
+        """Return the link for draws of its three numbers."""
         if self.ranks == 0:
             return Link(small, bandwidth)
         return Link(hops * small / (2 * (self.ranks - 1)), bandwidth, (1 - hops) * small)
 
 
 class TimedAllReduce(NamedTuple):
-    """An all-reduce as `scalestudy check` has timed it."""
+    """An all-reduce timed by `scalestudy check`."""
 
     collective: str
     ranks: int
@@ -133,17 +134,17 @@ class TimedAllReduce(NamedTuple):
 
 
 def fit_link(rows: Sequence[TimedAllReduce], source: str, near: float | None = None) -> KnownLink | None:
-    """The link that these were timed over; None where two sizes are not enough to tell.
+    """Fit a link to timed all-reduces; None if there are fewer than two sizes or no bandwidth can be fitted.
 
-    Least squares of relative errors, all parts held non-negative, of t(S) = c + 2(n − 1) α + 2(n − 1)/n S/B.
-    One number of ranks cannot tell c from α: what grows with the ranks is then anything from nothing to all
-    of the time of the smallest message.
+    The fit of t(S) = c + 2(n − 1) α + 2(n − 1)/n S/B minimises squared relative errors, with non-negative
+    parts. A single number of ranks cannot separate c from α. Then the share that grows with the ranks is
+    anywhere between zero and all of the time of the smallest message.
 
     Args:
-        rows: All-reduces, of one collective.
-        source: Where they are from, for people.
-        near: Bytes of the messages that matter: sizes count less the further they are from it, by factors
-            of 4. All count alike when None.
+        rows: All-reduces of one collective.
+        source: Where they are from, for display.
+        near: Bytes of typical messages. Sizes weigh less, the more factors of 4 they are away from it. If
+            None, all sizes weigh the same.
     """
     from scipy.optimize import nnls
 

@@ -1,8 +1,8 @@
-"""The row, measured or predicted, that reaches a goal best.
+"""Find the measured or predicted row that best meets a goal.
 
-Without a deadline or energy that is the report's decision, which rests on measured rows alone. Other counts
-are predicted by the scaling model of a strategy, on no more nodes than were measured, and beyond by runs of
-one worker where the network is known. Counts from which on quality seems worse are left out.
+For the aim "efficiency" this is the report's decision, which is based on measured rows only. A strategy's
+scaling model predicts other numbers of workers, on at most as many nodes as were measured. If the network is
+known, one-worker runs predict larger numbers. Numbers of workers at which quality seems worse are left out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ Aim = Literal["efficiency", "deadline", "energy"]
 
 @dataclass(frozen=True)
 class Goal:
-    """What is asked for.
+    """The goal of a request.
 
     Attributes:
-        aim: The fastest row at a cost efficiency; the least cost within a deadline; the least energy.
+        aim: The fastest row with the target cost efficiency, the cheapest in a deadline, or the least energy.
         deadline: Seconds from start to result.
-        most: Most workers to think of; `REACH` times the largest count measured when None.
+        most: Maximum number of workers. If None, `REACH` times the largest measured number.
     """
 
     aim: Aim = "efficiency"
@@ -37,14 +37,14 @@ class Goal:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A count of one strategy, held against a goal.
+    """A strategy with a number of workers, to be judged by a goal.
 
     Attributes:
-        kind: Whether its time was measured, or by what it was predicted.
-        seconds: From start to result.
+        kind: Whether its time was measured, or how it was predicted.
+        seconds: Time from start to result.
         cost: Unit-hours of one training.
-        joules: Energy of one training; None where it was not recorded.
-        energy_of: What that is of: "gpus", "cpus" or "gpus + cpus"; never the rest of the node.
+        joules: Energy of one training; None if not recorded.
+        energy_of: Devices included: "gpus", "cpus" or "gpus + cpus"; never the rest of the node.
     """
 
     key: Key
@@ -57,22 +57,22 @@ class Candidate:
 
     @property
     def duration(self) -> float:
-        """Seconds; of every candidate they are known."""
+        """Seconds from start to result, which are known for every candidate."""
         return self.seconds.value or 0.0
 
 
 @dataclass(frozen=True)
 class GoalAnswer:
-    """What reaches a goal best.
+    """The candidates that best meet a goal.
 
     Attributes:
-        best: None where none reaches it.
-        sure: Whether its whole interval does so.
-        others: The other strategies' best, in the same order.
-        predicted: Of the aim for efficiency: the fastest count that was not measured, is faster than the
-            choice, and keeps the target as predicted; None where there is none.
+        best: Best candidate; None if none meets the goal.
+        sure: Whether its whole interval meets the goal.
+        others: Best candidates of the other strategies, in the same order.
+        predicted: For the aim "efficiency", the fastest candidate that was not measured, is faster than the
+            choice, and is predicted to keep the target; None if there is none.
         reasons: Why series have no candidate, or none beyond a number of nodes.
-        larger: What larger runs are expected to take and cost, where the network is known.
+        larger: Predicted times and costs of larger runs, if the network is known.
     """
 
     goal: Goal
@@ -87,7 +87,7 @@ class GoalAnswer:
 def answer(
     findings: Findings, goal: Goal, expected: Sequence[LargerRuns] = (), missing: Sequence[str] = ()
 ) -> GoalAnswer:
-    """The best row for a goal; with larger runs, where the network is known, or why none are expected."""
+    """Return the best candidates for a goal, given predictions of larger runs and why some are `missing`."""
     decision = findings.advice.decision
     measured = _measured(findings)
     if goal.aim == "energy":
@@ -121,7 +121,7 @@ def answer(
 
 
 def candidates_of(series: LargerRuns) -> list[Candidate]:
-    """Larger runs as candidates."""
+    """Return larger runs as candidates."""
     return [
         Candidate(series.key.on(run.workers), "from one worker", run.seconds, run.cost, run.cost_efficiency)
         for run in series.runs
@@ -137,7 +137,7 @@ def _least_energy(measured: Sequence[Candidate], goal: Goal) -> GoalAnswer:
 
 
 def _measured(findings: Findings) -> list[Candidate]:
-    """Rows whose quality does not seem worse and whose cost is known."""
+    """Return the rows whose quality does not seem worse and whose cost is known."""
     decision, costs = findings.advice.decision, {row.key: row.costs for row in findings.rows}
     return [
         Candidate(
@@ -151,10 +151,10 @@ def _measured(findings: Findings) -> list[Candidate]:
 
 
 def _priced(findings: Findings, series: LargerRuns) -> LargerRuns:
-    """Larger runs with their cost and cost efficiency.
+    """Return larger runs with their cost and cost efficiency.
 
-    Efficiency is that of the measured row of one worker, where there is one, times what larger runs keep of
-    it: what is uncertain of one worker and of many alike falls out of that.
+    The cost efficiency is that of the measured one-worker row, if there is one, times the share of it that a
+    larger run keeps. Uncertainties that one worker and many share cancel in this ratio.
     """
     prices, reference = findings.advice.decision.prices, _reference_cost(findings)
     single = _units(findings, series.key, 1, series.per_node)
@@ -170,7 +170,7 @@ def _priced(findings: Findings, series: LargerRuns) -> LargerRuns:
 
 
 def _beyond(findings: Findings, series: LargerRuns) -> list[Candidate]:
-    """Larger runs than were measured of the series, before quality seems worse."""
+    """Return runs with more workers than were measured, up to where quality seems worse."""
     counts = [row.workers for row in findings.rows if row.key.series == series.key.series]
     below = _worse_from(findings, series.key)
     return [
@@ -183,7 +183,7 @@ def _beyond(findings: Findings, series: LargerRuns) -> list[Candidate]:
 def _predicted(
     findings: Findings, model: Model, goal: Goal, reasons: list[str], *, beyond: bool
 ) -> Iterator[Candidate]:
-    """Counts of a series that were not measured, by its scaling model; `beyond`: the largest measured."""
+    """Predict unmeasured numbers of workers of a series; with `beyond`, also above the largest measured."""
     key, reference = model.series.key, _reference_cost(findings)
     if reference is None:
         return
@@ -211,7 +211,7 @@ def _predicted(
 
 
 def _most(model: Model, goal: Goal, reasons: list[str]) -> int:
-    """The largest count to predict: on no more nodes than were measured."""
+    """Return the largest number of workers to predict, on at most as many nodes as were measured."""
     nodes, per_node, largest = model.nodes_measured, model.workers_per_node, model.series.different[-1]
     wanted = goal.most or REACH * largest
     most = min(wanted, nodes * per_node) if nodes and per_node else min(wanted, largest)
@@ -225,7 +225,7 @@ def _most(model: Model, goal: Goal, reasons: list[str]) -> int:
 
 
 def _counts(findings: Findings, model: Model, most: int) -> list[int]:
-    """Counts that were not measured, over several nodes only what fills them."""
+    """Return the unmeasured numbers of workers; beyond one node, only multiples of full nodes."""
     measured, per_node = model.series.different, model.workers_per_node
     worse = _worse_from(findings, model.series.key)
     end = most if worse is None else min(most, worse - 1)
@@ -237,21 +237,20 @@ def _counts(findings: Findings, model: Model, most: int) -> list[int]:
 
 
 def _worse_from(findings: Findings, key: Key) -> int | None:
-    """The fewest workers of a series with which quality seems worse."""
+    """Return the smallest number of workers of a series at which quality seems worse, or None."""
     verdicts = findings.advice.decision.verdicts
     worse = [row.workers for row in verdicts if verdicts[row].seems_worse and row.series == key.series]
     return min(worse, default=None)
 
 
 def _reference_cost(findings: Findings) -> Estimate | None:
-    """Cost of the row that others are held against; None where it is not known."""
     decision = findings.advice.decision
     cost = decision.prices[decision.reference].cost if decision.reference else NOTHING
     return cost if cost.value else None
 
 
 def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> float:
-    """Units that are billed on a count, by those of the measured ones."""
+    """Return the units billed for a number of workers, based on those of measured rows."""
     decision = findings.advice.decision
     if decision.bill == "node":
         return float(ceil(workers / per_node)) if per_node else float(workers)
@@ -260,7 +259,7 @@ def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> 
 
 
 def _beside_training(findings: Findings, model: Model, workers: int) -> float:
-    """Mean seconds of a run beside training, the larger of the measured counts' on either side."""
+    """Return a run's mean seconds outside training: the larger value of the nearest measured rows."""
     means: dict[int, float] = {}
     for count in model.series.different:
         spent = [

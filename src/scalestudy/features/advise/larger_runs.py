@@ -1,4 +1,4 @@
-"""What runs on any number of workers are expected to take, from runs of one worker and the network."""
+"""Predict the times of runs with many workers from one-worker runs and the network."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from scalestudy.study.strategies import references, traits
 from scalestudy.util import units
 
 MOST = 4096
-"""Workers that are considered where the user names no number."""
+"""Maximum number of workers considered by default."""
 BATCH = "train.batch_size"
 LOSSES = {
     "computing": "contention of a node's workers",
@@ -38,24 +38,24 @@ LOSSES = {
     "slowest": "waiting for the slowest worker",
     "uneven": "uneven slices of the batch",
 }
-"""What keeps from ideal scaling, by its part of a step."""
+"""Causes of imperfect scaling, by part of a step."""
 
 
 @dataclass(frozen=True)
 class LargerRun:
-    """A training on some number of workers; ranges hold 95 % of the draws.
+    """A predicted training on some number of workers; ranges hold 95 % of the draws.
 
     Attributes:
-        nodes: Filled one after another.
-        seconds: From start to result.
-        training_seconds: Without start-up, evaluation and saving.
-        times_faster: Than one worker, from start to result.
-        speedup: The same from training times.
-        global_batch: Samples of a full step.
-        updates: Of all epochs.
-        parts: Seconds of an epoch by part, in the mean of all draws; see `step_model.PARTS`.
-        lost_to: Part that keeps most from ideal scaling, of `LOSSES`; "" for none.
-        cost: Unit-hours, where the study has priced them, as has `cost_efficiency`.
+        nodes: Number of nodes, filled one after another.
+        seconds: Time from start to result.
+        training_seconds: Time without start-up, evaluation and saving.
+        times_faster: Ratio of one worker's time from start to result to this run's.
+        speedup: Ratio of the training times.
+        global_batch: Samples in a full step.
+        updates: Updates in all epochs.
+        parts: Seconds of an epoch by part, as the mean over the draws; see `step_model.PARTS`.
+        lost_to: Part in `LOSSES` that costs the most compared with ideal scaling; "" for none.
+        cost: Unit-hours. Set with `cost_efficiency` once the runs are priced.
     """
 
     workers: int
@@ -74,15 +74,15 @@ class LargerRun:
 
 @dataclass(frozen=True)
 class LargerRuns:
-    """A strategy under one set of other swept values.
+    """The predicted runs of a strategy with one set of other swept values.
 
     Attributes:
-        key: Its row of one worker.
-        collective: As checks name it.
-        algorithm: Of its all-reduces.
-        per_worker_rule: Whether every worker takes a batch of its own.
-        runs: By workers, from one on.
-        assumptions: What they rest on: name, value with its range, where it is from.
+        key: Key of its one-worker row.
+        collective: Collective, as named by checks.
+        algorithm: Algorithm of its all-reduces.
+        per_worker_rule: Whether every worker takes its own batch.
+        runs: Runs in ascending order of workers, from one.
+        assumptions: Assumptions of the prediction: name, value with its range, source.
     """
 
     key: Key
@@ -98,12 +98,12 @@ class LargerRuns:
 def read_larger_runs(
     folder: StudyFolder, runs: Sequence[Run], texts: Sequence[str], most: int | None
 ) -> tuple[list[LargerRuns], list[str]]:
-    """The same as `larger_runs`, with what the study's folder holds; `texts` are values of `--network`.
+    """Call `larger_runs` with the points and step times of a study folder; `texts` are `--network` values.
 
     Raises:
         UserError: The network cannot be read.
     """
-    # studies/NAME lies beside the study file.
+    # The folder studies/NAME is next to the study file.
     network = network_of(texts, folder.path.absolute().parents[1])
     steps = {
         run.result.name: record
@@ -118,14 +118,14 @@ def larger_runs(
     points: Sequence[Point], runs: Sequence[Run], network: KnownNetwork, *, most: int | None = None,
     steps: Mapping[str, StepRecord] | None = None,
 ) -> tuple[list[LargerRuns], list[str]]:  # fmt: skip
-    """What larger runs of a study are expected to take, and why nothing is expected of some strategies.
+    """Predict larger runs of a study, and say why some strategies have no prediction.
 
     Args:
-        points: What the study asks for; what else there is to a run but the number of workers.
-        runs: Finished ones; those of one worker count.
-        network: What is known of it.
-        most: Most workers; `MOST` when None, or the global batch where the study fixes it.
-        steps: Times of the steps of one-worker runs, by the run's name.
+        points: Points of the study, which give all settings of a run except the number of workers.
+        runs: Finished runs; predictions use those of one worker.
+        network: What is known about the network.
+        most: Maximum number of workers. If None, the global batch if the study fixes it, else `MOST`.
+        steps: Step times of one-worker runs, by the run's name.
     """
     wanted: dict[Key, Point] = {}
     for point in points:
@@ -139,7 +139,7 @@ def larger_runs(
             for run in runs
             if key_of(run.result.strategy, 1, run.result.swept) == key and not run.result.oversubscribed
         }
-        # Beyond its global batch a study has more workers than samples of a step.
+        # With more workers than the global batch has samples, some workers would have none.
         end = most or (point.train.batch_size if point.train.batch == "global" else MOST)
         series = _series(key, point, runs, network, counts_of(network, end, measured), steps or {})
         if isinstance(series, str):
@@ -150,7 +150,7 @@ def larger_runs(
 
 
 def counts_of(network: KnownNetwork, most: int, measured: set[int]) -> list[int]:
-    """Powers of two up to a node, such numbers of full nodes beyond it, and what was measured."""
+    """Return powers of two within a node, powers of two of full nodes beyond it, and the measured numbers."""
     per_node = network.workers_per_node
     powers = [2**power for power in range(most.bit_length())]
     counts = {count for count in powers if count < per_node} | {per_node * count for count in powers} | {1}
@@ -158,9 +158,9 @@ def counts_of(network: KnownNetwork, most: int, measured: set[int]) -> list[int]
 
 
 def one_worker_runs(point: Point, runs: Sequence[Run]) -> list[Run]:
-    """The runs of one worker that stand for a point: its own strategy's, else plain training's.
+    """Return the one-worker runs that represent a point: of its own strategy, else of plain training.
 
-    None whose cores were shared.
+    Oversubscribed runs are excluded.
     """
 
     def but_batch(swept: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _series(
     key: Key, point: Point, runs: Sequence[Run], network: KnownNetwork, counts: Sequence[int],
     steps: Mapping[str, StepRecord],
 ) -> LargerRuns | str:  # fmt: skip
-    """The expectation of a strategy, or why there is none."""
+    """Return the prediction of a strategy, or why there is none."""
     if point.train.local_steps > 1:
         return "local SGD exchanges weights between steps, of which the model of a step knows nothing"
     alone = one_worker_runs(point, runs)
@@ -240,7 +240,7 @@ def _range(draws: Draws) -> Estimate:
 def _assumptions(
     worker: OneWorker, route: Route, unmeasured: Unmeasured, network: KnownNetwork
 ) -> Iterator[tuple[str, str, str]]:
-    """What an expectation rests on: each number with its range, and where it is from."""
+    """Yield the assumptions of a prediction: each number with its range and source."""
     runs = f"measured in {worker.runs} run{'s' * (worker.runs > 1)} of one worker"
     epoch, buckets = worker.epoch_seconds, len(worker.bucket_bytes)
     yield "one worker's epoch", f"{epoch.value:.3g} s ({epoch.low:.3g}–{epoch.high:.3g})", runs

@@ -1,4 +1,4 @@
-"""The network that larger runs will use: as stated, as a site's profile states it, or as a check timed it."""
+"""The network of larger runs: stated by the user, stated by a site profile, or timed by a check."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,18 +15,18 @@ from scalestudy.util.files import contents
 from scalestudy.util.units import bandwidth_of, latency_of
 
 CHOOSES = ("nccl", "horovod-nccl", "horovod-mpi")
-"""Collectives that sum by the faster of a ring and a tree; TensorFlow's own and Gloo use rings."""
+"""Collectives that use the faster of a ring and a tree. TensorFlow's own collectives and Gloo use rings."""
 STATED_SHARE = (0.7, 1.0)
-"""What collectives reach of the bandwidth that a card's name promises (headers, protocols, other traffic)."""
+"""Share of a network card's nominal bandwidth that collectives reach (headers, protocols, other traffic)."""
 STATED_LATENCY = 2.0
-"""Factor within which a stated latency holds."""
+"""Factor within which a stated latency is accurate."""
 GRPC = Uncertain(1.0e9, 0.5e9, 2.0e9)
 SOFTWARE = {"ring": GRPC, "auto": GRPC, "horovod-gloo": Uncertain(1.5e9, 0.5e9, 4.5e9)}
-"""Bytes per second that a collective's own code moves at most, where no check has measured it: gRPC and Gloo
-copy every message through TCP by one thread or a few."""
+"""Maximum bytes per second of a collective's own code, used if no check has timed it. gRPC and Gloo copy
+every message through TCP with one thread or a few."""
 SOFTWARE_LATENCY = {"ring": 1e-4, "auto": 1e-4, "horovod-gloo": 5e-5, "horovod-mpi": 1e-5, "nccl": 1e-5,
                     "horovod-nccl": 1e-5}  # fmt: skip
-"""Seconds of the code of a step, likewise."""
+"""Seconds of a collective's own code per step, used likewise."""
 FORMS = (
     'a network as "100Gbit,2us,per_node=4" (bandwidth and latency between nodes; node_bandwidth=300GB and'
     " node_latency=5us within one), the name of a site profile that states it, or a file of `scalestudy"
@@ -35,7 +35,7 @@ FORMS = (
 
 
 class StatedLink(NamedTuple):
-    """A link as somebody states it: bytes per second, seconds of the smallest message."""
+    """A stated link: bytes per second, and seconds for the smallest message."""
 
     bandwidth: float
     latency: float
@@ -44,7 +44,7 @@ class StatedLink(NamedTuple):
 
 @dataclass(frozen=True)
 class KnownNetwork:
-    """What is known of the network: all-reduces that were timed, and from where; what somebody stated."""
+    """Known properties of the network: timed all-reduces with their sources, and stated links."""
 
     measured: tuple[TimedAllReduce, ...] = ()
     across: StatedLink | None = None
@@ -54,16 +54,16 @@ class KnownNetwork:
 
     @property
     def workers_per_node(self) -> int:
-        """As stated; else as many as the check had on each host; else one."""
+        """The stated number, else the largest number of ranks per host of the checks, else one."""
         if self.per_node is not None:
             return self.per_node
         return max((row.ranks // row.hosts for row in self.measured if row.hosts), default=1)
 
 
 class Route(NamedTuple):
-    """How a strategy's workers will exchange: by which collective (as checks name it) and algorithm.
+    """How a strategy's workers exchange gradients: collective (as named by checks), algorithm and links.
 
-    Over links between nodes and within one; None where nothing is known of it.
+    `across` is the link between nodes and `within` the one within a node; None if unknown.
     """
 
     collective: str
@@ -73,17 +73,17 @@ class Route(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether at least one of its links is."""
+        """Whether at least one link is known."""
         return bool(self.across or self.within)
 
 
 def route_of(network: KnownNetwork, collectives: Iterable[str], near: float | None = None) -> Route:
-    """The links that a strategy will use.
+    """Return the links that a strategy will use.
 
     Args:
-        network: What is known.
-        collectives: Those that it may use, best first: the first that was measured counts.
-        near: Bytes of the messages that will be exchanged; None where they are not known.
+        network: The known network.
+        collectives: Collectives that it may use, best first. The first timed one is chosen.
+        near: Bytes of the messages to exchange; None if unknown.
     """
     names = list(collectives)
     timed = {row.collective for row in network.measured}
@@ -109,13 +109,13 @@ def _link(stated: StatedLink, collective: str) -> KnownLink:
 
 
 def collectives_of(implementation: str, communication: str | None, *, gpu: bool) -> tuple[str, ...]:
-    """Collectives by which a strategy's workers may sum, best first.
+    """Return the collectives that a strategy's workers may use, best first.
 
-    Workers of one process are taken to sum as their engine's own processes do, for want of timings of them.
+    Workers within one process are assumed to use those of their engine's processes, as no timings exist.
 
     Args:
-        implementation: The strategy that does the work.
-        communication: `launch.communication`, or what a run has recorded.
+        implementation: Strategy that does the work.
+        communication: `launch.communication`, or the value that a run recorded.
         gpu: Whether workers compute on GPUs.
     """
     engine = engine_traits(traits(implementation).engine)
@@ -127,21 +127,21 @@ def collectives_of(implementation: str, communication: str | None, *, gpu: bool)
         for collective in sums
         if communication in (collective.communication, *collective.also, *collective.built_with)
     ]
-    # Of one need, what is preferred comes later in the table; what needs a launcher of its own comes last.
+    # The engine's table lists preferred collectives later; those that need their own launcher come last.
     rest = list(reversed(sums))
     rest.sort(key=lambda collective: bool(collective.launcher))
     return tuple(dict.fromkeys(collective.name for collective in (*reversed(asked), *rest)))
 
 
 def network_of(texts: Sequence[str], base: Path) -> KnownNetwork:
-    """The network, from the values of `--network`; what is stated counts before what was timed.
+    """Return the network from the values of `--network`. Stated links take precedence over timed ones.
 
     Args:
-        texts: As `FORMS` says.
-        base: Folder that a site's relative path is seen from.
+        texts: Values in one of the forms in `FORMS`.
+        base: Folder to which a site's relative path refers.
 
     Raises:
-        UserError: One of them cannot be read, or a site's profile states no network.
+        UserError: A value cannot be read, or a site profile states no network.
     """
     measured: list[TimedAllReduce] = []
     stated: dict[str, Any] = {}
@@ -201,7 +201,7 @@ def _stated(text: str) -> dict[str, Any]:
 
 
 def _timings(path: Path) -> list[TimedAllReduce]:
-    """All-reduces that a check, or `check --topology`, has timed."""
+    """Read the all-reduces timed by a check or by `check --topology`."""
     file = path / "report.json" if path.is_dir() else path
     names = {collective.label: collective.name for collective in all_collectives()}
     try:

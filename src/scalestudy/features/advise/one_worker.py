@@ -1,4 +1,4 @@
-"""What runs of one worker show: the time of a step and of what it is made, and what would be exchanged."""
+"""Measurements from one-worker runs: the time of a step, its parts, and the gradients to exchange."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,23 +15,23 @@ from scalestudy.measure.step_times import class_of, seconds_of
 from scalestudy.study.records import EpochRecord, Result, StepRecord
 
 REPEATS, REPEATS_FREEDOM = 0.02, 4
-"""Standard deviation of a run's time among repeated runs, and the degrees of freedom that it counts for
-beside those of the runs themselves (a moderated variance: Smyth, "Linear models and empirical Bayes methods",
-Statistical Applications in Genetics and Molecular Biology 3, 2004)."""
+"""Prior standard deviation of a run's time among repeated runs, and its degrees of freedom, which are added
+to those of the runs (a moderated variance: Smyth, "Linear models and empirical Bayes methods", Statistical
+Applications in Genetics and Molecular Biology 3, 2004)."""
 FEWEST_CALLS = 20
-"""Calls that a distribution of steps is taken from at least."""
+"""Minimum number of calls for a distribution of step times."""
 
 
 @dataclass(frozen=True)
 class Jitter:
-    """How much the steps of one worker differ in time.
+    """The variation of one worker's step times.
 
     Attributes:
-        values: Times of calls, rising, as multiples of a mean call.
-        counts: How many calls took each.
-        steps: Of a call.
-        damping: Share of their differences that is the device's: 1, or less where calls come in bursts, as of
-            a GPU that is given work ahead.
+        values: Times of calls in ascending order, as multiples of the mean.
+        counts: Number of calls for each value.
+        steps: Steps per call.
+        damping: Share of the variation that is due to the device: 1, or less if calls come in bursts, as with
+            a GPU whose work is queued ahead.
     """
 
     values: tuple[float, ...]
@@ -40,24 +40,24 @@ class Jitter:
     damping: float = 1.0
 
     def slowest(self, workers: int, *, seed: int, draws: int) -> Draws:
-        """By which share the slowest of n calls is longer than a mean one, on average; shape [draws].
+        """Return by which share the slowest of n calls exceeds the mean, on average; shape [draws].
 
-        The expected maximum of n values of the recorded distribution, bootstrapped (Rubin, "The Bayesian
-        bootstrap", 1981). Its slowest calls follow a generalised Pareto distribution, by probability-weighted
-        moments (Hosking and Wallis, Technometrics 29, 1987), so that tails of any weight go on beyond what
-        was seen. Workers are taken to be slow independently of each other; whether the steps of one call are
-        slow together or independently, a call does not show, and both are drawn.
+        This is the expected maximum of n values of the recorded distribution, bootstrapped (Rubin, "The
+        Bayesian bootstrap", 1981). A generalised Pareto distribution, fitted to the slowest calls with
+        probability-weighted moments (Hosking and Wallis, Technometrics 29, 1987), extends the tail beyond the
+        recorded values. Workers are assumed to be slow independently of each other. The time of a call does
+        not show whether its steps are slow together or independently, so the draws cover both cases.
         """
         from scipy.special import beta, betainc
 
         random = np.random.default_rng([seed, workers])
         values, counts = np.array(self.values), np.array(self.counts, float)
-        counts[-1] += 1  # the slowest again: what is slower still was not seen yet
+        counts[-1] += 1  # count the slowest twice: slower calls may not have been seen yet
         total = counts.sum()
         slower = np.cumsum(counts[::-1])[::-1]  # calls of at least this time
         first = int((slower >= max(10.0, sqrt(total))).sum()) - 1
         if slower[first] > total / 4 and first + 1 < len(values):
-            first += 1  # most calls are alike, and fewer than that are slow
+            first += 1  # most calls take the same time, and only the rest are slow
         weights = random.gamma(counts, size=(draws, len(counts)))
         weights /= weights.sum(axis=1, keepdims=True)
         below = np.cumsum(weights, axis=1)
@@ -86,19 +86,19 @@ class Jitter:
 
 @dataclass(frozen=True)
 class OneWorker:
-    """A training by one worker; seconds, bytes, samples.
+    """A training by one worker.
 
     Attributes:
-        batch: Samples of a full step.
-        epoch_seconds: Of a steady epoch.
-        repeats: Factor by which another run's time differs.
-        input_share: Part of an epoch spent waiting for input.
-        jitter: How much steps differ; None where they were not timed one by one.
-        first_seconds: By how much the epochs in which the process warmed up were longer.
-        evaluation_seconds: Of a training.
-        other_seconds: Of a training: start-up, compilation, callbacks, saving, proof.
-        bucket_bytes: Gradients that are summed at once.
-        bucket_work: Multiplications behind each; empty where they are not known.
+        batch: Samples in a full step.
+        epoch_seconds: Time of a steady epoch.
+        repeats: Factor by which the time of another run differs.
+        input_share: Share of an epoch spent waiting for input.
+        jitter: Variation of step times; None if steps were not timed one by one.
+        first_seconds: Extra time of the epochs in which the process warms up.
+        evaluation_seconds: Time of all evaluations of a training.
+        other_seconds: Time of start-up, compilation, callbacks, saving and proof.
+        bucket_bytes: Bytes of each gradient bucket, which one all-reduce sums.
+        bucket_work: Multiplications in the forward pass for each bucket's variables; empty if unknown.
         per_worker_rule: Whether every worker takes `batch` samples, so that larger runs have fewer updates.
     """
 
@@ -122,14 +122,14 @@ def one_worker(
     runs: Iterable[Run], *, per_worker_rule: bool, epochs: int, steps: Mapping[str, StepRecord] | None = None,
     word_bytes: int = 4,
 ) -> OneWorker | None:  # fmt: skip
-    """What these runs of one point and one worker show; None where no epoch of them was recorded.
+    """Summarise one-worker runs of one point; None if they recorded no epochs or no gradient sizes.
 
     Args:
-        runs: Alike but for the seed.
-        per_worker_rule: Whether `train.batch_size` is a worker's.
-        epochs: Of the training that is predicted.
-        steps: Times of their steps, by the run's name.
-        word_bytes: Of a parameter's gradient, where the run has not recorded its buckets.
+        runs: Runs that differ only in their seed.
+        per_worker_rule: Whether `train.batch_size` is the batch of each worker.
+        epochs: Number of epochs of the predicted training.
+        steps: Step times by the run's name.
+        word_bytes: Bytes of a parameter's gradient, used if the run has not recorded its buckets.
     """
     measured = [
         _Measured(run.result, epochs_of_run)
@@ -162,10 +162,9 @@ def one_worker(
 
 
 def jitter_of(records: Sequence[StepRecord]) -> Jitter | None:
-    """The differences between the steps of these runs; None of too few calls.
+    """Return the variation between the steps of these runs; None for fewer than `FEWEST_CALLS` calls.
 
-    What the first epoch of a process warms up by (tracing, autotuning, caches) is left out: calls that are
-    longer than any of the later epochs.
+    Calls longer than any call of later epochs are left out: they are warm-up (tracing, autotuning, caches).
     """
     from scipy.stats import chi2
 
@@ -186,7 +185,7 @@ def jitter_of(records: Sequence[StepRecord]) -> Jitter | None:
     if total < FEWEST_CALLS:
         return None
     within = sum(count * (value - 1) ** 2 for value, count in pooled.items()) / total
-    # Means of epochs that differ less than independent calls would: long calls make up for short ones.
+    # If epoch means vary less than with independent calls, long calls make up for short ones.
     most = among / float(chi2.ppf(0.025, freedom)) if freedom else within
     damping = sqrt(min(1.0, most / within)) if within else 1.0
     values, counts = zip(*sorted(pooled.items()), strict=True)
@@ -195,19 +194,19 @@ def jitter_of(records: Sequence[StepRecord]) -> Jitter | None:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A run of ours with records of its epochs; numbers from elsewhere do not show what a step is made of."""
+    """A run with records of its epochs. Imported runs are excluded, because they lack the parts of a step."""
 
     result: Result
     epochs: list[EpochRecord]
 
     @property
     def steady(self) -> list[EpochRecord]:
-        """Epochs without warming up; where there are none, what there is."""
+        """Epochs without warm-up; all epochs if there are none."""
         return [epoch for epoch in self.epochs[1:] if not epoch.resumed] or self.epochs
 
     @property
     def warm_up(self) -> float:
-        """Seconds by which its epochs were longer together than as many steady ones."""
+        """Total seconds by which the epochs exceed the same number of steady ones."""
         steady = fmean(epoch.train_seconds for epoch in self.steady)
         return sum(epoch.train_seconds - steady for epoch in self.epochs)
 
@@ -218,15 +217,15 @@ class _Measured:
         return max(0.0, wall - self.result.training_seconds - self.evaluation(len(self.epochs)))
 
     def evaluation(self, epochs: int) -> float:
-        """Seconds of evaluation in a training of so many epochs."""
+        """Return the seconds of evaluation in a training of `epochs` epochs."""
         recorded = sum(epoch.evaluation_seconds for epoch in self.epochs)
         return (recorded or self.result.phases.get("evaluation", 0.0)) * epochs / len(self.epochs)
 
 
 def _repeats(means: Sequence[float], epochs: Sequence[EpochRecord]) -> tuple[float, int]:
-    """Standard deviation of log times among repeated runs, and its degrees of freedom.
+    """Return the standard deviation of log times among repeated runs, and its degrees of freedom.
 
-    From the runs' means, moderated; no less than what the epochs of the first leave open of its own mean.
+    It is the moderated deviation of the runs' means, and at least the standard error of the first run's mean.
     """
     freedom = len(means) - 1 + REPEATS_FREEDOM
     squares = variance([log(mean) for mean in means]) * (len(means) - 1) if len(means) > 1 else 0.0

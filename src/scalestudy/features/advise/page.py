@@ -21,7 +21,7 @@ RANGES = "Ranges contain 95 % of the draws under the stated assumptions. They ar
 
 
 def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
-    """The answer, what it rests on, and what would settle it."""
+    """Return the answer, what it is based on, and the open questions."""
     advice = findings.advice
     blocks: list[Block] = [Paragraph(headline(findings, answer))]
     shown = [candidate for candidate in (answer.best, *answer.others, answer.predicted) if candidate]
@@ -48,7 +48,7 @@ def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
 
 
 def advise_json(findings: Findings, answer: GoalAnswer) -> str:
-    """The same for programs: seconds, unit-hours, joules."""
+    """Return the answer for programs, in seconds, unit-hours and joules."""
     decision = findings.advice.decision
     record: dict[str, Any] = {
         "schema_version": 1,
@@ -97,7 +97,7 @@ def _record(row: Candidate) -> dict[str, Any]:
 
 
 def headline(findings: Findings, answer: GoalAnswer) -> str:
-    """The recommendation in one or two sentences."""
+    """Return the recommendation in one or two sentences."""
     goal, best, predicted, advised = answer.goal, answer.best, answer.predicted, findings.advice.headline
     if goal.aim == "efficiency":
         if not predicted:
@@ -127,7 +127,7 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
 
 
 def sentence(series: LargerRuns, target: float) -> str:
-    """Up to where a strategy is expected to pay (by medians, lower and upper ends), and what ends it."""
+    """State up to how many workers a strategy is expected to pay (median and range), and what limits it."""
     runs, label = series.runs, series.key.series_label
     count, low, high = (
         max((run.workers for run in runs if (getattr(run.cost_efficiency, end) or 0.0) >= target), default=1)
@@ -155,7 +155,7 @@ def sentence(series: LargerRuns, target: float) -> str:
 
 
 def _larger_blocks(findings: Findings, series: LargerRuns) -> tuple[Block, ...]:
-    """A row for each number of workers, with what was measured beside; and what it rests on."""
+    """Return a table with predicted and measured times for each number of workers, and the assumptions."""
     prices, runs = findings.advice.decision.prices, series.runs
     keys = {run.workers: series.key.on(run.workers) for run in runs}
     measured = {workers: prices[key].seconds for workers, key in keys.items() if key in prices}
@@ -205,7 +205,7 @@ def _table(
     findings: Findings, rows: Sequence[Candidate], more: Sequence[tuple[Heading, list[str]]],
     caption: str = "", footnotes: tuple[str, ...] = (), name: str = "",
 ) -> Table:  # fmt: skip
-    """Workers, time, cost and cost efficiency of candidates, and more columns."""
+    """Return a table of workers, time, cost and cost efficiency of candidates, with the columns in `more`."""
     unit, length = time_unit([row.duration for row in rows])
     bill = findings.advice.decision.bill
     columns = [

@@ -1,7 +1,7 @@
-"""The time of a training by n workers, for every draw of what is uncertain.
+"""Model of the time of a training with n workers, for every draw of the uncertain numbers.
 
-A step takes computing + its fixed cost + waiting for input + exchange that is not hidden + waiting for the
-slowest worker + overhead that none of these explains.
+A step is the sum of computing, its fixed cost, waiting for input, exchange that is not hidden, waiting for
+the slowest worker, the excess of the largest slice, and overhead that these do not explain.
 """
 
 from collections.abc import Sequence
@@ -19,35 +19,35 @@ from scalestudy.features.advise.one_worker import OneWorker
 from scalestudy.features.advise.uncertain import Draws, Uncertain, between, exactly
 
 BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")
-"""Share of a step's computing after the forward pass: gradients of inputs and of weights."""
+"""Share of the backward pass in a step's computing: gradients of inputs and of weights."""
 JITTER_UNKNOWN = between(0.0, 0.03)
-"""Standard deviation of the steps of one worker, as a share of a step, where they were not timed."""
+"""Standard deviation of one worker's step times, as a share of a step, if steps were not timed."""
 FIXED = between(0.0, 0.3)
 DIFFERENCES = between(0.0, 0.04)
-"""8 % between GPUs of one kind on average (Sinha et al., "Not All GPUs Are Created Equal", SC22), less where
-a system was selected."""
+"""GPUs of one kind differ by 8 % on average (Sinha et al., "Not All GPUs Are Created Equal", SC22), and by
+less in systems with selected GPUs."""
 OVERHEAD = between(0.0, 0.07)
-"""Frameworks' own work, power limits, other jobs. The published U-Net lost by 14 V100 some 5 % in all with
-Horovod, 15 % with PyTorch's DDP, and 20 to 25 % with TensorFlow's own strategy."""
+"""Frameworks' own work, power limits, other jobs. With 14 V100, the published U-Net lost about 5 % in total
+with Horovod, 15 % with PyTorch's DDP, and 20 to 25 % with TensorFlow's own strategy."""
 IN_TRAINING = between(0.95, 1.15)
-"""Gradients are packed, and cores are busy. Of real workers over shaped links (`benchmarks/estimate.py`)."""
+"""Gradients are packed, and cores are busy. Measured over shaped links (`benchmarks/estimate.py`)."""
 PARTS = ("computing", "fixed", "input", "exchange", "slowest", "uneven", "overhead")
-"""computing, fixed and input are what a worker with an even slice would take; uneven is what the largest
-slice adds, exchange what is not hidden, slowest the wait for the slowest worker, overhead what is lost
-beside all these."""
+"""Parts of a step. computing, fixed and input are the times of a worker with an even slice. uneven is the
+excess of the largest slice, exchange the time that is not hidden, slowest the wait for the slowest worker,
+overhead the rest."""
 
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """What runs of one worker cannot show of many.
+    """Quantities that one-worker runs cannot show.
 
     Attributes:
-        hidden: Share of the exchange that could be hidden behind the backward pass that is.
+        hidden: Share of the possible overlap of exchange and backward pass that is achieved.
         contention: Share by which workers of one node slow each other.
         fixed: Share of a one-worker step, without waiting for input, that does not shrink with its slice.
-        differences: Standard deviation among workers of how fast they are, as a share of a step.
-        overhead: Share of a step's computing that is lost beside all that is modelled when workers double.
-        in_training: Factor by which an all-reduce takes longer in training than alone.
+        differences: Standard deviation of speed among workers, as a share of a step.
+        overhead: Share of a step's computing lost to unmodelled causes with each doubling of the workers.
+        in_training: Ratio of the time of an all-reduce in training to its time alone.
     """
 
     hidden: Uncertain
@@ -59,9 +59,9 @@ class Unmeasured:
 
 
 def unmeasured_of(*, gpu: bool, xla: bool, per_node: int) -> Unmeasured:
-    """As far as device and settings tell.
+    """Return the ranges for a device and settings.
 
-    With XLA all gradients come at once. On CPUs sums take the cores that compute, so little may be hidden.
+    With XLA, all gradients arrive at once. On CPUs, sums use the cores that compute, so little may be hidden.
     """
     hidden = exactly(0.0) if xla else between(0.7, 1.0) if gpu else between(0.0, 1.0)
     contention = exactly(0.0) if per_node == 1 else between(0.0, 0.05) if gpu else between(0.0, 0.2)
@@ -69,9 +69,9 @@ def unmeasured_of(*, gpu: bool, xla: bool, per_node: int) -> Unmeasured:
 
 
 class PredictedTraining(NamedTuple):
-    """A training by n workers, in seconds: of a full step, and of an epoch by `PARTS`.
+    """A training by n workers, in seconds: a full step (`step`) and an epoch (`parts`), each by `PARTS`.
 
-    `wall` has start-up, evaluation and saving, `seconds` has not.
+    `wall` includes start-up, evaluation and saving; `seconds` does not.
     """
 
     step: dict[str, Draws]
@@ -84,9 +84,10 @@ class PredictedTraining(NamedTuple):
 
 
 class StepModel:
-    """Steps of one strategy at any number of workers; all that is uncertain is drawn once, so counts compare.
+    """Model of a strategy's steps with any number of workers.
 
-    At least one of the links of `route` is known, and stands for the other.
+    Uncertain numbers are drawn once, so that numbers of workers can be compared. At least one link of `route`
+    must be known; it replaces the other if that is unknown.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class StepModel:
         across, within = route.across or route.within, route.within or route.across
         assert across is not None
         assert within is not None
-        # Each number has a stream of its own, so that one more changes no other.
+        # Each number has its own stream, so that adding one changes no other.
         streams = [np.random.default_rng([seed, index]) for index in range(12)]
         self.across, self.within = (
             link.of(*(number.draws(stream, draws) for number in (link.small, link.hops, link.bandwidth)))
@@ -113,7 +114,7 @@ class StepModel:
 
         @cache
         def slowest(workers: int) -> Draws:
-            """By which share the slowest of n workers takes longer."""
+            """Return by which share the slowest of n workers exceeds the mean."""
             among = differences * expected_maximum(workers)
             if worker.jitter is None:
                 return among + jitter * expected_maximum(workers)
@@ -122,7 +123,7 @@ class StepModel:
         self.slowest = slowest
 
     def training(self, workers: int, per_node: int) -> PredictedTraining:
-        """All epochs by so many workers, nodes filled one after another."""
+        """Predict all epochs with `workers` workers; nodes are filled one after another."""
         worker = self.worker
         fabric = Fabric(-(-workers // per_node), min(workers, per_node), self.across, self.within)
         batch = worker.batch * workers if worker.per_worker_rule else worker.batch
@@ -141,7 +142,7 @@ class StepModel:
         return PredictedTraining(step, step_seconds, parts, seconds, wall, updates, batch)
 
     def _step(self, workers: int, rows: int, fabric: Fabric) -> dict[str, Draws]:
-        """A step of `rows` samples: seconds by parts."""
+        """Return the seconds of a step of `rows` samples, by part."""
         worker = self.worker
         steps = -(-worker.training_samples // worker.batch)
         working = self.epoch * (1 - worker.input_share)
@@ -172,10 +173,10 @@ class StepModel:
 
 
 def ready_shares(bucket_bytes: Sequence[int], bucket_work: Sequence[int]) -> list[float]:
-    """Share of the backward pass that is over when each bucket is ready; the last is 1.
+    """Return the share of the backward pass that is done when each bucket is ready; the last is 1.
 
-    By the buckets' multiplications where they are known, else by their bytes: the backward pass takes twice
-    as long as the forward pass in every layer.
+    The shares follow the buckets' multiplications if known, else their bytes. The backward pass is assumed to
+    take twice as long as the forward pass in every layer.
     """
     counted = len(bucket_work) == len(bucket_bytes) and sum(bucket_work) > 0
     weights = list(bucket_work) if counted else list(bucket_bytes)
@@ -187,17 +188,18 @@ def ready_shares(bucket_bytes: Sequence[int], bucket_work: Sequence[int]) -> lis
 def exposed(
     costs: Sequence[Any], shares: Sequence[float], backward: Any, hidden: Any = 1.0, overhead: Any = 0.0
 ) -> Any:
-    """Seconds from the end of the backward pass until the last bucket is summed.
+    """Return the seconds from the end of the backward pass until the last bucket is summed.
 
-    Buckets are ready one after another, the last layers' first, and summed one after another (Li et al.,
-    "PyTorch Distributed", VLDB 2020): bucket k begins at max(when it is ready, when the one before it ends).
+    Buckets become ready one after another, those of the last layers first, and are summed in this order (Li
+    et al., "PyTorch Distributed", VLDB 2020). The sum of a bucket begins when the bucket is ready and the
+    previous sum has ended.
 
     Args:
         costs: Seconds of each bucket's sum, without the overhead.
-        shares: Of the backward pass that is over when it is ready, as `ready_shares`.
+        shares: Shares of the backward pass done when each bucket is ready, from `ready_shares`.
         backward: Seconds of the backward pass.
-        hidden: Share of what could be hidden that is: less than 1 where sums take the workers' own cores.
-        overhead: Seconds before a sum that buckets share which are ready together: a negotiation, a cycle.
+        hidden: Share of the possible overlap that is achieved; less than 1 if sums use the workers' cores.
+        overhead: Seconds before a sum, for a negotiation or cycle; shared by buckets that wait together.
     """
     if not costs:
         return 0.0
@@ -205,7 +207,7 @@ def exposed(
     done: Any = 0.0
     for cost, share in zip(costs, shares, strict=True):
         ready = share * backward
-        alone = ready > started  # it was not there yet when the one before it began
+        alone = ready > started  # it was not ready when the previous sum began
         started = np.maximum(done, ready)
         done = started + np.where(alone, overhead, 0.0) + cost
     best = np.maximum(done - backward, 0.0)
@@ -213,10 +215,10 @@ def exposed(
 
 
 def expected_maximum(count: int) -> float:
-    """Of so many independent standard normal values; 0 for one.
+    """Return the expected maximum of `count` independent standard normal values; 0 for one value.
 
-    It grows like √(2 ln n) (Fisher and Tippett 1928); Blom's formula ("Statistical Estimates and Transformed
-    Beta-Variables", 1958) is within 0.03 of it.
+    It grows like √(2 ln n) (Fisher and Tippett 1928). Blom's formula ("Statistical Estimates and Transformed
+    Beta-Variables", 1958) is accurate to 0.03.
     """
     from scipy.special import ndtri
 

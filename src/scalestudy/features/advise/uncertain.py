@@ -1,4 +1,4 @@
-"""Numbers that are known within a range, and draws from them."""
+"""Numbers with a range, and random draws from them."""
 
 from dataclasses import dataclass
 from math import log
@@ -15,10 +15,9 @@ NORMAL_95 = 1.959964
 
 @dataclass(frozen=True)
 class Uncertain:
-    """A number, the best guess, and its range.
+    """A best guess and its range.
 
-    Of a "factor", which is positive, the logarithm is normal, and the range holds 95 %; of a "share" anything
-    in the range is as likely.
+    A "factor" is positive and log-normal, and its range holds 95 %. A "share" is uniform over its range.
     """
 
     value: float
@@ -27,7 +26,7 @@ class Uncertain:
     kind: Literal["factor", "share"] = "factor"
 
     def draws(self, random: np.random.Generator, count: int) -> Draws:
-        """So many values. Always takes the same amount from `random`, so estimates compare."""
+        """Draw `count` values. The state of `random` advances equally for any range, so estimates compare."""
         if self.kind == "share":
             return self.low + (self.high - self.low) * random.random(count)
         normal = random.standard_normal(count)
@@ -37,15 +36,15 @@ class Uncertain:
 
 
 def exactly(value: float) -> Uncertain:
-    """A number that is known."""
+    """Return a number without uncertainty."""
     return Uncertain(value, value, value)
 
 
 def about(value: float, factor: float) -> Uncertain:
-    """A positive number that lies within this factor, either way, with 95 %."""
+    """Return a positive number that is within this factor, up or down, with a probability of 95 %."""
     return Uncertain(value, value / factor, value * factor)
 
 
 def between(low: float, high: float) -> Uncertain:
-    """A number of which only the ends are known."""
+    """Return a number of which only the lower and upper ends are known."""
     return Uncertain((low + high) / 2, low, high, "share")
