@@ -1,1 +1,1 @@
-"""`predict`, `evaluate`, `samples` and `export`: what a trained model is used for."""
+"""Use a trained model: `predict`, `evaluate`, `samples` and `export`."""

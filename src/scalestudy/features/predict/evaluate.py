@@ -1,4 +1,4 @@
-"""A trained model judged: loss and metrics over a data set, or a page of its best and worst samples."""
+"""Evaluate a trained model: loss and metrics over a data set, or a page of its best and worst samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,19 +28,19 @@ class Evaluated:
     samples: int
     results: dict[str, float]
     matrices: dict[str, list[list[int]]]
-    """Confusion matrices by the names of their metrics, a row for each true class."""
+    """Confusion matrices by name of their metric, with a row for each true class."""
 
 
 def evaluate(
     model: FoundModel, source: str | None, split: str | None, listener: Listener, *, device: str = "auto"
 ) -> Evaluated:
-    """Evaluate a model over a data set, each sample once: the run's own without a `source`.
+    """Evaluate a model over a data set, each sample once. Without a `source`, this is the run's own data set.
 
-    `split` is one of SPLITS; without it, all of another set, and of the run's own that on which its quality
-    was measured.
+    `split` is one of SPLITS. By default it is "all", or for the run's own data set "validation", on
+    which the run's quality was measured.
 
     Raises:
-        UserError: If the classes differ, or there are no such samples.
+        UserError: If the classes differ, or the split has no samples.
         RunError: If the process failed.
     """
     import numpy as np
@@ -67,10 +67,10 @@ def evaluate(
 
 
 def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]:
-    """The model's class for each class of a data set, by their names.
+    """Return the model's class index for each class of a data set, matched by name.
 
     Raises:
-        UserError: If they are not the same, or of another kind.
+        UserError: If kind, classes or scaling of the data differ from those in training.
     """
     if prepared.kind != record.kind:
         raise UserError(
@@ -95,10 +95,10 @@ def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]
 
 
 def own_data(model: FoundModel) -> "tuple[Prepared, Split, RunFolder]":
-    """The prepared set of a run, its split, and the run.
+    """Return the prepared data set of a run, its split, and the run.
 
     Raises:
-        UserError: If the model is of no run, or its data are gone.
+        UserError: If the model does not belong to a run, or the run's data no longer exist.
     """
     from scalestudy.data.splits.split import Split
     from scalestudy.data.store.prepared import Prepared
@@ -122,17 +122,17 @@ def own_data(model: FoundModel) -> "tuple[Prepared, Split, RunFolder]":
 
 
 def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Prepared":
-    """Prepare a source as the images that a model was trained on; paths are seen from the working folder.
+    """Prepare a source in the same way as the training images; paths are relative to the working folder.
 
     Raises:
-        UserError: If there is none, or it is of another kind.
+        UserError: If the source does not exist, or is of another kind.
     """
     from scalestudy.app.prepare import prepare_data
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.study.settings import DataSettings
 
     settings = {key: value for key, value in record.data.items() if key in DataSettings.model_fields}
-    # The study's cache is seen from its file, which may be anywhere.
+    # The study's cache may be relative to the study file, whose folder is unknown here.
     data = DataSettings.model_validate(settings | {"source": source, "validation": None, "cache": None})
     kind = record.kind if record.kind in ("masks", "classes") else None
     folder, _, _ = prepare_data(data, kind, Path(), listener)  # type: ignore[arg-type]
@@ -142,12 +142,12 @@ def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Pr
 def write_gallery(
     model: FoundModel, out: Path, listener: Listener, *, samples: int = 3, device: str = "auto"
 ) -> int:
-    """Judge all validation samples of a run, and write a page of some of them; returns how many were judged.
+    """Evaluate each validation sample of a run, write a page with some of them, and return their number.
 
-    The page shows `samples` of each sort: best, median and worst, by loss and by quality.
+    The page shows `samples` samples of each kind: best, median and worst, by loss and by quality.
 
     Raises:
-        UserError: If the model is of no run, its data are gone, or the page cannot be written.
+        UserError: If the model is not that of a run, its data no longer exist, or writing the page fails.
         RunError: If the process failed.
     """
     from scalestudy.features.predict.job import ModelJob, computed, device_for
@@ -183,7 +183,7 @@ def write_gallery(
 def _data(
     model: FoundModel, source: str | None, split: str | None, listener: Listener
 ) -> "tuple[Prepared, Sequence[int], str, str]":
-    """The set, its rows, their name, and the set's name."""
+    """Return the prepared set, its rows to evaluate, the name of the split, and the name of the data."""
     from scalestudy.data.splits.split import make_split
 
     if split is not None and split not in SPLITS:
@@ -216,7 +216,6 @@ def _data(
 
 
 def _is_own(model: FoundModel, prepared: "Prepared") -> bool:
-    """Whether this is the set that a run's model was trained on."""
     try:
         return model.run is not None and own_data(model)[0].fingerprint == prepared.fingerprint
     except UserError:

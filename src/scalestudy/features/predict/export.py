@@ -1,4 +1,4 @@
-"""A trained model written for other programs."""
+"""Export a trained model for other programs."""
 
 import os
 from pathlib import Path
@@ -13,14 +13,14 @@ def export_model(
     model: FoundModel, out: Path, form: str | None, listener: Listener, *, raw_inputs: bool = False,
     force: bool = False,
 ) -> Path:  # fmt: skip
-    """Write a run's model, and beside it a JSON of its classes and preprocessing, whose file is returned.
+    """Export a run's model, and return the JSON file of its classes and preprocessing, written next to it.
 
-    `form` is one of its engine's: "keras", "savedmodel" (`out` is a folder), "onnx", "pt2" …; without one
-    that which `out` ends in. With `raw_inputs` it takes inputs from 0 to 1, without the scaling inside;
-    `force` replaces what is there.
+    `form` is a format of its engine: "keras", "savedmodel" (`out` is a folder), "onnx", "pt2" …; by default
+    that of the suffix of `out`. With `raw_inputs`, the exported model takes inputs from 0 to 1 and does
+    not include the scaling. `force` replaces existing files.
 
     Raises:
-        UserError: If it cannot be written there, or in this form.
+        UserError: If the model cannot be written there, or in this format.
         RunError: If the process failed.
     """
     from scalestudy.features.predict.job import ModelJob, computed
@@ -41,7 +41,7 @@ def export_model(
 
 
 def beside_of(out: Path) -> Path:
-    """File of the JSON beside an exported model."""
+    """Return the path of the JSON file next to an exported model."""
     return out.with_name(f"{out.name}.json")
 
 

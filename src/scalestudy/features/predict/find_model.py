@@ -1,4 +1,4 @@
-"""The trained model that somebody means: of a run, the best run of a study, or a file that was exported."""
+"""Find a trained model: of a run, of the best run of a study, or in an exported file."""
 
 import contextlib
 import math
@@ -22,25 +22,25 @@ WEIGHTS = ("last", "best")
 
 @dataclass(frozen=True)
 class FoundModel:
-    """A model to use: its file, what it is of, and what it is, for people."""
+    """A model to use: its file, its record, and a label for display."""
 
     path: Path
     record: "ModelRecord"
     label: str
     run: "RunFolder | None" = None
-    """None of an exported model."""
+    """None for an exported model."""
     notes: tuple[str, ...] = ()
-    """What is worth knowing of the choice."""
+    """Remarks on the choice."""
 
 
 def find_model(path: Path, *, point: str | None = None, weights: str = "last") -> FoundModel:
-    """The model that is meant.
+    """Find a model.
 
-    `path` is a run's folder, a point's, a study's or its file, or a model's file; of a study the best run is
-    taken, unless `point` names one. `weights` are those of the "last" or the "best" epoch.
+    `path` is the folder of a run, point or study, a study file, or a model file. For a study, the best run is
+    chosen unless `point` names a point. `weights` are those of the "last" or the "best" epoch.
 
     Raises:
-        UserError: If there is none there.
+        UserError: If there is no model.
     """
     from scalestudy.study.run_folder import NAME, RunFolder
 
@@ -76,7 +76,7 @@ def find_model(path: Path, *, point: str | None = None, weights: str = "last") -
 
 
 def _task_warnings(model: FoundModel) -> Iterator[str]:
-    """What speaks against running the code of a task's file, as whoever uses the model does."""
+    """Yield warnings about the task file, whose code runs when the model is loaded."""
     from scalestudy.study.catalog import has_name
     from scalestudy.study.record_file import file_checksum
 
@@ -172,14 +172,14 @@ def _gain(result: "Result") -> float:
 
 
 def _newest(runs: "Sequence[RunFolder]", where: Path) -> "RunFolder":
-    """The newest run that is done, or the newest of all."""
+    """Return the newest finished run, or else the newest run."""
     if not runs:
         raise UserError("a point with a run", f"{where}, without runs", "Run the study first.")
     return next((run for run in reversed(runs) if run.result() is not None), runs[-1])
 
 
 def _of_file(path: Path) -> FoundModel:
-    """A model's file, of a run or exported, with its record inside or beside it."""
+    """Return the model in a file of a run or an export, with its record from inside or next to the file."""
     from scalestudy.study.engines import engine_names, engine_traits
     from scalestudy.study.model_record import EMBEDDED, ModelRecord
     from scalestudy.study.record_file import read_record

@@ -1,4 +1,4 @@
-"""Image files that were named; each to the inputs of a model, and its outputs back to the image's size."""
+"""Find image files, convert each to inputs of a model, and convert outputs back to the image's size."""
 
 import glob
 import os
@@ -27,29 +27,29 @@ from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 SCALES = {"uint8": 1 / 255, "uint16": 1 / 65535}
-"""What takes whole numbers of an image file into [0, 1]."""
+"""Factor that scales an image file's integers to [0, 1]."""
 MASKS = "masks"
-"""A folder of this name beside images/ holds masks, which are not predicted."""
+"""A folder with this name next to images/ holds masks, which are not predicted."""
 
 
 class ImageItem(Record):
     """One image to predict."""
 
     shown: str
-    """Its file as it was named, for tables and messages."""
+    """Its path for tables and messages."""
     name: str
-    """Path of what is written of it, below a folder and without suffix."""
+    """Path of its results, relative to a folder and without suffix."""
     file: str
     """Its absolute path."""
 
 
 def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
-    """Image files that were named, or lie in folders that were, in their order; and folders left out.
+    """Return the image files among the arguments and in their folders, in order, and folders left out.
 
     Raises:
-        UserError: If one does not exist, a folder holds no images, or two would be written under one name.
+        UserError: If a path does not exist, a folder holds no images, or two results would have one name.
     """
-    files: dict[str, tuple[Path, Path, str]] = {}  # with their paths below what was named, and its name
+    files: dict[str, tuple[Path, Path, str]] = {}  # path, path below the argument, name of the folder
     left_out: list[Path] = []
     for path in [path for argument in arguments for path in _globbed(argument)]:
         if not path.exists():
@@ -75,7 +75,7 @@ def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
 
 
 def _globbed(argument: str) -> list[Path]:
-    """A path, or what a pattern stands for that the shell has left."""
+    """Return a path, or the paths that match a pattern that the shell has not expanded."""
     if not glob.has_magic(argument) or Path(argument).exists():
         return [Path(argument)]
     paths = sorted(glob.glob(argument, recursive=True))
@@ -87,7 +87,7 @@ def _globbed(argument: str) -> list[Path]:
 
 
 def _is_image(file: Path) -> bool:
-    """By its name, or else by its first bytes."""
+    """Return whether a file is an image, by its suffix or else by its content."""
     if file.suffix.lower() in suffixes.READ:
         return True
     try:
@@ -98,7 +98,7 @@ def _is_image(file: Path) -> bool:
 
 
 def _below(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Image files anywhere below a folder, in order; and folders of masks, which are left out."""
+    """Return all image files below a folder, in order, and folders of masks, which are left out."""
     files: list[Path] = []
     left_out: list[Path] = []
     for path, folders, names in os.walk(folder):
@@ -115,7 +115,7 @@ def _below(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _named(files: Sequence[tuple[Path, Path, str]]) -> list[ImageItem]:
-    """Names that differ: of files that only their suffix tells apart with it, then with their folder's."""
+    """Give files distinct names. If names are equal, the suffix is added, then the name of the folder."""
     names = [below.with_suffix("") for _, below, _ in files]
     longer = [below for _, below, _ in files], [Path(folder) / below for _, below, folder in files]
     for others in longer:
@@ -136,21 +136,21 @@ def _named(files: Sequence[tuple[Path, Path, str]]) -> list[ImageItem]:
 
 
 class Read(NamedTuple):
-    """An image."""
+    """An image that was read."""
 
     pixels: Array
-    """As its file has them, shape [H, W, C]."""
+    """Pixels as in the file, shape [H, W, C]."""
     scale: float
-    """Multiplies them into what models see."""
+    """Factor that converts pixels to the model's inputs."""
     changes: tuple[str, ...]
-    """What was done that is worth telling."""
+    """Conversions to report."""
 
 
 def read_for(path: Path, record: ModelRecord) -> Read:
-    """Read an image file as the images that a model was trained on.
+    """Read an image file in the same way as the images that a model was trained on.
 
     Raises:
-        UserError: If it is damaged, or its numbers mean something else than those of the training.
+        UserError: If the file is damaged, or its values are not comparable with those in training.
     """
     channels, value_range = record.input_shape[2], record.data.get("value_range")
     pages = read_pixels(path, record.data.get("stack")).values
@@ -184,30 +184,30 @@ def read_for(path: Path, record: ModelRecord) -> Read:
 
 @dataclass(frozen=True)
 class Whole:
-    """An image of `size` (height, width) brought to the input's as a whole, as prepared images are."""
+    """Fits a whole image of `size` (height, width) into the size of the input, as when preparing images."""
 
     size: Size
     into: Size
     way: Way = "pad"
-    """As `fit` under [data]: "pad", "crop" or "stretch"."""
+    """`fit` under [data]: "pad", "crop" or "stretch"."""
 
     @property
     def change(self) -> str:
-        """What is done to the image, in a few words; "" for nothing."""
+        """Short description of the change to the image; "" if there is none."""
         if self.size == self.into:
             return ""
         done = {"pad": "fitted into", "crop": "cropped to", "stretch": "stretched to"}[self.way]
         return f"{done} {self.into[0]} x {self.into[1]}"
 
     def cut(self, image: Array) -> Array:
-        """The inputs, shape [1, h, w, C], of an image of shape [H, W, C]."""
+        """Return the inputs, shape [1, h, w, C], of an image of shape [H, W, C]."""
         whole: Array = resize_image(image, self.into, self.way)
         return whole[None]
 
     def joined(self, values: Array) -> Array:
-        """Values of the image's pixels, float32 [H, W, N], from those of the input, [1, h, w, N].
+        """Return values of the image's pixels, float32 [H, W, N], from those of the input, [1, h, w, N].
 
-        The padding is cut off; what was cropped is NaN. They are resized (bilinear) to the image.
+        Padding is cut off, and cropped pixels are NaN. Values are resized to the image (bilinear).
         """
         one: Array = values.astype(np.float32, copy=False)[0]
         if self.size == self.into:
@@ -225,9 +225,9 @@ class Whole:
 
 @dataclass(frozen=True)
 class Tiled:
-    """An image at its own scale, in tiles of the input's size that share `overlap` pixels at least.
+    """Cuts an image at its own scale into tiles of the input's size that share at least `overlap` pixels.
 
-    Beyond the image are zeros. Each pixel is taken from the tile in whose core it lies.
+    Pixels outside the image are zero. The value of a pixel is taken from the tile whose core contains it.
     """
 
     size: Size
@@ -236,7 +236,7 @@ class Tiled:
 
     @property
     def change(self) -> str:
-        """What is done to the image, in a few words."""
+        """Short description of the change to the image."""
         count, size = len(self._tiles), f"{self.into[0]} x {self.into[1]}"
         return f"padded to {size}" if count == 1 else f"cut into {count} tiles of {size}"
 
@@ -245,24 +245,24 @@ class Tiled:
         return tiles_of(self.size, self.into, self.overlap)
 
     def cut(self, image: Array) -> Array:
-        """The tiles, shape [K, h, w, C], of an image of shape [H, W, C]."""
+        """Return the tiles, shape [K, h, w, C], of an image of shape [H, W, C]."""
         return np.stack([cut(image, tile, self.into) for tile in self._tiles])
 
     def joined(self, values: Array) -> Array:
-        """Values of the image's pixels, float32 [H, W, N], from those of the tiles, [K, h, w, N]."""
+        """Return values of the image's pixels, float32 [H, W, N], from those of the tiles, [K, h, w, N]."""
         whole: Array = stitch(list(values.astype(np.float32, copy=False)), self._tiles, self.size)
         return whole
 
 
 Placing = Whole | Tiled
-"""How one image becomes inputs of a model."""
+"""How an image becomes inputs of a model."""
 
 
 def placing(size: Size, record: ModelRecord) -> Placing:
-    """How an image is brought to the size of a model's input: as the images that it was trained on.
+    """Return how to fit an image to the size of a model's input, as was done in training.
 
-    Images that were resized for training are resized. Masks of images that were not keep their scale: a
-    larger image is cut into tiles, a smaller one padded.
+    If training images were resized, so is this image. For masks of training images that were not resized, the
+    image keeps its scale: a larger image is cut into tiles, and a smaller one is padded.
     """
     data = record.data
     tile, overlap = data.get("tile"), data.get("overlap")
@@ -273,7 +273,7 @@ def placing(size: Size, record: ModelRecord) -> Placing:
 
 
 def resized(values: Array, size: Size) -> Array:
-    """Float values [h, w, N], each channel resized by bilinear interpolation to [H, W, N]."""
+    """Resize float values [h, w, N] to [H, W, N], each channel by bilinear interpolation."""
     if values.shape[:2] == size:
         return values
     channels = [
@@ -285,6 +285,6 @@ def resized(values: Array, size: Size) -> Array:
 
 
 def _middle(one: int, other: int) -> tuple[int, int]:
-    """Where the smaller of two lengths lies in the middle of the larger: start, and the first beyond."""
+    """Return start and end (exclusive) of the smaller of two lengths, centred in the larger."""
     start = abs(other - one) // 2
     return start, start + min(one, other)

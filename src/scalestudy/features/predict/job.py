@@ -1,4 +1,4 @@
-"""A job for processes that use a model on this machine: what they are told, and how they are started."""
+"""Jobs that use a model on this machine, and how their processes are started."""
 
 import contextlib
 import json
@@ -27,47 +27,47 @@ from scalestudy.util import modules
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 
 ENDS_WITH = "SCALESTUDY_LAUNCHER"
-"""Variable: number of the process that a worker ends with."""
+"""Environment variable with a process ID; a worker ends when this process ends."""
 POLL = 0.1
 TAIL = 3
-"""Lines of a log that a message shows."""
+"""Number of log lines in a message."""
 
 
 class ModelJob(Record):
-    """What is done, by how many processes; written to a file that they read."""
+    """A job and its number of processes; they read it from a file."""
 
     action: Literal["predict", "evaluate", "gallery", "export"]
     model: str
-    """File that a run or an export left, or the folder of a SavedModel."""
+    """Model file of a run or an export, or the folder of a SavedModel."""
     record: ModelRecord
     size: int = 1
     """Number of processes."""
     device: Literal["cpu", "gpu"] = "cpu"
     out: str = ""
-    """Folder, or file, that is written."""
+    """Output folder or file."""
     items: list[ImageItem] = Field(default_factory=list)
-    """To predict."""
+    """Images to predict."""
     overlay: bool = False
     probabilities: bool = False
     prepared: str = ""
     """Folder of a prepared data set."""
     rows: list[int] = Field(default_factory=list)
-    """Rows of it."""
+    """Rows of this data set."""
     classes: list[int] = Field(default_factory=list)
-    """The model's class for each class of that set."""
+    """The model's class for each class of this data set."""
     samples: int = 3
-    """Of a gallery: samples of each sort."""
+    """Samples of each kind in a gallery."""
     better: Better | None = None
-    """Which way the quality is better."""
+    """Whether higher or lower quality is better."""
     form: str = ""
-    """Of an export."""
+    """Format of an export."""
 
 
 def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
-    """What is computed on: GPUs where there are any, unless told otherwise.
+    """Return the device to compute on: by default GPUs if there are any, else the CPU.
 
     Raises:
-        UserError: If GPUs are asked for that are not there.
+        UserError: If GPUs are requested but missing, or there are more workers than GPUs.
     """
     if workers < 1:
         raise UserError("at least one worker", f"{workers}", "Correct --workers.")
@@ -91,13 +91,13 @@ def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
 def computed(
     job: ModelJob, title: str, total: int, listener: Listener, done: Callable[[Path], int] = lambda folder: 0
 ) -> Iterator[tuple[Path, Any]]:
-    """Run a job to its end; within, the folder with what its processes left, and the first one's answer.
+    """Run a job until it ends; yield the folder of its results, and the answer of rank 0.
 
-    The listener is told the title and how many images or samples of `total` are `done`, by that folder.
+    The listener shows the title and the progress: `done(folder)` of `total` images or samples.
 
     Raises:
-        UserError: As a process has said; or without a framework.
-        RunError: If a process ended without saying why.
+        UserError: If a process reports a user error, or the framework is missing.
+        RunError: If a process fails in another way.
     """
     engine = engine_traits(job.record.engine)
     if environment_of(job.model) is None and engine.missing_software():
@@ -122,7 +122,7 @@ def computed(
 
 
 def environment_of(model: str) -> str | None:
-    """The virtual environment that the run trained in which left this file; None for that at hand."""
+    """Return the virtual environment of the run that wrote this model; None to use the current one."""
     run = RunFolder(Path(model).parent)
     place = run.point().environment if (run.path / "point.json").exists() else None
     return place if place is not None and starts(place) else None

@@ -1,4 +1,4 @@
-"""Predictions of a trained model for images, from what was named to the files of the results."""
+"""Predict images with a trained model, and write the results."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scalestudy.study.model_record import ModelRecord
 
 MARK = "predictions.json"
-"""By this file a folder is known as one that predictions were written to."""
+"""This file marks a folder of predictions."""
 FOLDERS = ("masks", "overlays", "probabilities")
 TABLE = "predictions.csv"
 DIGITS = 6
@@ -30,7 +30,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be predicted, and how it is written: as the options of `model predict`."""
+    """Images to predict and how to write the results: the options of `model predict`."""
 
     images: tuple[str, ...]
     out: Path
@@ -39,29 +39,29 @@ class Wanted:
     workers: int = 1
     device: str = "auto"
     force: bool = False
-    """Whether `out` may hold other things."""
+    """Whether `out` may hold other files."""
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """What was done."""
+    """Summary of predictions."""
 
     table: Path
     images: int
-    """Those that were predicted."""
+    """Number of predicted images."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """Those that were not, and why."""
+    """Skipped images, and why."""
     changes: dict[str, int] = field(default_factory=dict)
-    """What was done to images, and to how many."""
+    """Number of images by change applied."""
     classes: dict[str, int] = field(default_factory=dict)
-    """Of class tasks: how many images were taken for each class."""
+    """For tasks with classes, number of images predicted as each class."""
 
 
 def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "ModelJob":
-    """What predicting would do; nothing is computed or written.
+    """Return the job that `predict` would run, without computing or writing anything.
 
     Raises:
-        UserError: If images, options or the folder to write to are not right.
+        UserError: If images, options or the output folder are invalid.
     """
     from scalestudy.data.sources.files import several
     from scalestudy.features.predict.inputs import files_of
@@ -81,12 +81,12 @@ def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "ModelJob":
 
 
 def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
-    """Predict, and write masks or classes with their table.
+    """Predict images, and write masks or classes with their table.
 
-    Images that cannot be read are left out, and named at the end.
+    Images that cannot be read are skipped and listed in the result.
 
     Raises:
-        UserError: Before anything is written, if something is not right.
+        UserError: If images, options or the output folder are invalid; nothing has been written then.
         RunError: If a process failed.
     """
     from scalestudy.features.predict.job import computed
@@ -116,7 +116,7 @@ def _refuse_options(record: "ModelRecord", wanted: Wanted) -> None:
 
 
 def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
-    """Refuse a folder that holds other things, and one in which images would be replaced or read again."""
+    """Raise `UserError` if `out` holds other files, or if results could replace images or be read as such."""
     out = wanted.out
     if out.exists() and not out.is_dir():
         raise UserError("a folder for the predictions", f"{out}, which is a file", "Name another with --out.")
@@ -138,7 +138,7 @@ def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
 
 
 def _begin(out: Path, model: FoundModel) -> None:
-    """Make the folder ours, and take away what an earlier prediction has left there."""
+    """Mark the output folder, and remove the results of earlier predictions from it."""
     if (out / MARK).is_file():
         for name in FOLDERS:
             shutil.rmtree(out / name, ignore_errors=True)
@@ -159,7 +159,6 @@ def _count(folder: Path) -> int:
 
 
 def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> Predicted:
-    """Write the table and what there is to say of it all."""
     from scalestudy.util.files import write_atomically
 
     record = model.record
@@ -177,7 +176,7 @@ def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> P
 
 
 def as_csv(lines: Sequence[dict[str, Any]], record: "ModelRecord") -> str:
-    """A row an image: its file, and its class with the probability of each, or its mask with their shares."""
+    """Return a row for each image: its class and probabilities, or its mask and the share of each class."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     masks = record.kind == "masks"

@@ -1,6 +1,6 @@
-"""`python -m scalestudy.features.predict.worker JOB RANK`: one process that uses a model; JOB is a file.
+"""`python -m scalestudy.features.predict.worker JOB RANK`: a process that uses a model; JOB is a file.
 
-It writes what the job (`job.ModelJob`) asks for, then `done-RANK.json` beside it; or `error-RANK.json`.
+It writes the results of the job (`job.ModelJob`), then `done-RANK.json` or `error-RANK.json` next to JOB.
 """
 
 import io
@@ -39,17 +39,17 @@ from scalestudy.util.files import write_atomically
 from scalestudy.util.imports import without_unused
 
 EVALUATED_PIXELS, PREDICTED_PIXELS = 2**20, 2**21
-"""Most pixels of inputs in one call of the model."""
+"""Maximum number of input pixels in a call of the model."""
 IMAGES_AT_ONCE = 16
-"""Most images whose inputs are computed together."""
+"""Maximum number of images in a chunk."""
 CHUNKS = 32
-"""Least chunks that many images are shared out in."""
+"""Minimum number of chunks for many images."""
 _ON_CPU = {"tf32": "float32"}
-"""Arithmetic of GPUs, and what CPUs compute instead."""
+"""Precisions of GPUs, and their replacements on CPUs."""
 
 
 def main(arguments: list[str]) -> int:
-    """Do this process's share."""
+    """Do this process's share of the job, and return an exit code."""
     path, rank = Path(arguments[0]), int(arguments[1])
     if ENDS_WITH in os.environ:
         end_with(int(os.environ[ENDS_WITH]))
@@ -89,7 +89,7 @@ def _done(job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
 
 
 def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
-    """Results, confusion matrices and the number of samples; how far it is stands in `folder`."""
+    """Return results, confusion matrices and the number of samples; report progress in `folder`."""
     prepared = Prepared.open(job.prepared)
     reader = reader_of(prepared)
     trainer = _trainer(engine, job, prepared)
@@ -108,7 +108,7 @@ def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
 
 
 def renumbered(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDArray[Any]:
-    """Class indices of a set as those of a model; what is ignored stays so."""
+    """Convert class indices of a data set to those of a model; ignored pixels stay ignored."""
     if classes == sorted(range(len(classes))):
         return targets
     table = np.arange(256 if masks else len(classes), dtype=np.int64)
@@ -119,9 +119,9 @@ def renumbered(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDA
 
 
 def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
-    """The task of a model, built for a data set, with the model's weights."""
+    """Build the model's task for a data set, and restore the model's weights."""
     record = job.record
-    # The task sees the model's channels and classes, whatever those of the set are.
+    # The task must see the channels and classes of the model, not those of the data set.
     shape = (*prepared.input_shape[:2], record.input_shape[2])
     seen = prepared.model_copy(update={"input_shape": shape, "class_names": tuple(record.class_names)})
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
@@ -132,7 +132,7 @@ def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
 
 
 def _point(record: ModelRecord, device: str) -> Point:
-    """One worker alone, with the precision that the model was trained with."""
+    """Return a one-worker point with the precision that the model was trained with."""
     train = record.rebuilt.model_dump() | {"deterministic": device == "cpu"}
     if device == "cpu":
         train["precision"] = _ON_CPU.get(train["precision"], train["precision"])
@@ -155,7 +155,7 @@ class _Ready(NamedTuple):
 
 
 def chunks(count: int) -> list[range]:
-    """Images that are computed together: the same for any number of processes, so that numbers are too."""
+    """Split images into chunks that, like the results, do not depend on the number of processes."""
     size = max(1, min(IMAGES_AT_ONCE, count // CHUNKS))
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
@@ -163,7 +163,7 @@ def chunks(count: int) -> list[range]:
 def predict_share(model: Inference, job: ModelJob, rank: int, folder: Path) -> None:
     """Predict every `size`-th chunk, and append a line for each image to `part-RANK.jsonl` in `folder`.
 
-    An image that cannot be read has a line that says why, and keeps no other from being predicted.
+    The line of an image that cannot be read gives the reason; the other images are still predicted.
     """
     logits = _gives_logits(model, job)
     with open(folder / f"part-{rank}.jsonl", "w") as part:
@@ -186,25 +186,25 @@ def predict_share(model: Inference, job: ModelJob, rank: int, folder: Path) -> N
 
 
 def _gives_logits(model: Inference, job: ModelJob) -> bool:
-    """Whether outputs are scores: asked with the same made-up inputs by every process."""
+    """Return whether outputs are logits. Every process tests the same synthetic inputs."""
     inputs = np.random.default_rng(0).random((2, *job.record.input_shape), np.float32)
     inputs[0] = 0
     outputs = model.outputs(inputs, 1.0)
-    probabilities(outputs, job.record, logits=True)  # refuses what is none of classes
+    probabilities(outputs, job.record, logits=True)  # raises if the outputs are not those of classes
     return are_logits(outputs)
 
 
 def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
     read = read_for(Path(item.file), job.record)
     way = placing((read.pixels.shape[0], read.pixels.shape[1]), job.record)
-    # Resized in the file's own depth, with its rounding, as images are prepared; scaled afterwards.
+    # Resize in the file's bit depth, with its rounding, as when preparing images; then scale.
     return _Ready(index, item, read, way, way.cut(read.pixels).astype(np.float32) * np.float32(read.scale))
 
 
 def _computed(
     model: Inference, job: ModelJob, ready: Sequence[_Ready], most: int, *, logits: bool
 ) -> Iterator[tuple[_Ready, Array]]:
-    """Each image with the probabilities of its inputs; batches are of one size, filled up with zeros."""
+    """Yield each image with the probabilities of its inputs. All batches have one size, padded with zeros."""
     if not ready:
         return
     inputs = np.concatenate([image.inputs for image in ready])
@@ -223,7 +223,7 @@ def _computed(
 
 
 def _written(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
-    """Write what there is of one image, and give its line of the table."""
+    """Write the files of one image, and return its line of the table."""
     change = image.placing.change
     line: dict[str, Any] = {
         "shown": image.item.shown, "told": [*image.read.changes, *([change] if change else [])],
@@ -263,4 +263,4 @@ if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # the framework's threads are not waited for
+    os._exit(code)  # do not wait for the framework's threads

@@ -1,1 +1,1 @@
-"""A Keras script of the user's own on several workers: `scalestudy launch` and `scalestudy.workers()`."""
+"""Run a user's own script on several workers: `scalestudy launch` and `scalestudy.workers()`."""

@@ -1,4 +1,4 @@
-"""How a process of a script becomes one of its workers: who it is, what it computes on, whom it joins."""
+"""Turn a process of a script into one of its workers: determine rank, strategy and device, and join."""
 
 import contextlib
 import os
@@ -23,17 +23,17 @@ from scalestudy.util.registry import loaded
 STRATEGY, WORKERS, DEVICE, FOLDER, OUT, SEED = (
     f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE", "FOLDER", "OUT", "SEED")
 )
-"""Variables by which `scalestudy launch` says what its processes are to be, and where they leave what."""
+"""Environment variables with which `scalestudy launch` configures its processes and their folders."""
 
 
 class Start(NamedTuple):
-    """What a process is to be.
+    """The role of a process.
 
     Attributes:
-        placement: Among the other processes.
-        workers: How many workers there are.
-        strategy: That does the work.
-        device: What it computes on.
+        placement: Its place among the processes.
+        workers: Number of workers.
+        strategy: Strategy that does the work.
+        device: Device to compute on.
     """
 
     placement: Placement
@@ -43,10 +43,11 @@ class Start(NamedTuple):
 
 
 def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
-    """The strategy that does the work of several workers of a script, which is of `engine`.
+    """Return the strategy for several workers of a script; `engine` is the script's engine.
 
     Raises:
-        UserError: If there is none of this name, or it needs the model on several devices of one process.
+        UserError: If the strategy is unknown, is asynchronous, copies the model to several devices of a
+            process, or does not suit a script with its own training loop.
     """
     if name == DEFAULT:
         return traits((engine or engine_traits(traits(name).engine)).across)
@@ -76,20 +77,20 @@ def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
 
 
 def has_own_loop(strategy: Traits) -> bool:
-    """Whether scripts of its engine train in loops of their own, and so are measured rather than shared."""
+    """Return whether scripts of its engine have their own training loop, so that they are only measured."""
     return bool(engine_traits(strategy.engine).script_modules)
 
 
 def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mapping[str, Any]) -> Start:
-    """What the environment of a process says that it is to be.
+    """Return the role of this process from its environment.
 
     Args:
         variables: Usually `os.environ`.
-        strategy: What the script asks for; what the launcher says goes before.
+        strategy: Strategy that the script requests; that of the launcher takes precedence.
         modules: Usually `sys.modules`.
 
     Raises:
-        UserError: If that cannot be.
+        UserError: If the strategy cannot be used, or Keras has another backend.
     """
     placement = resolve(variables)
     file = main_file(modules)
@@ -114,8 +115,8 @@ def session_of(start: Start) -> Any:
     """Set up the framework of this process, and join the other workers.
 
     Raises:
-        UserError: If it has computed before, or the placement contradicts the strategy.
-        RunError: If the others are not found, or a GPU is missing.
+        UserError: If the framework has computed before, or the placement contradicts the strategy.
+        RunError: If the other workers are not found, or a GPU is missing.
     """
     from scalestudy.worker import take_part
 
@@ -130,13 +131,13 @@ def session_of(start: Start) -> Any:
 
 
 def loop_session_of(start: Start, *, alone: bool = False) -> Any:
-    """What measures a script with a loop of its own, in this process; it gets torchrun's variables.
+    """Set torchrun's variables, and return the session that measures a script with its own loop.
 
-    One that is left `alone` meets no others.
+    With `alone`, the session does not join other processes.
 
     Raises:
         UserError: If the placement contradicts the strategy, or has no port.
-        RunError: If the others are not found, or a GPU is missing.
+        RunError: If the other workers are not found, or a GPU is missing.
     """
     placement, kind = start.placement, traits(start.strategy)
     seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
@@ -153,7 +154,7 @@ def loop_session_of(start: Start, *, alone: bool = False) -> Any:
 
 @contextlib.contextmanager
 def _secret(placement: Placement) -> Iterator[None]:
-    """Within, the processes have a secret: from their launcher, or in a folder that their nodes share."""
+    """Give the processes a secret while the context is active: the launcher's, or one in a shared folder."""
     if placement.size == 1 or os.environ.get(SECRET):
         yield
         return

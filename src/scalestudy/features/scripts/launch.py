@@ -1,4 +1,4 @@
-"""The processes of a user's own script on this machine: rank 0 at the terminal, the others in their logs."""
+"""Run a user's own script on this machine. Rank 0 writes to the terminal, the other ranks to logs."""
 
 import contextlib
 import os
@@ -44,13 +44,13 @@ from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 
 PLAIN = ("cnn", "digits")
-"""A task and data that any study may have: nothing but the strategy and [launch] is used of this one."""
+"""Task and data of the study that resolves strategy and [launch]; they are not used otherwise."""
 OnNote = Callable[[str], object]
 
 
 @dataclass(frozen=True)
 class Script:
-    """What is started: a script with its arguments, under the strategy, workers and device of a point."""
+    """A script to start with its arguments, and a point with its strategy, workers and device."""
 
     point: Point
     file: str
@@ -59,11 +59,11 @@ class Script:
 
     @property
     def own_loop(self) -> bool:
-        """Whether it is started as torchrun starts one, and measured if it asks for that."""
+        """Whether the script is started as torchrun would start it, and measured if it asks for that."""
         return has_own_loop(self.point.traits)
 
     def variables(self) -> dict[str, str]:
-        """Variables by which its processes know what they are: see `join`."""
+        """Return the environment variables that configure its processes; see `join`."""
         point = self.point
         return {
             STRATEGY: point.implementation, WORKERS: str(point.workers), DEVICE: point.launch.device,
@@ -75,13 +75,13 @@ def script_of(
     file: Path, arguments: Sequence[str], *, strategy: str, workers: int, launch: dict[str, Any],
     seed: int = 0, out: Path | None = None,
 ) -> Script:  # fmt: skip
-    """What is to be started, on this machine's devices and cores.
+    """Return a script to start on this machine's devices and cores.
 
-    `strategy`, and the keys in `launch` (device, cpus_per_worker), are those of a study. `out` is where runs
-    of a script that is measured are kept; in `studies` when None.
+    `strategy` and the keys in `launch` (device, cpus_per_worker) are as in a study file. `out` is the folder
+    for runs of a measured script; if None, they are in `studies`.
 
     Raises:
-        UserError: If it cannot be started so.
+        UserError: If the script cannot be started with these settings.
     """
     refuse_no_script(file)
     kind = strategy_of(strategy, engine_of_script(file))
@@ -104,7 +104,7 @@ def script_of(
 
 
 def refuse_no_script(file: Path) -> None:
-    """Refuse what is no file."""
+    """Raise `UserError` if `file` is not a file."""
     if not file.is_file():
         raise UserError(
             "a Python script", f"{file}, which is not a file", "Put the script first, then its arguments."
@@ -114,12 +114,12 @@ def refuse_no_script(file: Path) -> None:
 def sweep_of(
     file: Path, arguments: Sequence[str], workers: Sequence[int], seeds: Sequence[int], **given: Any
 ) -> list[Script]:
-    """The runs of a script at all these numbers of workers, under all these seeds: in randomised blocks.
+    """Return a script's runs for all numbers of workers and seeds, in randomised blocks.
 
-    `given` is as in `script_of`.
+    `given` holds further arguments of `script_of`.
 
     Raises:
-        UserError: If there are several, of a script that is not measured.
+        UserError: If there are several runs and the script is not measured.
     """
     scripts = [
         script_of(file, arguments, workers=count, seed=seed, **given) for count in workers for seed in seeds
@@ -139,11 +139,11 @@ def sweep_of(
 
 
 def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> None:
-    """Run them one after another; of several, those that have a result are not run again.
+    """Run scripts one after another. If there are several, those with a result are skipped.
 
     Raises:
-        RunError: If one fails: the others are still run.
-        KeyboardInterrupt: As `run_script`.
+        RunError: If a run fails. The remaining runs are completed first.
+        KeyboardInterrupt: As in `run_script`.
     """
     failures: list[RunError] = []
     for script in scripts:
@@ -166,7 +166,7 @@ def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> 
 
 
 def is_own_loop(file: Path, strategy: str) -> bool:
-    """Whether a script is started as torchrun starts one, under this `--strategy`."""
+    """Return whether a script is started as torchrun would start it, for this `--strategy`."""
     return has_own_loop(strategy_of(strategy, engine_of_script(file)))
 
 
@@ -174,10 +174,10 @@ def run_rank(
     file: Path, arguments: Sequence[str], placement: Placement, *, strategy: str, device: str, seed: int,
     out: Path | None,
 ) -> NoReturn:  # fmt: skip
-    """Become one process of a script that srun or mpirun has started several times, each by this command.
+    """Replace this process, one of several that srun or mpirun has started, by a process of the script.
 
     Raises:
-        UserError: If there is no such script, or the run has no port.
+        UserError: If the script does not exist, or the run has no port.
         RunError: If the host of rank 0 is not found.
     """
     refuse_no_script(file)
@@ -190,7 +190,7 @@ def run_rank(
 
 
 def start_lines(script: Script) -> list[str]:
-    """What would be started, a line each, and how srun would start the same."""
+    """Return a line for each process that would be started, and the equivalent srun command."""
     point, command = script.point, shlex.join(["python", script.file, *script.arguments])
     cores = f"{point.launch.cpus_per_worker} core{'s' * (point.launch.cpus_per_worker > 1)} per worker"
     lines = [f"{point.workers} workers by {point.implementation}, {cores}, device {point.launch.device}"]
@@ -203,7 +203,7 @@ def start_lines(script: Script) -> list[str]:
     if not point.traits.spans_nodes:
         return [*lines, "Through Slurm: take horovod or multiworker, which have a process for each worker"]
     on_gpus = point.launch.device == "gpu" or (point.launch.device == "auto" and devices.gpus() > 0)
-    # A script that takes cuda:LOCAL_RANK is to see all GPUs of its node.
+    # A script that uses cuda:LOCAL_RANK must see all GPUs of its node.
     gpus = (f" --gpus={point.workers}" if script.own_loop else " --gpus-per-task=1") * on_gpus
     srun = (
         f"{STRATEGY}={point.implementation} "
@@ -215,11 +215,13 @@ def start_lines(script: Script) -> list[str]:
 
 
 def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
-    """Run a script's workers to their end; logs are temporary files when None, notes say what it waits for.
+    """Run a script's workers until all have ended. If `logs` is None, logs are temporary files.
+
+    `on_note` is called with messages, such as what the run waits for.
 
     Raises:
-        RunError: If a worker fails; names the first, with its last lines where they were not printed. Or if
-            there are no ports.
+        RunError: If a worker fails (the message names the first one and its last lines, unless these were
+            printed), or if there are no free ports.
         KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
     """
     if logs is not None:
@@ -230,7 +232,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
         on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}")
     with terminable(), contextlib.ExitStack() as held:
         waits = reserved_gpus(held, script.point)
-        while True:  # for the runs that have them
+        while True:  # until other runs release their GPUs
             try:
                 on_note(next(waits).text)
             except StopIteration as end:
@@ -273,7 +275,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
 
 
 def _leave_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
-    """The run that the script has been measured as, if it was, with its logs and why it failed."""
+    """Copy logs and failure to the run folder of a measured script, and return it; None if not measured."""
     try:
         run = RunFolder((folder / "run").read_text())
     except OSError:
@@ -286,16 +288,15 @@ def _leave_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
 
 
 def _environment(script: Script, variables: Mapping[str, str]) -> dict[str, str]:
-    """Variables of a process that imports the framework."""
     if script.own_loop:
         return _loop_environment(variables, script.point.launch.device)
     return process_environment(variables, engine_traits(script.point.engine), gpus=None).applied(variables)
 
 
 def _loop_environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
-    """Nothing is decided that is the script's to decide, but which GPUs it sees: all of the run.
+    """Return the variables of a script with its own loop, which sees all GPUs of the run.
 
-    It takes that of LOCAL_RANK.
+    The script itself chooses the GPU of its LOCAL_RANK, and makes all other decisions.
     """
     shown = devices.showing([]) if device == "cpu" else devices.ORDER
     sums = for_instances(devices.named(variables) or ())
@@ -305,7 +306,7 @@ def _loop_environment(variables: Mapping[str, str], device: str) -> dict[str, st
 def commands(
     script: Script, run: RunFolder, port: int, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> list[Command]:
-    """The command of each process: a worker's, but in this folder, and rank 0 with this process's output."""
+    """Return the command of each process, in the current folder; rank 0 inherits this process's output."""
     processes = []
     for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
         variables = _environment(script, worker.environment) | script.variables()

@@ -1,6 +1,6 @@
-"""`scalestudy.workers()` in a script with its own training loop, which three lines measure.
+"""`scalestudy.workers()` in a script with its own training loop; three lines measure it.
 
-A script like those of PyTorch's tutorials:
+In a script like those in PyTorch's tutorials:
 
     for epoch in workers.epochs(10, model):      # instead of `for epoch in range(10)`
         for x, y in loader:
@@ -8,7 +8,7 @@ A script like those of PyTorch's tutorials:
             workers.count(len(x), loss)          # after each step
         workers.quality("accuracy", right, of)   # after the evaluation
 
-Its results do not change.
+The results of the script do not change.
 """
 
 import atexit
@@ -74,7 +74,7 @@ class LoopWorkers:
         self._folder: RunFolder | None = None
         self._communication: str | None = None
         self._cores_used: list[tuple[float, float]] = []
-        if not os.environ.get(FOLDER):  # nobody watches this process, who would call finish
+        if not os.environ.get(FOLDER):  # no supervising process calls finish
             sys.excepthook = self._on_error
             atexit.register(self._at_exit)
 
@@ -242,7 +242,7 @@ class LoopWorkers:
         return self._tally
 
     def _at_exit(self) -> None:
-        """At the end of a script that Python runs by itself: no error, no `os._exit`, as far as it tells."""
+        """Finish a script that Python has started directly and that has ended without an error."""
         if self._failed:
             return
         try:
@@ -252,7 +252,7 @@ class LoopWorkers:
             os._exit(error.exit_code)
 
     def _on_error(self, kind: Any, error: BaseException, trace: Any) -> None:
-        """The script has raised; every rank that does says so, and so the last knows the first cause."""
+        """Record an error of the script. Every rank does so; thus the last one knows the first cause."""
         self._failed = True
         sys.__excepthook__(kind, error, trace)
         if self._folder is not None:

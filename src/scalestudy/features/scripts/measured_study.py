@@ -1,7 +1,7 @@
-"""The study that runs of a script belong to: a folder for each version of its text, a point for each setting.
+"""The study of a script's runs: one folder for each version of its text, one point for each setting.
 
-It has no study file that a person writes: launching the script again, at another number of workers, under
-another seed or with other arguments, adds to it.
+The user writes no study file. Launching the script with another number of workers, another seed or other
+arguments adds points to the study.
 """
 
 import hashlib
@@ -33,13 +33,13 @@ from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
 
 TASK = "script:"
-"""Before the path of a script, where a study of tasks names its task."""
+"""Prefix of a script's path, in the place of a task's name."""
 ARGUMENTS = "script.arguments"
-"""The key under which a script's arguments count as swept, in a study whose first run had some."""
+"""Swept key for a script's arguments, in a study whose first run had some."""
 
 
 class ScriptText(NamedTuple):
-    """A script as it is now: its path, its arguments, and the SHA-256 of its text."""
+    """The current version of a script: its path, its arguments, and the SHA-256 of its text."""
 
     file: Path
     arguments: tuple[str, ...]
@@ -47,25 +47,25 @@ class ScriptText(NamedTuple):
 
     @property
     def swept(self) -> dict[str, Any]:
-        """Its arguments, if it has any."""
+        """Its arguments as a swept value; empty if it has none."""
         return {ARGUMENTS: shlex.join(self.arguments)} if self.arguments else {}
 
     @property
     def source(self) -> str:
-        """What stands where a study of tasks names its data."""
+        """Identifier of the script's text, in the place of a data source."""
         return f"sha256:{self.digest}"
 
 
 def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
-    """A script as it is now."""
+    """Read the current version of a script."""
     return ScriptText(file.absolute(), tuple(arguments), hashlib.sha256(file.read_bytes()).hexdigest())
 
 
 def script_here() -> ScriptText:
-    """The script that this process runs.
+    """Return the script that this process runs.
 
     Raises:
-        UserError: If it runs none.
+        UserError: If it runs no script.
     """
     file = main_file()
     if file is None or not file.is_file():
@@ -74,7 +74,7 @@ def script_here() -> ScriptText:
 
 
 def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms) -> Point:
-    """A point of a script's study. Of its training nothing is known before it has run; see `with_facts`."""
+    """Return a point of a script's study. Its training settings are placeholders until `with_facts`."""
     return Point(
         name=point_name(strategy, workers, seed, script.swept), study=script.file.stem,
         task=f"{TASK}{script.file}", engine=traits(strategy).engine, strategy=strategy, workers=workers,
@@ -88,17 +88,17 @@ def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, t
 
 
 def point_of(start: Start, script: ScriptText, seed: int) -> Point:
-    """The point that these processes compute."""
+    """Return the point that these processes compute."""
     launch = ResolvedLaunch(device=start.device, cpus_per_worker=len(cores.granted()))
     terms = Terms(implementation=start.strategy, launch=launch)
     return measured_point(script, start.strategy, start.workers, seed, terms)
 
 
 def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
-    """The folder of a script's study, with this point in it: made, or taken further.
+    """Create the folder of a script's study, or add this point to it.
 
     Raises:
-        UserError: If `out` holds anything else, or it cannot be written to.
+        UserError: If `out` holds anything else, or cannot be written to.
     """
     path = folder_path(script, out)
     if path.exists():
@@ -108,10 +108,10 @@ def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
 
 
 def folder_path(script: ScriptText, out: str | None) -> Path:
-    """Where a script's study is, or will be: `studies/train`; `studies/train-2` once the script has changed.
+    """Return the folder of a script's study: `studies/train`, or `studies/train-2` after a change.
 
     Raises:
-        UserError: If `out` is of another script, or of this one as it was before.
+        UserError: If `out` belongs to another script or to an earlier version of this one.
     """
     if out:
         path = Path(out)
@@ -128,7 +128,7 @@ def folder_path(script: ScriptText, out: str | None) -> Path:
 
 
 def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder:
-    """A new run of the point. `launch`, which started these processes in `launched`, is told which."""
+    """Create a run of the point, and write its path into `launched`, the folder of `scalestudy launch`."""
     if launched:
         place = Path(launched)
         planned = read_record(place / "point.json", Point).record
@@ -142,7 +142,7 @@ def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder
 
 
 def with_facts(folder: StudyFolder, point: Point, *, epochs: int, batch: int) -> Point:
-    """The point with what its script has turned out to do, in its study too."""
+    """Set the number of epochs and the batch that the script actually used, in the point and its study."""
     train = point.train.model_copy(update={"epochs": epochs, "batch_size": batch})
     point = point.model_copy(update={"train": train})
     folder.updated(
@@ -164,7 +164,7 @@ def _study(name: str, point: Point) -> Study:
 
 
 def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], str]:
-    """A study of these points, the later ones of equal names; and its text."""
+    """Return a study of these points and its text. Of points with equal names, the last is kept."""
     named = {point.name: point for point in points}
     other = {
         name: list(dict.fromkeys(point.swept[name] for point in named.values()))
@@ -185,7 +185,7 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
 
 
 def _belongs(path: Path, script: ScriptText) -> bool:
-    """Whether a folder is of runs of this version of a script, which all had arguments, or all had none."""
+    """Return whether a folder has runs of this version of a script, all with or all without arguments."""
     try:
         folder = StudyFolder.open(path)
     except UserError:

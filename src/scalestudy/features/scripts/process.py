@@ -1,4 +1,4 @@
-"""One process of `scalestudy launch`, started with a folder, a script and its arguments."""
+"""A process of `scalestudy launch`; its arguments are a folder, a script and the script's arguments."""
 
 import os
 import runpy
@@ -11,11 +11,11 @@ from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import raised_at, user_frame
 
 LOOK = 0.02
-"""Seconds between two looks whether the others are done."""
+"""Seconds between two checks whether the other processes are done."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run a script as Python would, in a process that is watched; its exit code."""
+    """Run a script as Python would, in a supervised process, and return its exit code."""
     folder, script, *rest = arguments
     from scalestudy.worker import die_with_launcher, join_network
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
             RunFolder(folder),
             placement.rank,
             lambda: _run(Path(folder), script, rest, placement.rank, placement.size),
-            stops=(),  # nothing in a script looks for a request to stop
+            stops=(),  # a script does not check for requests to stop
         )
     except ScalestudyError as error:
         place = user_frame(raised_at(error.__traceback__))
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def print_from(script: str, error: Exception) -> None:
-    """Print an error as Python does of a script: what called the script is left out."""
+    """Print an error as Python does for a script, without the frames that called the script."""
     below = error.__traceback__
     while below is not None and below.tb_frame.f_code.co_filename != script:
         below = below.tb_next
@@ -79,7 +79,7 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
         )
     (folder / f"done-{rank}").touch()
     while not all((folder / f"done-{other}").exists() for other in range(size)):
-        time.sleep(LOOK)  # a last sum of theirs may still read from this process
+        time.sleep(LOOK)  # another process's last sum may still read from this one
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a script's workers have measured, as the records of a run: written by rank 0 alone."""
+"""Write the measurements of a script's workers as the records of a run; used on rank 0 only."""
 
 import datetime
 import os
@@ -19,22 +19,22 @@ from scalestudy.util.errors import RunError
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
 Qualities = dict[str, tuple[float, float]]
-"""Numerator and denominator by the name of the metric."""
+"""Numerator and denominator by name of the metric."""
 
 
 @dataclass
 class Tally:
-    """What one worker has counted in an epoch.
+    """The measurements of one worker in an epoch.
 
     Attributes:
-        samples: It has processed.
-        steps: It has taken.
-        most: Samples of its largest step.
-        seconds: Of training.
-        wall: Seconds of the whole epoch.
-        cpu_seconds: Of its process meanwhile.
-        loss: Sum of its samples' losses; None where the script gives none.
-        qualities: Of the evaluation.
+        samples: Number of samples processed.
+        steps: Number of steps.
+        most: Samples in its largest step.
+        seconds: Training time.
+        wall: Time of the whole epoch.
+        cpu_seconds: CPU time of the process during training.
+        loss: Sum of the losses of its samples; None if the script reports none.
+        qualities: Metrics of the evaluation.
     """
 
     samples: int = 0
@@ -49,7 +49,7 @@ class Tally:
 
 @dataclass
 class Left:
-    """What one worker knows at the end: `digest` is of its model's parameters, "" where nobody compares."""
+    """The state of a worker at the end; `digest` is a hash of the model's parameters, "" without a model."""
 
     host: str
     qualities: Qualities
@@ -61,7 +61,7 @@ class Left:
 
 
 class Recording:
-    """A run of a script, from its first epoch to its result; `epochs` are those that are planned."""
+    """A run of a script, from its first epoch to its result; `epochs` is the planned number."""
 
     def __init__(self, start: Start, seed: int, epochs: int, clock: PhaseClock) -> None:
         self._clock, self._epochs = clock, epochs
@@ -76,11 +76,11 @@ class Recording:
         self._progress = Progress(phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0)
 
     def sense(self, name: str, better: Better | None) -> None:
-        """The script names a metric; the first one is the quality."""
+        """Record the direction of a metric. The first metric is the quality."""
         self._senses[name] = better or self._senses.get(name) or _known(name).better
 
     def step(self, samples: int, steps: int) -> None:
-        """About so many samples of all workers, and so many steps, of this epoch are done."""
+        """Record progress: the approximate samples of all workers and the steps done in this epoch."""
         now = time.time()
         if now - self._written >= PROGRESS_EVERY:
             self._written = now
@@ -91,7 +91,7 @@ class Recording:
             self.run.write_progress(self._progress.model_copy(update={"updated": now}))
 
     def epoch(self, tallies: Sequence[Tally]) -> None:
-        """An epoch is over, on all workers; one without a sample is none."""
+        """Record an epoch that has ended on all workers. An epoch without samples is ignored."""
         seconds = max(tally.seconds for tally in tallies)
         samples = sum(tally.samples for tally in tallies)
         losses = [tally.loss for tally in tallies if tally.samples]
@@ -125,10 +125,10 @@ class Recording:
         self.run.write_progress(self._progress)
 
     def result(self, left: Sequence[Left]) -> None:
-        """All is over.
+        """Write the result of the run.
 
         Raises:
-            RunError: If the script has trained nothing, or the workers' models differ.
+            RunError: If no step was counted, or the workers' models differ.
         """
         records = self._records
         if not records:
@@ -181,12 +181,12 @@ class Recording:
 
 
 def _known(name: str) -> Sense:
-    """What a name says: "val_accuracy", "eval/accuracy" as "accuracy" does."""
+    """Look up a metric without its prefix: "val_accuracy" and "eval/accuracy" are "accuracy"."""
     return known(re.sub(r"^(val|valid|validation|eval|test)[_/]", "", name))
 
 
 def _values(given: Sequence[Qualities]) -> dict[str, float]:
-    """Of each metric the workers' numerators by their denominators."""
+    """Return each metric: the sum of the workers' numerators over that of their denominators."""
     values = {}
     for name in dict.fromkeys(name for qualities in given for name in qualities):
         pairs = [qualities[name] for qualities in given if name in qualities]
@@ -196,7 +196,7 @@ def _values(given: Sequence[Qualities]) -> dict[str, float]:
 
 
 def _best(values: Sequence[tuple[float, int]], sense: Sense) -> tuple[float, int] | None:
-    """The best value and its epoch, the first of equal ones; the last where nothing says which is better."""
+    """Return the best value and its first epoch; the last value if the better direction is unknown."""
     if not values or sense.better is None:
         return values[-1] if values else None
     better = sense.better

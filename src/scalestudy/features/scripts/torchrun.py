@@ -1,4 +1,4 @@
-"""The variables by which torchrun tells a process its place: what scripts with a loop of their own read."""
+"""The environment variables that torchrun sets, for scripts with their own training loop."""
 
 import os
 from collections.abc import Mapping
@@ -9,13 +9,13 @@ from scalestudy.hardware import cores
 from scalestudy.util.errors import UserError
 
 RUN_ID = "TORCHELASTIC_RUN_ID"
-"""Set under torchrun, by which frameworks know that processes have been started for them."""
+"""Set under torchrun; shows frameworks that their processes have been started for them."""
 
 
 def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What torchrun would set for this process beside `variables`; nothing where torchrun has started it.
+    """Return the variables that torchrun would set for this process; empty if torchrun has started it.
 
-    Rank 0 listens at MASTER_ADDR and MASTER_PORT itself, since there is no agent that does.
+    Rank 0 listens at MASTER_ADDR and MASTER_PORT itself, because there is no agent.
 
     Raises:
         UserError: If the run has no port.

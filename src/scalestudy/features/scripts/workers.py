@@ -4,8 +4,8 @@
     workers.fit(model, x, y, ...)           # instead of model.fit(x, y, ...)
     if workers.is_chief: ...                # around work for one process only: saving, printing
 
-`scalestudy launch`, srun or mpirun start such a script. Started with python it is one worker, and `fit` is
-that of Keras. A script with its own training loop gets `LoopWorkers`, which measure it.
+Start such a script with `scalestudy launch`, srun or mpirun. Started with python, it is a single worker and
+`fit` is Keras's own. A script with its own training loop gets `LoopWorkers`, which measures it.
 """
 
 import os
