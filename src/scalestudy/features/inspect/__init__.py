@@ -1,1 +1,1 @@
-"""`data show`: a data set before it is trained on."""
+"""`data show`: inspect a data set before training."""

@@ -1,4 +1,4 @@
-"""What of a data set may be wrong, and what to do about it. Pure."""
+"""Warnings about possible mistakes in a data set, and what to do about them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from scalestudy.data.types import IGNORE, Array
 
 @dataclass(frozen=True)
 class DataWarning:
-    """Something that may be a mistake.
+    """A possible mistake in a data set.
 
     Attributes:
-        name: Its identifier.
-        title: What was found, with how many.
+        name: Identifier.
+        title: What was found, with the number of samples.
         action: What to do about it.
-        samples: The samples, or groups of them.
-        serious: Whether it makes results wrong, rather than worse.
+        samples: The samples, groups of samples or classes concerned.
+        serious: Whether results become wrong, rather than only worse.
     """
 
     name: str
@@ -32,13 +32,13 @@ class DataWarning:
 
 @dataclass(frozen=True)
 class ClassCount:
-    """A class in the samples that were inspected.
+    """The frequency of a class in the inspected samples.
 
     Attributes:
-        name: Its name.
-        samples: Samples of it, or in whose masks it is.
-        share: Of the samples, or of the pixels of all masks that count.
-        splits: Samples by split, for those that there are.
+        name: Name of the class.
+        samples: Number of samples of the class, or with the class in their mask.
+        share: Share of the samples, or of all labelled pixels of masks.
+        splits: Number of samples by split, for existing splits.
     """
 
     name: str
@@ -49,15 +49,15 @@ class ClassCount:
 
 @dataclass
 class Statistics:
-    """Statistics of the samples of a set, a row each.
+    """Statistics of the samples of a data set; each list has an element per sample.
 
     Attributes:
-        names: A name for each.
-        groups: The group of each, or None.
-        splits: "train", "validation" or "test", or "" where nobody has split them yet.
-        digests: SHA-256 of their pixels, shape and type.
-        constant: Whether all their pixels have one value.
-        labels: Of masks, how many pixels each class has, shape [256]; of classes, 1 for that of the sample.
+        names: Names of samples.
+        groups: Groups of samples, or None.
+        splits: "train", "validation" or "test", or "" for samples that are not split yet.
+        digests: SHA-256 of pixels, shape and type.
+        constant: Whether all pixels have the same value.
+        labels: Pixels of the mask by class, or 1 for the class of the sample; shape [256].
     """
 
     names: Sequence[str]
@@ -68,7 +68,7 @@ class Statistics:
     labels: list[Array] = field(default_factory=list)
 
     def add(self, image: Array, target: Array | int) -> None:
-        """Take those of one sample."""
+        """Add the statistics of a sample."""
         digest = hashlib.sha256(repr((image.shape, image.dtype.str)).encode())
         digest.update(np.ascontiguousarray(image).data)
         self.digests.append(digest.digest())
@@ -76,7 +76,7 @@ class Statistics:
         self.labels.append(np.bincount(np.asarray(target).ravel(), minlength=256).astype(np.int64))
 
     def classes(self, names: Sequence[str], kind: Kind) -> list[ClassCount]:
-        """How many samples and pixels each class has."""
+        """Return the frequency of each class."""
         counts = np.stack(self.labels)[:, : IGNORE if kind == "masks" else None]
         splits, total = np.array(self.splits), max(int(counts.sum()), 1)
         known = [split for split in ("train", "validation", "test") if (splits == split).any()]
@@ -89,11 +89,11 @@ class Statistics:
         return classes
 
     def named(self, which: npt.NDArray[np.bool_]) -> list[str]:
-        """Names of these samples, with their split."""
+        """Return the names of the samples in the mask `which`, with their split."""
         return [self._name(int(row)) for row in np.flatnonzero(which)]
 
     def copies(self) -> tuple[list[str], list[str]]:
-        """Samples of the same pixels: those in several splits; those in one, but in several groups."""
+        """Return samples with equal pixels: in several splits, and in one split but several groups."""
         rows_of: dict[bytes, list[int]] = {}
         for row, digest in enumerate(self.digests):
             rows_of.setdefault(digest, []).append(row)
@@ -111,7 +111,7 @@ class Statistics:
 
 
 def data_warnings(statistics: Statistics, kind: Kind, classes: Sequence[ClassCount]) -> list[DataWarning]:
-    """All warnings, the serious ones first."""
+    """Return all warnings, the serious ones first."""
     across, within = statistics.copies()
     untrained = [count.name for count in classes if count.splits.get("train") == 0]
     unmeasured = [
@@ -153,7 +153,7 @@ def data_warnings(statistics: Statistics, kind: Kind, classes: Sequence[ClassCou
 
 
 def _counted(samples: Sequence[str], what: str) -> str:
-    """The number and "NOUN|NOUNS and the rest" in words."""
+    """Return the number of samples in words; `what` has the form "NOUN|NOUNS and the rest"."""
     one, _, more = what.partition("|")
     many, _, rest = more.partition(" ")
     return f"{len(samples):,} {one if len(samples) == 1 else many} {rest}"

@@ -1,6 +1,6 @@
-"""A data set before it is trained on: what was understood, its counts and sizes, and what may be wrong.
+"""Inspect a data set before training: how its source was read, its classes and sizes, and warnings.
 
-Of a set that is prepared, samples are read as they were stored; else the images of its source.
+For a prepared data set, the stored samples are read, otherwise the images of its source.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from scalestudy.study.settings import DataSettings
 
 SIDE = 320
-"""Pixels of the longer side of a picture."""
+"""Longer side of a picture, in pixels."""
 _HOLDS = {"masks": "images with masks", "classes": "images with one class each"}
 _FITTED = {"pad": "aspect kept, padded", "crop": "aspect kept, cropped", "stretch": "stretched"}
 
 
 @dataclass(frozen=True)
 class SamplePicture:
-    """A sample to look at.
+    """A picture of a sample.
 
     Attributes:
-        name: Its name.
-        about: Its size, and its class or the classes in its mask, in words.
+        name: Name of the sample.
+        about: Size of the sample, and its class or the classes in its mask, in words.
         image: RGB, uint8 [h, w, 3].
-        overlay: The same with the mask laid over it; None without a mask.
+        overlay: The image with its mask as an overlay; None without a mask.
     """
 
     name: str
@@ -53,20 +53,20 @@ class SamplePicture:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A data set as it was inspected.
+    """The results of inspecting a data set.
 
     Attributes:
-        source: As it was named.
+        source: Source, as given by the user.
         kind: "masks" or "classes".
-        basis: What was inspected, in a sentence.
-        facts: What was understood and how, by heading.
-        count: Samples in all.
-        inspected: Samples that were read.
-        splits: Samples by split; empty where they are not split yet.
-        sizes: Height and width of the images, how many, and the first of them; the most frequent first.
-        classes: In their order.
-        warnings: The serious ones first.
-        pictures: Some samples.
+        basis: What was inspected, in words.
+        facts: How the source was read, by heading.
+        count: Total number of samples.
+        inspected: Number of samples that were read.
+        splits: Number of samples by split; empty if they are not split yet.
+        sizes: Height and width, number of images, and the first of them; the most frequent size first.
+        classes: Classes in their order.
+        warnings: Warnings, the serious ones first.
+        pictures: Pictures of some samples.
     """
 
     source: str
@@ -82,7 +82,7 @@ class Inspection:
     pictures: list[SamplePicture]
 
     def as_json(self) -> dict[str, Any]:
-        """Everything but the pictures, in JSON's types."""
+        """Return everything except the pictures as JSON types."""
         sizes = [
             {"height": size[0], "width": size[1], "images": images, "first": first}
             for size, images, first in self.sizes
@@ -94,7 +94,7 @@ class Inspection:
 
 @dataclass(frozen=True)
 class _Set:
-    """A set while it is inspected; `findings` and `class_names` are known once its rows were read."""
+    """A data set during inspection; `findings` and `class_names` are valid once all rows were read."""
 
     kind: Kind
     basis: str
@@ -112,14 +112,14 @@ def inspect_data(
     data: "DataSettings", kind: "Kind | None" = None, base: Path = Path(), *, samples: int = 8,
     listener: Listener | None = None,
 ) -> Inspection:  # fmt: skip
-    """Inspect a data set: every sample as it is prepared, else every image of its source.
+    """Inspect every prepared sample of a data set, or every image of its source if it is not prepared.
 
     Args:
-        data: What is read and how, with a source.
-        kind: What a task needs; another kind is refused.
-        base: Folder that relative paths are seen from.
-        samples: Pictures to bring.
-        listener: Is told of progress.
+        data: Data settings with a source.
+        kind: Kind of data that a task needs; another kind is an error.
+        base: Folder to which relative paths refer.
+        samples: Number of pictures to return.
+        listener: Receives progress.
 
     Raises:
         UserError: The source is missing, of another kind or damaged.
@@ -152,7 +152,7 @@ def inspect_data(
 
 
 def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
-    """All samples of a prepared set."""
+    """Return all samples of a prepared data set."""
     if ready.kind == "custom" or ready.scale is None:
         raise UserError(
             "a set of images to show",
@@ -187,7 +187,7 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
 
 
 def _of_source(data: "DataSettings", base: Path) -> _Set:
-    """The images of a source that is not prepared."""
+    """Return the images of a source that is not prepared."""
     source = find_whole(data, base=base)
     if source.kind == "custom":
         raise UserError(
@@ -214,7 +214,7 @@ def _of_source(data: "DataSettings", base: Path) -> _Set:
 
 
 def _first_pages(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Of a stack, whose pages are to become samples, the first page."""
+    """Yield samples, with only the first page of each stack."""
     for image, target in samples:
         if image.ndim == 4:
             yield image[0], target[0] if isinstance(target, np.ndarray) and target.ndim == 3 else target
@@ -225,7 +225,7 @@ def _first_pages(samples: Iterable[Sample]) -> Iterator[Sample]:
 def _facts(
     data: "DataSettings", kind: Kind, formats: str | None, groups: Any, given: Ranges
 ) -> dict[str, str]:
-    """By heading, in the order in which they are shown; those that are not known yet are empty."""
+    """Return facts by heading, in display order; "" for those that are not known yet."""
     size, tile = data.image_size, data.tile
     held = validation_of(data)
     if held in (None, "given") and not given.keys() <= {"train"}:

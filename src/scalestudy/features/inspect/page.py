@@ -1,4 +1,4 @@
-"""An inspection as a document, for a terminal and as a page."""
+"""An inspection as a document, for the terminal or as a page."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,12 +18,12 @@ from scalestudy.report.document import (
 )
 
 MOST_SAMPLES = 10
-"""Samples that a warning names; JSON names all."""
+"""Maximum number of samples listed in a warning; JSON output lists all."""
 MOST_SIZES = 10
 
 
 def inspection_document(inspections: Sequence[Inspection], *, pictured: bool = True) -> Document:
-    """The data set of a source, or those of a study; where pictures cannot be shown, without them."""
+    """Return a document on one or several data sets; without pictures unless `pictured`."""
     if len(inspections) == 1:
         return Document(inspections[0].source, tuple(_blocks(inspections[0], pictured)), "Data set")
     sections = [
@@ -92,5 +92,4 @@ def _photo(picture: SamplePicture) -> Photo:
 
 
 def _share(count: ClassCount) -> str:
-    """Of a class, in per cent."""
     return f"{count.share:.1%}" if count.share >= 0.001 or not count.share else f"{count.share:.2g}"

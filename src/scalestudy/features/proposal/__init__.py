@@ -1,1 +1,1 @@
-"""The page that a panel asks for: its profile, the sentences that a study supports, the request."""
+"""The page that a review panel requires: its profile, the facts of a study, and the resource request."""

@@ -1,4 +1,4 @@
-"""What the runs of a study took, those included that came to nothing: read from their folders."""
+"""Read the worker-hours of a study's runs from their folders, including runs without a result."""
 
 import time
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ class Work:
 
     Attributes:
         useful: Worker-hours of finished runs, from the start of their processes to their results.
-        lost: Worker-hours of runs that ended without a result, as far as their times are known.
-        attempts: Number of such runs.
-        unknown: Those of them whose times are not known: they add nothing to `lost`.
+        lost: Worker-hours of runs that ended without a result, if their times are known.
+        attempts: Number of runs that ended without a result.
+        unknown: Number of these runs whose times are unknown; they add nothing to `lost`.
     """
 
     useful: float
@@ -27,12 +27,12 @@ class Work:
 
     @property
     def share(self) -> float | None:
-        """Lost worker-hours for each useful one; None where nothing finished, or a loss has no time."""
+        """Ratio of lost to useful worker-hours; None if no run finished or a lost time is unknown."""
         return self.lost / self.useful if self.useful and not self.unknown else None
 
 
 def work_of(folder: StudyFolder, overview: Overview) -> Work:
-    """Read what all runs of a study took; those under way do not count."""
+    """Read the worker-hours of all runs of a study. Runs that are still going on do not count."""
     results = [point.result for point in overview.points if point.result is not None]
     failed = [
         (point.point.workers, seconds_of(run))
@@ -49,9 +49,9 @@ def work_of(folder: StudyFolder, overview: Overview) -> Work:
 
 
 def seconds_of(run: RunFolder) -> float | None:
-    """How long the processes of a run lived that has no result; None where its files do not say it.
+    """Return how long the processes of a run without a result lived; None if its files do not show it.
 
-    From the start that rank 0 or the launcher recorded to the last sign of any rank.
+    The time is that from the start, recorded by a rank or the launcher, to the last sign of any rank.
     """
     launcher, progress = run.launcher_process(), run.progress()
     starts = [rank.began for rank in run.ranks() if rank.began is not None]

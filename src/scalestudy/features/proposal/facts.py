@@ -1,4 +1,4 @@
-"""What a panel's page may name: facts for its sentences, columns for its tables, and why one is missing."""
+"""Facts for sentences and columns for tables of a panel's page, and why one is missing."""
 
 from collections.abc import Callable
 from math import floor, log10
@@ -25,7 +25,7 @@ from scalestudy.util import units
 
 
 class Missing(NamedTuple):
-    """Something that the study does not know: why, without a full stop, and what would supply it."""
+    """A missing fact: the reason, without a full stop, and how to obtain it."""
 
     why: str
     remedy: str
@@ -45,28 +45,28 @@ NODES = Missing("the number of nodes is not recorded", AGAIN)
 
 
 class PanelColumn(NamedTuple):
-    """A column of a panel's table; in its unit, {time}, {against} and {smallest} depend on the study."""
+    """A column of a panel's table; {time}, {against} and {smallest} in its unit depend on the study."""
 
     title: str
     value: Callable[[ProposalSubject, Row], Estimate | float | None]
     unit: str = ""
     digits: int | None = None
-    """Decimals; those that its values need when None."""
+    """Number of decimals; if None, chosen from the values."""
     remedy: str = AGAIN
-    """What would fill it where it is blank in every row."""
+    """How to obtain values if all cells are blank."""
 
     def estimate(self, subject: ProposalSubject, row: Row) -> Estimate:
-        """Its value in a row."""
+        """Return the value in a row."""
         value = self.value(subject, row)
         return value if isinstance(value, Estimate) else Estimate(value)
 
     def lacking(self, subject: ProposalSubject, what: str) -> Missing:
-        """That nothing is known for it, and what would fill it."""
+        """Return why the column is blank, and how to obtain values."""
         shared = self.remedy is BASELINE and any(row.oversubscribed for row in subject.rows)
         return Missing(f"nothing is known for {what}", OWN_CORES if shared else self.remedy)
 
     def cells(self, subject: ProposalSubject) -> list[str]:
-        """Its cells, one for each row; "" where nothing is known."""
+        """Return a cell for each row; "" if the value is unknown."""
         estimates = [self.estimate(subject, row) for row in subject.rows]
         digits = self.digits
         if digits is None:
@@ -79,7 +79,7 @@ class PanelColumn(NamedTuple):
 
 
 def unit_of(column: PanelColumn, subject: ProposalSubject) -> str:
-    """The unit below a column's title."""
+    """Return the unit below a column's title."""
     against = max(row.speed.against for row in subject.rows)
     return column.unit.format(
         time=_time_unit(subject)[0],
@@ -98,13 +98,13 @@ def _rest(subject: ProposalSubject, row: Row) -> float:
 
 
 def _of_gpus(subject: ProposalSubject, row: Row, name: str) -> tuple[float, int] | None:
-    """Sum of what the GPUs of a row's runs recorded, and how many; None as soon as one did not."""
+    """Return the sum of a quantity over the GPUs of a row's runs, and their number; None if any lacks it."""
     values = [getattr(use, name) for run in subject.runs(row) for use in run.gpus]
     return (sum(values), len(values)) if values and None not in values else None
 
 
 def _watts(subject: ProposalSubject, row: Row) -> float | None:
-    """Mean power of all GPUs of a run together."""
+    """Return the total power of a run's GPUs, in watts, as the mean over runs."""
     total = _of_gpus(subject, row, "watts")
     return total[0] / len(subject.runs(row)) if total else None
 
@@ -115,7 +115,7 @@ def _memory_percent(subject: ProposalSubject, row: Row) -> float | None:
 
 
 def gib(count: float | None) -> float | None:
-    """Bytes in GiB."""
+    """Convert bytes to GiB."""
     return None if count is None else count / 2**30
 
 
@@ -161,11 +161,11 @@ COLUMNS: dict[str, PanelColumn] = {
     ),
     "host_memory": PanelColumn("Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"),
 }  # fmt: skip
-"""By the name that panels use."""
+"""Columns by the name that panels use."""
 
 
 def _quantity(name: str, *, compared: bool = False) -> Callable[[ProposalSubject], Fact]:
-    """What is in a column for the row that is requested; where `compared` as "1.6 times faster"."""
+    """Return the fact of a column for the requested row; if `compared`, written as "1.6 times faster"."""
     column = COLUMNS[name]
     is_ratio = column.title in ("Speed-up", "Efficiency")
 
@@ -219,7 +219,6 @@ def _same_work(subject: ProposalSubject) -> Fact:
 
 
 def _quality(subject: ProposalSubject) -> Fact:
-    """Quality of the row that is requested."""
     text, metric = with_ends(subject.row.quality, subject.row.digits), metric_label(subject.row.metric)
     return f"{metric} {text}" if text else Missing(f"a run ended without a finite {metric}", REPEATED)
 
@@ -290,4 +289,4 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "lost_share": _lost_share,
     "lost_runs": lambda s: counted(s.work.attempts, "run"),
 }
-"""By the name that panels use."""
+"""Facts by the name that panels use."""

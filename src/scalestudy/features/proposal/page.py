@@ -1,4 +1,4 @@
-"""A panel's page: what the study supports, and apart from it what it does not, and what to run."""
+"""A panel's page: the statements that the study supports and, separately, what is missing."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -55,12 +55,12 @@ DOUBLED = Missing(
 FIGURES: dict[str, Callable[[Findings], list[Figure]]] = {
     "speedup": speedup, "speedup-training": speedup, "efficiency": efficiency, "phases": phases,
 }  # fmt: skip
-"""Figures that a panel may ask for, each with what makes all of its group."""
+"""Figures that a panel may contain, each with the function that draws its group."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Something that the panel asks for and the study lacks."""
+    """A requirement of the panel that the study does not meet."""
 
     asks: str
     missing: tuple[Missing, ...]
@@ -68,7 +68,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class ProposalPage:
-    """A page, and the gaps that it names."""
+    """A page, and the gaps that it lists."""
 
     document: Document
     gaps: tuple[Gap, ...]
@@ -76,28 +76,27 @@ class ProposalPage:
 
 @dataclass(frozen=True)
 class PartContent:
-    """What a function of a template puts on the page, and what that lacks."""
+    """The blocks that a template function adds to the page, and what is missing for them."""
 
     blocks: Sequence[Block] = ()
     missing: Sequence[Missing] = ()
 
 
 def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> ProposalPage:
-    """The page for a panel (its name or file), of a study in whatever state it is.
+    """Return the page for a panel (its name or file) and a study, which need not be complete.
 
     Raises:
-        UserError: If there is no such panel, something in it is not right, or `options` names what was not
-            measured.
+        UserError: If the panel does not exist or is invalid, or `options` name a row that was not measured.
     """
     profile, overview = find_panel(panel), study_status(folder)
     return compose(read_study(folder, overview=overview), profile, options, work_of(folder, overview))
 
 
 def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Work) -> ProposalPage:
-    """The page for a panel; `work` is what the study's runs took, failed ones included.
+    """Return the page for a panel; `work` holds the worker-hours of all runs, including failed ones.
 
     Raises:
-        UserError: If `options` names what was not measured, or the panel a column or figure that is none.
+        UserError: If `options` name a row that was not measured, or the panel an unknown column or figure.
     """
     subject = subject_of(findings, options, work)
     names = _names(subject, panel) if subject else {}
@@ -120,7 +119,7 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Wor
 
 
 def _rendered(template: str, names: dict[str, Any]) -> PartContent:
-    """A part of the page, and what it lacks; a sentence is whole or not there."""
+    """Render a part of the page. Its text is left out if anything is missing for it."""
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
 
@@ -128,7 +127,7 @@ def _rendered(template: str, names: dict[str, Any]) -> PartContent:
     missing: list[Missing] = []
 
     def collect(value: object) -> object:
-        """Take what is no text out of the template's words."""
+        """Collect blocks and missing facts, which are not part of the text."""
         if isinstance(value, PartContent):
             blocks.extend(value.blocks)
             missing.extend(value.missing)
@@ -149,7 +148,7 @@ def _rendered(template: str, names: dict[str, Any]) -> PartContent:
 
 
 def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
-    """What templates may use: facts, functions, and `study`, the report's own JSON."""
+    """Return the names that templates may use: facts, functions, and `study`, the JSON report."""
     return {name: fact(subject) for name, fact in FACTS.items()} | {
         "study": json.loads(to_json(subject.findings)),
         "table": partial(_table, subject),
@@ -162,7 +161,7 @@ def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
 
 
 def _table(subject: ProposalSubject, *names: str, caption: str = "") -> PartContent:
-    """The columns that have a value, and those that have none."""
+    """Return a table of the columns that have values; columns without are missing."""
     _check(names, COLUMNS, "column")
     details = f" ({subject.row.key.details})" if subject.row.key.details else ""
     cells = {name: COLUMNS[name].cells(subject) for name in names}
@@ -175,7 +174,6 @@ def _table(subject: ProposalSubject, *names: str, caption: str = "") -> PartCont
 
 
 def _figure(subject: ProposalSubject, name: str) -> PartContent:
-    """The report's figure of this name."""
     from altair.utils.schemapi import debug_mode
 
     _check([name], FIGURES, "figure")
@@ -193,7 +191,7 @@ def _check(names: Sequence[str], known: dict[str, Any], what: str) -> None:
 
 
 def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
-    """Every n of which n and 2n workers were measured, with how many times faster the latter train."""
+    """Return each n for which n and 2n workers were measured, and how many times faster 2n workers train."""
     rows = {row.workers: row for row in subject.rows}
     pairs = [(row, rows[2 * row.workers]) for row in subject.rows if 2 * row.workers in rows]
     factors = [(row.workers, subject.times_faster(double, row)) for row, double in pairs]
@@ -201,7 +199,7 @@ def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
 
 
 def _doublings(subject: ProposalSubject, least: float) -> PartContent:
-    """Up to which count each doubling makes the training at least so many times faster, and all of them."""
+    """State up to how many workers each doubling is at least `least` times faster, with a table of all."""
     measured = doublings(subject)
     if not measured:
         return PartContent(missing=(DOUBLED,))
@@ -242,7 +240,7 @@ def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
 
 
 def _gpus(subject: ProposalSubject) -> PartContent:
-    """A row for each GPU of the first run on the workers that are requested, as CSCS's report of a job."""
+    """Return a table with each GPU of the requested row's first run, as in CSCS's job report."""
     run = subject.runs(subject.row)[0]
     if not run.gpus:
         return PartContent(missing=(Missing("no GPU was recorded", GPUS),))
@@ -269,7 +267,7 @@ def _environment(subject: ProposalSubject) -> PartContent:
 
 
 def _left_out(subject: ProposalSubject) -> list[Gap]:
-    """Rows of the series that is requested whose times do not count."""
+    """Return gaps for oversubscribed rows of the requested series, whose times do not count."""
     series = (subject.row.strategy, subject.row.key.variant)
     return [
         Gap(
@@ -282,7 +280,7 @@ def _left_out(subject: ProposalSubject) -> list[Gap]:
 
 
 def _missing(gaps: Sequence[Gap]) -> Section:
-    """What is missing and what to run; to be taken off before the page is handed in."""
+    """Return the section on what is missing and what to run, which users remove before submitting."""
     text = (
         "The panel asks for more than this study supports. This part is for you: remove it before"
         " you submit the page. Running the study again runs only its new points."

@@ -1,4 +1,4 @@
-"""A panel's profile: a Jinja template of its page, with a head in TOML, that people can read and change."""
+"""A review panel's profile: a Jinja template of its page with a TOML header, which users can edit."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from scalestudy.study.record_file import first_error
 from scalestudy.util.errors import UserError
 
 FUNCTIONS = ("table", "figure", "doublings", "request", "gpus", "environment")
-"""What puts more than words on the page."""
+"""Template functions, which add tables, figures and other blocks to the page."""
 HEAD = "+++\n"
 ENDING = ".md.j2"
 QUALITY = """
@@ -26,13 +26,13 @@ QUALITY = """
 {# The quality of the model #}
 {{ quality }} on {{ workers }}: {{ verdict }}.
 """
-"""What is on every page, asked for or not."""
+"""Section added to every page that does not mention the verdict."""
 ASKED = re.compile(r"\{#\s*(.*?)\s*#\}\s*", re.DOTALL)
 Text = Annotated[str, Field(min_length=1)]
 
 
 class PanelSource(BaseModel):
-    """A page or document that was read: its address, when, and what it asks for in a sentence."""
+    """A page or document of the panel: its address, when it was read, and its requirements in a sentence."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,21 +49,21 @@ class Panel(BaseModel):
     panel: Text
     """Who asks: "ARCHER2 technical assessment"."""
     title: Text
-    """Of the page."""
+    """Title of the page."""
     unit: Text
-    """What is requested: "CU", "GPU-h", "node-hours"."""
+    """Unit of the request: "CU", "GPU-h", "node-hours"."""
     base: Literal["device", "node"] = "device"
-    """What an hour is counted of: each worker's device, or whole nodes."""
+    """What hours are counted for: each worker's device, or whole nodes."""
     charge: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
-    """Units that an hour of the base costs; `--charge` overrides it."""
+    """Units charged for an hour of the base; `--charge` overrides it."""
     sources: Annotated[tuple[PanelSource, ...], Field(min_length=1)]
     assumed: tuple[str, ...] = ()
-    """What the sources do not say, and this profile takes for granted."""
+    """Assumptions of this profile that the sources do not state."""
     body: Text
-    """The template: titles and parts, with an empty line between any two."""
+    """Template: titles and parts, separated by empty lines."""
 
     def sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Each section's title, and its parts: what the panel asks for, and the template of the answer."""
+        """Yield each section's title and parts: the panel's question, and the template of the answer."""
         body = self.body + ("" if "verdict" in self.body else QUALITY)
         for section in re.split(r"^## ", body, flags=re.MULTILINE)[1:]:
             title, _, text = section.partition("\n")
@@ -75,16 +75,16 @@ class Panel(BaseModel):
 
 
 def shipped_panels() -> dict[str, str]:
-    """Texts of the panels that come with the package, by name."""
+    """Return the texts of the panel files in this package, by name."""
     folder = files("scalestudy.features.proposal") / "panels"
     return dict(sorted((file.name.removesuffix(ENDING), file.read_text()) for file in folder.iterdir()))
 
 
 def find_panel(name: str) -> Panel:
-    """The panel of this name, or of this file (with a slash, or ending in .j2).
+    """Return the panel with this name, or in this file if `name` has a slash or ends in .j2.
 
     Raises:
-        UserError: There is none, or something in it is not right.
+        UserError: There is no such panel, or it is invalid.
     """
     if name.endswith(".j2") or "/" in name:
         path = Path(name).expanduser()
@@ -102,10 +102,10 @@ def find_panel(name: str) -> Panel:
 
 
 def parse_panel(text: str, file: str) -> Panel:
-    """A panel from its file's text; `file` is its name, for messages.
+    """Parse the text of a panel file; `file` is its name, for messages.
 
     Raises:
-        UserError: Something in it is not right.
+        UserError: The panel is invalid.
     """
     from jinja2 import TemplateError, meta
     from jinja2.sandbox import SandboxedEnvironment

@@ -1,4 +1,4 @@
-"""The request, computed: runs x seeds x hours x charge factor, with what was lost, rounded up."""
+"""Compute the resource request: runs x seeds x hours x charge factor, plus lost work, rounded up."""
 
 from dataclasses import dataclass
 from math import ceil, floor, isclose, log10
@@ -12,15 +12,15 @@ from scalestudy.report.format import significant
 
 @dataclass(frozen=True)
 class ResourceRequest:
-    """What to ask for.
+    """A resource request.
 
     Attributes:
-        steps: The arithmetic, line by line: what, how much, and where that comes from.
-        exact: The product, in the panel's unit, before it is rounded.
-        total: What to ask for: the same, rounded up.
-        unit: The panel's.
-        assumed: What was taken for granted, as sentences.
-        objection: Why the study does not advise what the user asks for; "" where it does.
+        steps: Steps of the arithmetic: quantity, value and source.
+        exact: Exact product, in `unit`.
+        total: Amount to request: `exact`, rounded up.
+        unit: Unit of the panel or of the user's options.
+        assumed: Assumptions, as sentences.
+        objection: Why the study does not advise the requested row; "" if it does.
     """
 
     steps: tuple[tuple[str, str, str], ...]
@@ -32,7 +32,7 @@ class ResourceRequest:
 
 
 def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Missing:
-    """Compute a request, or say what it lacks."""
+    """Compute a request, or return what is missing for it."""
     row, options, work = subject.row, subject.options, subject.work
     if not subject.advised and options.workers is None:
         return _not_advised(subject)
@@ -78,18 +78,18 @@ def _not_advised(subject: ProposalSubject) -> Missing:
 
 
 def rounded_up(value: float) -> float:
-    """The next number of three significant digits, and a whole one from 100 on. Never below the value."""
+    """Round up to three significant digits. The result is a whole number from 100 on."""
     if value <= 0:
         return 0.0
     unit = 10.0 ** (floor(log10(value)) - 2)
     steps = value / unit
-    # What is such a number already must not be raised by rounding errors.
+    # Rounding errors must not raise a value that already has three significant digits.
     whole = round(steps) if isclose(steps, round(steps), rel_tol=1e-12) else ceil(steps)
     return float(f"{whole * unit:.12g}")
 
 
 def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
-    """The request for a page: the sum, its arithmetic, and what it assumes."""
+    """Return the request for a page: the total, its arithmetic and its assumptions."""
     headings = (Heading("Quantity", numeric=False), Heading("Value"), Heading("From", numeric=False))
     doubt = (Paragraph(f"The study does not advise this: {request.objection}."),) if request.objection else ()
     caption = "How the request is computed (from unrounded values)."

@@ -1,4 +1,4 @@
-"""What a proposal is about: the rows of one strategy, and the row whose resources are requested."""
+"""The subject of a proposal: the rows of one strategy, and the row whose resources are requested."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from scalestudy.study.records import RankRecord, Result
 from scalestudy.util.errors import UserError
 
 FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
-"""Phases of a run that do not grow with its epochs. All others are taken to, also those without a name."""
+"""Phases of a run that do not grow with its epochs. All other phases are assumed to grow."""
 
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What the user asks for; None where the study or the panel decides. `reserve` is a share to add."""
+    """The user's options; None if the study or the panel decides. `reserve` is a share to add."""
 
     runs: int = 1
     seeds: int | None = None
@@ -35,14 +35,14 @@ class RequestOptions:
 
 @dataclass(frozen=True)
 class ProposalSubject:
-    """A study as a panel sees it.
+    """The part of a study that a proposal presents.
 
     Attributes:
         findings: The whole study.
-        rows: Those of the strategy that is requested, with the same other swept values, by workers.
-        row: The row that is requested.
-        options: What the user asks for.
-        work: What the study's runs took, failed ones included.
+        rows: Rows of the requested strategy and swept values, in ascending order of workers.
+        row: The requested row.
+        options: The user's options.
+        work: Worker-hours of the study's runs, including failed ones.
     """
 
     findings: Findings
@@ -53,22 +53,22 @@ class ProposalSubject:
 
     @property
     def smallest(self) -> Row:
-        """The fewest workers measured: the smallest feasible size, as far as the study knows."""
+        """The row with the fewest workers, which is the smallest size known to be feasible."""
         return self.rows[0]
 
     @property
     def advised(self) -> bool:
-        """Whether the study advises the row that is requested."""
+        """Whether the study advises the requested row."""
         return self.row.key == self.findings.advice.decision.choice
 
     @property
     def verdict(self) -> Verdict:
-        """Quality of that row, as the decision judges it."""
+        """The decision's verdict on the quality of the requested row."""
         return (self.findings.advice.decision.verdicts or {}).get(self.row.key, self.row.verdict)
 
     @property
     def objection(self) -> str:
-        """Why the study does not advise it, as a clause; "" where it does."""
+        """Why the study does not advise the requested row, as a clause; "" if it does."""
         if self.advised:
             return ""
         decision, verdict = self.findings.advice.decision, self.verdict
@@ -83,9 +83,9 @@ class ProposalSubject:
         return f"{decision.choice.label} is faster" if decision.choice else "it advises nothing"
 
     def times_faster(self, row: Row, than: Row) -> Estimate:
-        """How many times faster one row trains than another, with its 95 % interval.
+        """Return how many times faster one row trains than another, with its 95 % interval.
 
-        From training times where both processed the same samples, else from their throughput.
+        Training times are compared if both rows processed equally many samples, else throughputs.
         """
         measures = self.findings.measures
         if row.key == than.key:
@@ -96,46 +96,46 @@ class ProposalSubject:
         return measures.rate.ratio(row.key, than.key) if known else NOTHING
 
     def runs(self, row: Row) -> list[Result]:
-        """Results of a row's runs."""
+        """Return the results of a row's runs."""
         runs = self.findings.measures.groups[row.key]
         return [run.result for run in runs if isinstance(run.result, Result)]
 
     def ranks(self, row: Row) -> list[RankRecord]:
-        """Environments that a row's runs recorded."""
+        """Return the rank records of a row's runs."""
         return [rank for run in self.findings.measures.groups[row.key] for rank in run.ranks]
 
     def nodes(self, row: Row) -> int | None:
-        """Nodes that a row's runs took; None where they differ, or were not recorded."""
+        """Return the number of nodes of a row's runs; None if it differs or was not recorded."""
         runs = self.findings.measures.groups[row.key]
         counts = {len(run.result.nodes) or nodes_of(run) for run in runs}
         return counts.pop() if len(counts) == 1 else None
 
     def fixed_seconds(self, row: Row) -> float:
-        """Seconds of a run that do not grow with its epochs."""
+        """Return the seconds of a run that do not grow with its epochs."""
         return sum(self.findings.phases[row.key].get(name, 0.0) for name in FIXED)
 
     def hours(self, row: Row, epochs: int | None = None) -> float:
-        """Hours of one of a row's runs from its start to its result, which is what sites bill.
+        """Return the hours of a row's run from its start to its result, which sites bill.
 
-        With `epochs`, of a training of so many: what does not repeat in each is counted once.
+        With `epochs`, the training has this many epochs. Fixed phases are counted once.
         """
         repeated = sum(self.findings.phases[row.key].values()) - self.fixed_seconds(row)
         more = epochs / self.epochs(row) - 1 if epochs else 0.0
         return ((row.wall_seconds.value or 0.0) + more * repeated) / 3600
 
     def epochs(self, row: Row) -> int:
-        """Epochs of a row's runs."""
+        """Return the number of epochs of a row's runs."""
         return self.runs(row)[0].epochs
 
 
 def subject_of(findings: Findings, options: RequestOptions, work: Work) -> ProposalSubject | None:
-    """What a proposal is about; None where no run has finished.
+    """Return the subject of a proposal; None if no run has finished.
 
-    That is what the user names, else what the study advises, else the fastest row with a speed-up, of which
-    there is a page but no request.
+    The row is the one that the user names, else the one that the study advises, else the fastest row with a
+    speed-up. In the last case, the page contains no request.
 
     Raises:
-        UserError: If the user names what was not measured.
+        UserError: If the user names a row that was not measured.
     """
     rows = [row for row in findings.rows if not row.oversubscribed] or list(findings.rows)
     if not rows:
@@ -164,7 +164,7 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
 
 
 def _in_whole_series(findings: Findings, rows: list[Row], named: list[Row]) -> list[Row]:
-    """Without rows of which a single count is left, as the others' times do not count, if some have more."""
+    """Drop series with a single row left because the others are oversubscribed, if longer series exist."""
     counts = Counter(row.key.series for row in rows)
     cut = {row.key.series for row in findings.rows if row.oversubscribed and counts[row.key.series] == 1}
     whole = [row for row in named if row.key.series not in cut]
@@ -172,10 +172,10 @@ def _in_whole_series(findings: Findings, rows: list[Row], named: list[Row]) -> l
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join names: `a`, `a and b`, `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 worker`, `4 workers`."""
+    """Return a number with its noun: `1 worker`, `4 workers`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
