@@ -1,1 +1,1 @@
-"""Whether a study can run here: software, machine, network and collectives, each with what to do."""
+"""Check whether a study can run here: software, machine, network and collectives, with remedies."""

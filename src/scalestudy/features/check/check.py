@@ -1,4 +1,4 @@
-"""A check from its subject to its report: before the queue, by processes here, or by a job on the nodes."""
+"""Run a check and return its report: on the login node, with processes here, or with a job on the nodes."""
 
 import os
 import shutil
@@ -50,12 +50,12 @@ class CheckOptions:
     """How to check.
 
     Attributes:
-        workers: Processes; the study's largest number where None.
-        nodes: Nodes of the job; only with `submit`.
-        submit: Whether to check the nodes too, by a short job on them, and to wait for it.
+        workers: Number of processes. If None, the study's largest number.
+        nodes: Number of nodes of the job; only with `submit`.
+        submit: Whether to check the nodes too, with a short job, and wait for it.
         skip: Topics to leave out.
-        folder: For the check's files; kept only after a failure where None.
-        engine: Whose strategies are checked; the study's first where None, or what is installed.
+        folder: Folder for the check's files. If None, files on this machine are kept only after a failure.
+        engine: Engine whose strategies are checked. If None, the study's first, or the installed one.
     """
 
     workers: int | None = None
@@ -68,10 +68,10 @@ class CheckOptions:
 
 @dataclass(frozen=True)
 class CheckSubject:
-    """What is checked: a study with its points, a site, or this machine.
+    """The subject of a check: a study with its points, a site, or this machine.
 
     Attributes:
-        environment: That the points name for their engine.
+        environment: Environment that the points name for their engine.
     """
 
     study: Study | None = None
@@ -84,26 +84,27 @@ class CheckSubject:
 
     @property
     def queued(self) -> bool:
-        """Whether it runs through a queue."""
+        """Whether the subject runs through a queue."""
         return self.site is not None or (self.study is not None and launcher_of(self.study).detached)
 
     @property
     def launcher(self) -> Launcher:
-        """What starts it: the study's launcher, or for a site alone the first whose queue can be checked."""
+        """The study's launcher, or for a site alone the first launcher whose queue can be checked."""
         if self.study is not None:
             return launcher_of(self.study)
         return next(candidate for name in names() if (candidate := launcher(name)).checked)
 
     @property
     def cpus_per_worker(self) -> int:
-        """The most that a point asks for."""
+        """Largest `cpus_per_worker` of the points."""
         return max((point.launch.cpus_per_worker for point in self.points), default=1)
 
     def workers(self, nodes: int | None) -> int:
-        """Ranks of the check, as the study's largest point has.
+        """Return the number of ranks of the check.
 
-        Without a study: a rank for each worker that fits the nodes of a site (two, where no number is given);
-        on this machine two, or as many as it has devices for.
+        On a site, these fill `nodes` nodes; by default, they are the workers of the study's largest point, or
+        fill two nodes without a study. On this machine, there is one for each GPU, or as many as the cores
+        suffice for: at least two, and no more than the study's largest point has workers.
         """
         largest = max((point.workers for point in self.points if point.traits.timed), default=1)
         if self.site is not None:
@@ -117,13 +118,13 @@ def check(
     what: str | None = None, options: CheckOptions | None = None, *, note: OnText = lambda text: None,
     on_progress: OnText = lambda text: None,
 ) -> Report:  # fmt: skip
-    """Check a study file, a site or this machine; or read the report of an earlier check.
+    """Check a study file, a site or this machine, or read the report of an earlier check.
 
     Args:
-        what: Study file, site profile (name or path), folder of an earlier check; None for this machine.
+        what: Study file, site profile (name or path), or folder of an earlier check; None for this machine.
         options: How to check.
-        note: Is given what the user should know.
-        on_progress: Is given what is waited for now.
+        note: Called with messages for the user.
+        on_progress: Called with the current activity.
 
     Raises:
         UserError: If `what` or an option is wrong.
@@ -162,7 +163,7 @@ def subject(what: str | None) -> CheckSubject:
     """Read a study file, or a site profile by its name or path.
 
     Raises:
-        UserError: If it is neither, or is not right.
+        UserError: If it is neither, or is invalid.
     """
     if what is None:
         return CheckSubject()
@@ -178,7 +179,7 @@ def subject(what: str | None) -> CheckSubject:
 
 
 def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> CheckSubject:
-    """The subject with the points of one engine, in the environment that they name."""
+    """Return the subject with the points of one engine only, in the environment that they name."""
     engines = list(dict.fromkeys(point.engine for point in about.points))
     if engine is not None and engine not in (engines or engine_names()):
         expected = f"--engine with one of {', '.join(engines or engine_names())}"
@@ -195,7 +196,7 @@ def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> Che
 
 
 def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
-    """What every rank is to look at."""
+    """Return the plan that every rank follows."""
     from scalestudy.data.sources.locate import cache_folder
 
     points, site = about.points, about.site
@@ -219,7 +220,7 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
 
 
 def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
-    """What the collectives of points must meet: each one's communication, or what its processes meet by."""
+    """Return what the collectives of points must support: `communication`, or the processes' rendezvous."""
     needs = dict.fromkeys(
         point.launch.communication
         if engine_traits(point.engine).communications(point.implementation)
@@ -231,7 +232,7 @@ def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
 
 
 def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line]:
-    """What needs no node: the site's software and folders, its profile, and Slurm's word on the jobs."""
+    """Check what needs no node: software, folders and profile of the site, and Slurm's answer on the jobs."""
     here, site = socket.gethostname(), about.site
     lines: list[Line] = []
     if plan.wants("versions"):

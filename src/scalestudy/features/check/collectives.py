@@ -1,6 +1,6 @@
-"""Rank 0's part in a check: it tells all ranks what to try, and judges what came of it.
+"""Rank 0's part in a check: assign trials to all ranks, and judge the answers.
 
-Each collective is tried over all ranks; where one does not work, the hosts between which it does not.
+Each collective is tried over all ranks. If it does not work, further trials find the hosts concerned.
 """
 
 import time
@@ -17,30 +17,30 @@ from scalestudy.study.engines import Collective, engine_traits
 from scalestudy.util import units
 
 SLOW = 120e6
-"""Bytes per second of gigabit Ethernet, on which gradients take longer than most steps."""
+"""Bytes per second of gigabit Ethernet, which takes longer for gradients than most steps take."""
 TRIED_IN_VAIN = 3
-"""Rounds without a pair that works, after which nobody is to blame; of three hosts each is left out once."""
+"""Rounds without a working pair after which no host is named. With three hosts, each is left out once."""
 MOST_NAMED = 4
-"""Groups of hosts that are named."""
+"""Maximum number of groups of hosts in a message."""
 Party = TypeVar("Party")
 Group = tuple[Party, ...]
 OnText = Callable[[str], object]
 Ranks = tuple[int, ...]
-"""Ranks that are judged together: those of one host, or a single one."""
+"""Ranks that are judged together: all ranks of a host, or a single rank."""
 
 
 class AskRanks(Protocol):
-    """Asks groups of ranks to try something, and gives their answers by rank."""
+    """Assigns a trial to groups of ranks, and returns their answers by rank."""
 
     def __call__(
         self, groups: Sequence[Sequence[int]], limit: float, name: str = "", sizes: Sequence[int] = ()
     ) -> dict[int, RankAnswer]:
-        """Answers by rank; a rank without one has stopped answering."""
+        """Return answers by rank. A rank without an answer has stopped responding."""
         ...
 
 
 def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
-    """Lead all ranks through the check."""
+    """Lead all ranks through the check, and return the report."""
     number = 0
 
     def ask(
@@ -81,7 +81,7 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
 def _judge_ranks(
     exchange: Exchange, plan: Plan, placement: Placement, facts: Mapping[int, Facts], hosts: Sequence[str]
 ) -> list[Line]:
-    """Whether all ranks are there, and what they found on each host."""
+    """Check whether all ranks are present, and collect what they found on each host."""
     lines = [line for fact in facts.values() for line in fact.lines]
     missing = sorted(set(range(placement.size)) - set(facts))
     lines += [
@@ -133,9 +133,9 @@ def _try_collectives(
 
 
 class Trials:
-    """The collectives of a check, tried over all ranks and then over parts of them.
+    """Trials of collectives over all ranks, and over subsets if a collective does not work.
 
-    Each takes `least` seconds, those of the slowest import; `tell` is given what is tried now.
+    A trial takes at least `least` seconds, for the slowest import. `tell` is called with the activity.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Trials:
         self.bandwidth: list[AllReduce] = []
 
     def lines(self, ways: Sequence[Collective], *, needed: Collection[str]) -> list[Line]:
-        """Try collectives one after another; those that the study does not need only warn."""
+        """Try collectives one after another. Failures of those not in `needed` are warnings."""
         lines: list[Line] = []
         worked: list[Collective] = []
         broken: list[tuple[Collective, Breakdown]] = []
@@ -180,7 +180,7 @@ class Trials:
         where = _hosts(count)
         lines = [passed("collectives", where, f"{way.name} over {len(self._ranks)} ranks")]
         rows = self._rows(way, answers, count)
-        if rows and count > 1 and best(rows).bus_bandwidth < SLOW:  # one round is no ground for advice
+        if rows and count > 1 and best(rows).bus_bandwidth < SLOW:  # measure twice before giving advice
             self._tell(f"{way.label} again, which was slow")
             again = self._rows(way, self._ask([self._ranks], self._limit, way.name, self._sizes), count)
             rows = max(rows, again or rows, key=lambda rows: best(rows).bus_bandwidth)
@@ -206,14 +206,13 @@ class Trials:
         return rows
 
     def _parties(self) -> list[Ranks]:
-        """The ranks of each host."""
         by_host: dict[str, list[int]] = {}
         for rank in self._ranks:
             by_host.setdefault(self._hosts[rank], []).append(rank)
         return [tuple(ranks) for ranks in by_host.values()]
 
     def _culprits(self, way: Collective, *, alike: bool) -> str:
-        """The hosts (of one host: its ranks) between which it does not work; "" where none is to blame."""
+        """Return the hosts (on one host, the ranks) between which it fails; "" if none can be singled out."""
         parties, one_host = self._parties(), False
         if len(parties) == 1:
             parties, one_host = [(rank,) for rank in parties[0]], True
@@ -234,7 +233,7 @@ class Trials:
         return ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
 
     def _works(self, way: Collective, groups: Sequence[Group[Ranks]]) -> list[bool]:
-        """Which groups it works in: tried at once, but one after another on one host, with the same ports."""
+        """Return in which groups it works. Groups run at once, or in turn on one host, which shares ports."""
         flat = [sorted(rank for party in group for rank in party) for group in groups]
         real = [ranks for ranks in flat if len(ranks) > 1]
         answers: dict[int, RankAnswer] = {}
@@ -244,7 +243,7 @@ class Trials:
 
 
 def rounds(parties: Sequence[Party]) -> list[list[Group[Party]]]:
-    """Every pair once, in rounds in which nobody meets two others: the circle of round-robin tournaments."""
+    """Return all pairs, in rounds with at most one pair per party (circle method of tournaments)."""
     circle: list[Party | None] = [*parties, *([None] if len(parties) % 2 else [])]
     half = len(circle) // 2
     tournament: list[list[Group[Party]]] = []
@@ -259,7 +258,7 @@ def culprits(
     tournament: Sequence[Sequence[Group[Party]]],
     works: Callable[[Sequence[Group[Party]]], Sequence[bool]],
 ) -> list[Group[Party]]:
-    """Groups of the first rounds with any that do not work, or whom they share; none where no group works."""
+    """Return the failing groups of the first rounds, or the party they share; empty if no group works."""
     broken: list[Group[Party]] = []
     some_work = False
     for number, groups in enumerate(tournament, start=1):
@@ -276,7 +275,7 @@ def culprits(
 
 
 def remaining(spent: float, done: int, total: int, least: float) -> str:
-    """How long collectives will still take: by those that are done, or at least what their imports take."""
+    """Return the remaining time of trials in words, estimated from finished ones or the time of imports."""
     if not done:
         return f"at least {units.duration(least * total)}"
     return f"about {units.duration(spent / done * (total - done))} left if all work"
@@ -288,13 +287,13 @@ class Breakdown(NamedTuple):
     where: str
     what: str
     alike: bool
-    """Whether all ranks failed of themselves: then no pair of them is to blame."""
+    """Whether every rank failed by itself, so that no pair of ranks is the cause."""
 
 
 def judge_collective(
     answers: Mapping[int, RankAnswer], ranks: Sequence[int], hosts: Sequence[str]
 ) -> Breakdown | None:
-    """None if it worked on all ranks; else where it did not. A rank without an answer is gone."""
+    """Return where a collective failed; None if it worked. Ranks without an answer count as "gone"."""
     states = {rank: answers[rank].state if rank in answers else "gone" for rank in ranks}
     for state in ("gone", "failed", "stalled"):
         bad = [rank for rank in ranks if states[rank] == state]
@@ -313,18 +312,18 @@ def judge_collective(
 
 
 def rank_gone(rank: int, host: str) -> Line:
-    """The line of a rank without an answer."""
+    """Return the line for a rank that has stopped responding."""
     action = f"Look at logs/rank-{rank}.log and at the state of {host}."
     return failed("ranks", host, f"rank {rank} has stopped answering", action)
 
 
 def best(rows: Sequence[AllReduce]) -> AllReduce:
-    """The row of the highest bandwidth."""
+    """Return the row with the highest bandwidth."""
     return max(rows, key=lambda row: row.bus_bandwidth)
 
 
 def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> Line:
-    """The best bandwidth of a collective, and its time for the smallest message; rows rise by size."""
+    """Return a line on the best bandwidth of a collective, and its latency; rows are in order of size."""
     top = best(rows)
     seen = (
         f"{top.collective}: {top.bus_bandwidth / 1e9:.2f} GB/s on the bus "
@@ -339,7 +338,7 @@ def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> 
 
 
 def _instead(broken: Collective, worked: Sequence[Collective]) -> str:
-    """What to write in the study file to use a collective that works."""
+    """Return how to use a working collective instead, as keys of the study file."""
     choices = [
         f'communication = "{way.communication}" under [launch]'
         for way in worked

@@ -1,10 +1,10 @@
-"""How rank 0 tells the others what to try, and hears of it: by files, which need no open port.
+"""Exchange of assignments and answers between rank 0 and the others through files, without open ports.
 
 ranks/R.json          what rank R found on its own
-assignments/K.json    what to try next
-answers/K/R.json      what came of it at rank R
-events/K-R.jsonl      how far rank R's trial is: a collective in a process of its own
-progress              what is done now, for people
+assignments/K.json    assignment K of rank 0
+answers/K/R.json      answer of rank R to assignment K
+events/K-R.jsonl      progress of rank R's trial, which runs in its own process
+progress              current activity, for display
 """
 
 import contextlib
@@ -31,29 +31,29 @@ from scalestudy.util.files import write_atomically
 POLL = 0.1
 TAIL_LINES = 30
 STEPS = {"": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing"}
-"""What a trial is at, by the last thing that it told."""
+"""Current step of a trial, by its last event."""
 Content = TypeVar("Content", bound=Record)
 
 
 class Facts(Record):
-    """What a rank found on its own."""
+    """Properties that a rank found on its own."""
 
     rank: int
     host: str
-    """Its own name for itself."""
+    """Host name, from `socket.gethostname`."""
     local_rank: int
     cpus: tuple[int, ...]
     gpus: int
-    """GPUs that it sees."""
+    """Number of visible GPUs."""
     uuids: tuple[str, ...] = ()
-    """Of these, where NVML says them."""
+    """UUIDs of these GPUs, if NVML reports them."""
     no_gpus: tuple[str, str] | None = None
-    """Why it sees none though it might be meant to, and what to do."""
+    """Why no GPU is visible, and what to do; None if there are GPUs or none are wanted."""
     lines: tuple[Line, ...] = ()
 
 
 class Assignment(Record):
-    """What ranks are to try; groups share no rank."""
+    """A trial for groups of ranks, which share no rank."""
 
     number: int
     kind: Literal["build", "collective", "end"]
@@ -61,40 +61,40 @@ class Assignment(Record):
     collective: str = ""
     sizes: tuple[int, ...] = ()
     limit: float = 0.0
-    """Seconds between two signs of life."""
+    """Maximum seconds between two events of a trial."""
 
 
 class RankAnswer(Record):
-    """What came of an assignment at one rank."""
+    """A rank's answer to an assignment."""
 
     rank: int
     state: Literal["done", "stalled", "failed"]
     step: str = ""
-    """What its trial was at."""
+    """Last step of its trial."""
     seconds: dict[int, float] = Field(default_factory=dict)
-    """By message size in bytes."""
+    """Seconds of a sum by message size in bytes."""
     tail: list[str] = Field(default_factory=list)
-    """Of its log, unless it is done."""
+    """Last lines of its log, unless the state is "done"."""
     build: dict[str, Any] | None = None
     """How the framework and its libraries were built."""
 
 
 class Exchange:
-    """The files of one check."""
+    """The files of a check."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def facts_path(self, rank: int) -> Path:
-        """Where a rank says what it found."""
+        """Return the path of a rank's facts."""
         return self.folder / "ranks" / f"{rank}.json"
 
     def write_facts(self, facts: Facts) -> None:
-        """Say what this rank found."""
+        """Write what this rank found."""
         self._write(self.facts_path(facts.rank), facts)
 
     def facts(self, size: int, limit: float) -> dict[int, Facts]:
-        """What the ranks found, of those that say so within `limit` seconds."""
+        """Return the facts of the ranks that write them within `limit` seconds."""
         deadline = time.monotonic() + limit
         records: dict[int, Facts] = {}
         while True:
@@ -104,30 +104,30 @@ class Exchange:
             time.sleep(POLL)
 
     def tell(self, text: str) -> None:
-        """Say what is done now, for people."""
+        """Write the current activity, for display."""
         write_atomically(self.folder / "progress", text, durable=False)
 
     def progress(self) -> str:
-        """What is done now."""
+        """Return the current activity."""
         try:
             return (self.folder / "progress").read_text()
         except OSError:
             return "starting"
 
     def assign(self, assignment: Assignment) -> None:
-        """Hand out an assignment."""
+        """Write an assignment."""
         self._write(self.folder / "assignments" / f"{assignment.number}.json", assignment)
 
     def assignment(self, number: int) -> Assignment | None:
-        """The assignment of that number, if it is out."""
+        """Return the assignment with this number; None if there is none yet."""
         return self._read(f"assignments/{number}.json", Assignment)
 
     def answer(self, number: int, answer: RankAnswer) -> None:
-        """Answer an assignment."""
+        """Write this rank's answer to an assignment."""
         self._write(self.folder / "answers" / str(number) / f"{answer.rank}.json", answer)
 
     def answers(self, number: int, ranks: Sequence[int], silence: float) -> dict[int, RankAnswer]:
-        """All answers, or those that there are after `silence` seconds without a sign of life."""
+        """Return all answers, or those present once no answer or event has arrived for `silence` seconds."""
         records: dict[int, RankAnswer] = {}
         state, since = (-1, -1), time.monotonic()
         while len(records) < len(ranks):
@@ -141,7 +141,7 @@ class Exchange:
         return records
 
     def events(self, number: int, rank: int) -> Path:
-        """File that a trial tells its steps to; its folder exists."""
+        """Return the file to which a trial writes its events, and create its folder."""
         path = self.folder / "events" / f"{number}-{rank}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -154,7 +154,7 @@ class Exchange:
                 records[rank] = record
 
     def _told(self, number: int, rank: int) -> int:
-        """Bytes that a rank's trial has told so far."""
+        """Return the number of bytes that a rank's trial has written so far."""
         try:
             return self.events(number, rank).stat().st_size
         except OSError:
@@ -163,7 +163,7 @@ class Exchange:
     @staticmethod
     def _write(path: Path, content: Record) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content.model_dump_json(), durable=False)  # of use to this job alone
+        write_atomically(path, content.model_dump_json(), durable=False)  # only this job needs it
 
     def _read(self, name: str, content: type[Content]) -> Content | None:
         try:
@@ -173,7 +173,7 @@ class Exchange:
 
 
 def among(placement: Placement, ranks: Sequence[int]) -> Placement:
-    """The placement of a rank in a group of some of the ranks."""
+    """Return the placement of a rank within a group of ranks."""
     hosts = tuple(placement.hosts[rank] for rank in ranks)
     rank = ranks.index(placement.rank)
     local = [index for index, host in enumerate(hosts) if host == hosts[rank]]
@@ -188,14 +188,14 @@ def trial_environment(
     way: Collective | None, engine: EngineTraits, placement: Placement, variables: Mapping[str, str], *,
     device: str, local_rank: int, gpus: Sequence[Gpu] = (),
 ) -> dict[str, str]:  # fmt: skip
-    """Variables of a trial's process; without a collective it only tells how things were built.
+    """Return the variables of a trial's process. Without a collective, the trial only reports the build.
 
-    `placement` is that in the group that takes part, `local_rank` the place of this rank's GPU among those
-    that it sees, `gpus` what NVML says that it may use.
+    `placement` is the placement in the group, `local_rank` the index of this rank's GPU among the visible
+    ones, and `gpus` the GPUs that it may use according to NVML.
     """
     shown: Sequence[str] | None = ()
     if device != "cpu":
-        # Asked how it is built, the framework tells what it sees of all.
+        # For its build report, the framework must see all GPUs.
         shown = None if way is None else own_gpus(variables, gpus, local_rank=local_rank)
     rendezvous = None if way is None else way.rendezvous
     changes = process_environment(variables, engine, gpus=shown, rendezvous=rendezvous, placement=placement)
@@ -206,10 +206,10 @@ def errand(
     way: Collective | None, placement: Placement, *, device: str, sizes: Sequence[int], events: Path,
     memory: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """What a trial's process is to do (see the module that `EngineTraits.trial_module` names)."""
+    """Return the task of a trial's process; see the module `EngineTraits.trial_module`."""
     source = placement.source
     if way is not None and way.rendezvous and way.rendezvous.launcher:
-        # By Gloo it meets at rank 0 even where mpirun started us; by MPI it does as mpirun says.
+        # With Gloo, processes meet at rank 0 even under mpirun; with MPI, mpirun connects them.
         source = way.launcher or "check"
     return {
         "collective": None if way is None else way.name,
@@ -223,10 +223,10 @@ def errand(
 
 
 class Trial:
-    """A collective in a process of its own, which can be ended when it stalls.
+    """A collective in its own process, which can be ended if it stalls.
 
-    It stays after it is done, until all ranks are: then `end` it. It is in the caller's process group, so
-    that whoever ends the caller's group ends it too.
+    The process stays alive after it is done. Call `end` once all ranks are done. It belongs to the caller's
+    process group, so that a signal to the group ends it too.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class Trial:
             )  # fmt: skip
 
     def events(self) -> list[dict[str, Any]]:
-        """What it has told so far."""
+        """Return its events so far."""
         try:
             lines = self._events_file.read_text().splitlines(keepends=True)
         except OSError:
@@ -249,7 +249,7 @@ class Trial:
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def answer(self, rank: int, limit: float) -> RankAnswer:
-        """Wait until it is done, has failed, or has told nothing for `limit` seconds: then it is ended."""
+        """Wait until it is done or has failed; kill it after `limit` seconds without an event."""
         count, since = 0, time.monotonic()
         while True:
             code = self._process.poll()
@@ -266,7 +266,7 @@ class Trial:
             time.sleep(POLL)
 
     def end(self) -> None:
-        """Leave nothing of it behind."""
+        """Kill the process, and wait for it."""
         self._process.kill()
         with contextlib.suppress(BrokenPipeError):
             self._process.communicate()

@@ -1,4 +1,4 @@
-"""What one host offers to the workers on it."""
+"""Check the cores, GPUs, network and folders of a host."""
 
 import ctypes
 import os
@@ -11,11 +11,11 @@ from scalestudy.features.check.report import Line, WritableFolder, failed, passe
 from scalestudy.util import units
 
 SPARE_BYTES = 2**30
-"""Free space below which a folder is about to be full."""
+"""Free space in bytes below which a folder is considered nearly full."""
 
 
 def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: int) -> Line:
-    """Cores granted to the ranks of a host, by affinity, against `cpus_per_worker` for each."""
+    """Compare the cores granted to the ranks of a host, by affinity, with `cpus_per_worker` for each."""
     together = set().union(*ranks)
     wanted = cpus_per_worker * len(ranks)
     seen = f"{len(together)} cores granted, {len(ranks)} x {cpus_per_worker} requested"
@@ -26,7 +26,7 @@ def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: 
 
 
 def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
-    """GPUs of a host by each rank's number and UUIDs: it may see its own, or all."""
+    """Return the GPUs of a host, given the number and UUIDs that each rank sees: its own GPUs or all."""
     if all(len(uuids) == count for count, uuids in ranks):
         return len({uuid for _, uuids in ranks for uuid in uuids})
     first = ranks[0][0]
@@ -34,7 +34,7 @@ def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
 
 
 def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
-    """GPUs that CUDA surely shows one process: of MIG instances one, and then no whole GPU beside it.
+    """Return how many GPUs CUDA certainly shows to a process: with MIG, a single instance and no full GPU.
 
     Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/#cuda-device-enumeration
     """
@@ -44,9 +44,9 @@ def shown_at_once(gpus: int, uuids: Sequence[str]) -> int:
 def judge_devices(
     where: str, *, device: str, promised: int, gpus: int, workers: int, why: Sequence[str] = ()
 ) -> Line:
-    """GPUs that can be used, against those that the site promises its workers and those that these need.
+    """Compare the usable GPUs with those that the site states (`promised`) and the workers need.
 
-    `why` says why none are seen, and what to do, as the host itself does.
+    `why` holds the host's reason why no GPU is visible, and what to do.
     """
     if device == "cpu":
         return passed("devices", where, f"{gpus} GPUs seen; the study computes on CPUs")
@@ -63,7 +63,7 @@ def judge_devices(
 
 
 def judge_infiniband(where: str, root: Path = Path("/"), library: str = "libibverbs.so.1") -> Line | None:
-    """Whether NCCL can use this host's InfiniBand: without libibverbs it takes sockets, and says nothing."""
+    """Check whether NCCL can use the host's InfiniBand. Without libibverbs, NCCL silently uses sockets."""
     adapters = sorted(path.name for path in (root / "sys/class/infiniband").glob("*"))
     if not adapters:
         return None
@@ -79,7 +79,7 @@ def judge_infiniband(where: str, root: Path = Path("/"), library: str = "libibve
 
 
 def judge_folder(where: str, folder: WritableFolder) -> Line:
-    """Whether a file can be written there (or where a missing folder would be made), and the space left."""
+    """Check whether a folder, or its nearest existing parent, can be written to, and its free space."""
     path = Path(os.path.expandvars(folder.path)).expanduser()
     name = f"{folder.purpose} folder {path}"
     if not path.is_absolute():

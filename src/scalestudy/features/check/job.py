@@ -1,4 +1,4 @@
-"""What Slurm says of the study's jobs before they are submitted, and a check as a short job on the nodes."""
+"""Ask Slurm whether it would accept the study's jobs, and run a check as a short job on the nodes."""
 
 import tempfile
 import time
@@ -33,15 +33,15 @@ from scalestudy.util.files import write_atomically
 SECONDS = 1800
 """Time limit of the job."""
 ASK = 5.0
-"""Seconds between two questions to Slurm."""
+"""Seconds between two queries to Slurm."""
 TASK = "cnn"
-"""Named by the point of a check without a study; nothing of it is trained."""
+"""Task of the point of a check without a study; it is not trained."""
 LAG = 30.0
-"""Seconds that a report may take to be seen here after its job has ended."""
+"""Seconds that a report may take to appear here after its job has ended."""
 
 
 def check_point(point: Point | None, plan: Plan) -> Point:
-    """A point with a process for each worker, on the study's own terms where there is a study."""
+    """Return a point with a process for each worker, based on the study's point if there is one."""
     across = engine_traits(plan.engine).across
     update = {"name": "check", "engine": plan.engine, "strategy": across, "workers": plan.workers}
     if point is not None:
@@ -52,7 +52,7 @@ def check_point(point: Point | None, plan: Plan) -> Point:
 
 
 def check_layout(point: Point, site: Site, nodes: int | None) -> JobLayout:
-    """Nodes and tasks of the check, over `nodes` nodes where that is given; as short as it is."""
+    """Return the layout of the check's job, on `nodes` nodes if given, with a short time limit."""
     shape = layout(point, site)
     if nodes is not None:
         shape = replace(shape, nodes=nodes, tasks_per_node=-(-point.workers // nodes))
@@ -60,7 +60,7 @@ def check_layout(point: Point, site: Site, nodes: int | None) -> JobLayout:
 
 
 def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[Line]:
-    """Whether Slurm would take the study's jobs, by its own word: `sbatch --test-only` submits nothing."""
+    """Check whether Slurm would accept the study's jobs, with `sbatch --test-only`, which submits nothing."""
     lines: list[Line] = []
     with tempfile.TemporaryDirectory(prefix="scalestudy-check-") as folder:
         for shape in dict.fromkeys(layouts):
@@ -82,10 +82,10 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
 
 
 def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobLayout) -> str:
-    """Write plan and script into `folder`, and submit it; the id of the job.
+    """Write plan and script into `folder`, submit the job, and return its ID.
 
     Raises:
-        QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not take it.
+        QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not accept the job.
     """
     write_plan(folder, plan)
     return SLURM.queue.submit(_write_script(folder, site, point, shape))
@@ -99,7 +99,7 @@ def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> P
 
 
 def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -> Report:
-    """Wait until the job has left its report; `on_progress` is given its state meanwhile.
+    """Wait for the job's report, and return it; `on_progress` is called with the state of the job.
 
     Raises:
         RunError: If the job ended without a report.
@@ -124,7 +124,7 @@ def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -
 
 
 def _state(job: str) -> tuple[str, bool]:
-    """The job's state in words, and whether it is over."""
+    """Return the job's state in words, and whether it has ended."""
     try:
         view = SLURM.queue.ask([job])[job]
     except QueueUnreachable as error:

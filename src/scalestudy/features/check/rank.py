@@ -1,4 +1,4 @@
-"""A rank's part in a check: look at its own machine, then try what rank 0 assigns."""
+"""A rank's part in a check: inspect its own machine, then run the trials that rank 0 assigns."""
 
 import os
 import socket
@@ -42,7 +42,7 @@ from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically
 
 PATIENCE = 1800.0
-"""Seconds without an assignment after which a rank takes rank 0 for gone."""
+"""Seconds without an assignment after which a rank considers rank 0 lost."""
 
 
 def check_here(
@@ -53,10 +53,10 @@ def check_here(
 ) -> Report:
     """Start the plan's ranks on this machine, with files in an empty folder, and wait for their report.
 
-    `on_progress` is given what is done now, for people. `environment` is another virtual one, to start in.
+    `on_progress` is called with the current activity. `environment` is a virtual environment to start in.
 
     Raises:
-        RunError: If they end without a report.
+        RunError: If the ranks end without a report.
     """
     write_plan(folder, plan)
     size = plan.workers
@@ -77,11 +77,11 @@ def run(path: Path, placement: Placement) -> int:
     """Do this process's part of the check in folder `path`; rank 0 writes the report.
 
     Returns:
-        0, also if lines of the report say fail: the check itself went through.
+        Exit code 0, even if lines of the report have failed, because the check itself completed.
 
     Raises:
-        UserError: If the folder holds no plan.
-        RunError: If rank 0 gives no more assignments, or if there was a check in this folder before.
+        UserError: If the folder has no plan.
+        RunError: If rank 0 stops giving assignments, or a check has run in this folder before.
     """
     plan, exchange = read_plan(path), Exchange(path)
     if exchange.facts_path(placement.rank).exists():
@@ -113,7 +113,7 @@ class _Rank:
         self._device = "gpu" if plan.device != "cpu" and self._gpus else "cpu"
 
     def facts(self) -> Facts:
-        """What this rank finds on its own."""
+        """Return what this rank finds on its own."""
         placement = self._placement
         return Facts(
             rank=placement.rank, host=socket.gethostname(), local_rank=placement.local_rank,
@@ -136,7 +136,7 @@ class _Rank:
         return lines
 
     def follow(self) -> None:
-        """Do what rank 0 assigns, until the end."""
+        """Carry out the assignments of rank 0 until the last."""
         number, since = 0, time.monotonic()
         while time.monotonic() - since < PATIENCE:
             assignment = self._exchange.assignment(number)
@@ -156,7 +156,7 @@ class _Rank:
         )
 
     def _try(self, assignment: Assignment, group: tuple[int, ...]) -> RankAnswer:
-        self.end_trial()  # an assignment comes only after all answers to the one before
+        self.end_trial()  # an assignment follows only after all answers to the previous one
         rank, engine, gpus = self._placement.rank, self._engine, devices.visible_gpus(os.environ)
         way = None if assignment.kind == "build" else collective(assignment.collective)
         device = "cpu" if way is not None and way.device == "cpu" else self._device
@@ -181,7 +181,7 @@ class _Rank:
         return answer
 
     def end_trial(self) -> None:
-        """Leave nothing behind."""
+        """End the process of the current trial, if any."""
         if self._trial is not None:
             self._trial.end()
             self._trial = None

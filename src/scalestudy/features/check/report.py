@@ -1,4 +1,4 @@
-"""What every rank of a check reads (`check.json`), and what comes of it: lines and times of all-reduces."""
+"""The plan of a check, which every rank reads (`check.json`), and its report (`report.json`)."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -32,11 +32,11 @@ Topic = Literal[
 ]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 QUEUE_TOPIC: Topic = "slurm"
-"""What the queue itself says of the study's jobs."""
+"""Topic for the queue's answer about the study's jobs."""
 
 
 class Line(Record):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     topic: Topic
     status: Status
@@ -44,23 +44,23 @@ class Line(Record):
     """Host, pair of hosts, or "here"."""
     seen: str
     action: str = ""
-    """What to do; never empty unless it passed."""
+    """What to do; empty only if the check passed."""
 
 
 class AllReduce(Record):
-    """One message size of an all-reduce by one collective, in nccl-tests' terms."""
+    """The time of an all-reduce for one message size and collective, with the definitions of nccl-tests."""
 
     collective: str
     ranks: int
     bytes: int
     seconds: float
-    """Of one sum: the median of calls that chain several, averaged over ranks; of small ones the latency."""
+    """Seconds per sum (for small messages, the latency): median of calls of several sums, mean of ranks."""
     algorithm_bandwidth: float
     """Bytes per second: S / t."""
     bus_bandwidth: float
     """Bytes per second: (S / t) × 2(n − 1) / n."""
     hosts: int | None = None
-    """On how many hosts the ranks were."""
+    """Number of hosts of the ranks."""
 
 
 class Report(Record):
@@ -72,38 +72,38 @@ class Report(Record):
 
     @property
     def failed(self) -> bool:
-        """Whether a line says fail."""
+        """Whether any line has the status "fail"."""
         return any(line.status == "fail" for line in self.lines)
 
     @property
     def verdict(self) -> str:
-        """All of it in a sentence."""
+        """Summary in one sentence."""
         count = {status: sum(line.status == status for line in self.lines) for status in get_args(Status)}
         numbers = f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed"
         return f"{'Not ready' if self.failed else 'Ready'}: {numbers}."
 
     def joined(self, other: "Report") -> "Report":
-        """This report, then the other."""
+        """Return this report followed by another."""
         return Report(lines=self.lines + other.lines, bandwidth=self.bandwidth + other.bandwidth)
 
 
 def passed(topic: Topic, where: str, seen: str) -> Line:
-    """A line that asks for nothing."""
+    """Return a line that requires no action."""
     return Line(topic=topic, status="pass", where=where, seen=seen)
 
 
 def warned(topic: Topic, where: str, seen: str, action: str) -> Line:
-    """A line about what costs time or trust, but keeps nothing from running."""
+    """Return a line about a problem that does not prevent the study from running."""
     return Line(topic=topic, status="warn", where=where, seen=seen, action=action)
 
 
 def failed(topic: Topic, where: str, seen: str, action: str) -> Line:
-    """A line about what keeps the study from running."""
+    """Return a line about a problem that prevents the study from running."""
     return Line(topic=topic, status="fail", where=where, seen=seen, action=action)
 
 
 def merged(lines: Iterable[Line]) -> list[Line]:
-    """Lines by topic, those that say the same of several hosts as one."""
+    """Sort lines by topic, and merge equal lines of several hosts."""
     places: dict[Line, list[str]] = {}
     for line in lines:
         places.setdefault(line.model_copy(update={"where": ""}), []).append(line.where)
@@ -120,50 +120,50 @@ class WritableFolder(StrictModel):
     """A folder that the study will write to."""
 
     path: str
-    """Absolute; may hold `~` and $VARIABLES of the node."""
+    """Absolute path; may contain `~` and $VARIABLES of the node."""
     purpose: str
 
 
 class Plan(StrictModel):
-    """What every rank is to look at. Seconds are limits: what takes longer counts as stalled."""
+    """The plan that every rank follows. Limits are in seconds; anything slower counts as stalled."""
 
     schema_version: Literal[3] = REPORT_SCHEMA
     engine: str = DEFAULT
-    """The engine whose processes are tried."""
+    """Engine whose processes are tried."""
     workers: Annotated[int, Field(gt=0)]
     device: Literal["auto", "cpu", "gpu"] = "auto"
     gpus_per_node: int = 0
-    """GPUs that the site promises on each node; 0 where it promises none."""
+    """Number of GPUs per node that the site states; 0 if it states none."""
     cpus_per_worker: Annotated[int, Field(gt=0)] = 1
     needs: tuple[str, ...] | None = None
-    """What the study's collectives must meet, as `Collective.needs` names it; None without a study: then
-    each is a failure if it fails."""
+    """What the study's collectives must support, as in `Collective.needs`. None without a study: then every
+    collective that does not work is a failure."""
     libraries: tuple[str, ...] = ()
-    """Libraries that the study's strategies need beside the engine."""
+    """Libraries that the study's strategies need in addition to the engine."""
     folders: tuple[WritableFolder, ...] = ()
     skip: tuple[Topic, ...] = ()
     sizes: tuple[int, ...] = SIZES
     """Message sizes in bytes."""
     start_limit: float = 120.0
-    """For a rank to appear, and for a framework to be imported for the first time."""
+    """Limit for a rank to appear, and for the first import of a framework."""
     limit: float = 60.0
-    """Between two signs of life of a collective."""
+    """Limit between two events of a collective."""
     slack: float = 15.0
-    """For ranks to notice an assignment and to answer, beyond what it may take."""
+    """Extra time for ranks to notice an assignment and to answer."""
 
     def wants(self, topic: Topic) -> bool:
-        """Whether a topic is not left out."""
+        """Return whether a topic is checked."""
         return topic not in self.skip
 
 
 def write_plan(folder: Path, plan: Plan) -> None:
-    """Write the plan where the workers look for it."""
+    """Write the plan to the file that the workers read."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / PLAN_FILE, plan.model_dump_json(indent=1))
 
 
 def read_plan(folder: Path) -> Plan:
-    """The plan of a check's folder; raises UserError if there is none, or if it is not whole."""
+    """Read the plan in a check's folder; raises `UserError` if it is missing or invalid."""
     try:
         return Plan.model_validate_json((folder / PLAN_FILE).read_bytes())
     except (OSError, ValueError) as error:
@@ -173,7 +173,7 @@ def read_plan(folder: Path) -> Plan:
 
 
 def read_report(folder: Path) -> Report:
-    """The report of a check that has ended; raises RunError if it left none."""
+    """Read the report of a finished check; raises `RunError` if it is missing or invalid."""
     file = folder / REPORT_FILE
     try:
         return Report.model_validate_json(file.read_bytes())

@@ -1,4 +1,4 @@
-"""Software that goes together: versions, by metadata in the Python that will run, and how it was built."""
+"""Check software: versions, from package metadata of the Python that will run, and builds of libraries."""
 
 import os
 import re
@@ -21,15 +21,15 @@ from scalestudy.util.errors import UserError
 
 PYTHON = ">=3.11,<3.14"
 LONGEST = 300
-"""Characters of a quoted line."""
+"""Maximum number of characters of a quoted line."""
 _CAUSE = re.compile(r"^(Collective ops is aborted by|[\w.]*(Error|Exception):? )")
-"""How TensorFlow's and Python's last words begin, before what is said about their circumstances."""
+"""Start of the last line of errors of TensorFlow and Python."""
 
 
 def read_versions(environment: str | None) -> dict[str, str] | str:
-    """Versions by package, and Python's, in the folder of an environment, or why there are none.
+    """Return the versions of packages and of Python in an environment's folder, or why they are unknown.
 
-    None is the environment of this process. They are read from metadata: nothing is imported.
+    None is the environment of this process. Versions are read from metadata; nothing is imported.
     """
     try:
         if environment is None:
@@ -44,7 +44,7 @@ def read_versions(environment: str | None) -> dict[str, str] | str:
 def judge_versions(
     versions: dict[str, str] | str, where: str, engine: EngineTraits, *, libraries: Collection[str]
 ) -> list[Line]:
-    """Lines about what `read_versions` read; `libraries` are those that the study's strategies need."""
+    """Return lines about the result of `read_versions`; the study's strategies need `libraries`."""
     if isinstance(versions, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
         return [failed("versions", where, f"no environment: {versions}", action)]
@@ -86,7 +86,7 @@ def _fits(version: str, wanted: str) -> bool:
 
 
 def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer]) -> list[Line]:
-    """The framework's CUDA and its libraries' Gloo, MPI and NCCL, on each host."""
+    """Check the framework's CUDA support and its libraries' Gloo, MPI and NCCL support on each host."""
     engine = engine_traits(plan.engine)
     lines = []
     for rank, answer in sorted(answers.items()):
@@ -143,7 +143,7 @@ def _library(
 def collectives_to_try(
     plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer], *, source: str, met: bool
 ) -> list[Collective]:
-    """The collectives that can be tried, in order; only MPI's unless hosts and a port are known (`met`)."""
+    """Return the collectives to try, in order; unless hosts and port are known (`met`), only MPI's."""
     builds = [answer.build for answer in answers.values() if answer.build]
     if not builds or len(builds) < len(answers):
         return []
@@ -163,10 +163,10 @@ def collectives_to_try(
 
 
 def used_by_study(plan: Plan, ways: Sequence[Collective], *, source: str) -> set[str]:
-    """Of these collectives, those that the study's runs will use; all of them without a study."""
+    """Return the names of the collectives that the study's runs will use; without a study, all of them."""
     if plan.needs is None:
         return {way.name for way in ways}
-    # Of those that one need may be met by, the last is what its library prefers.
+    # If several collectives meet a need, the library prefers the last.
     usable = [way for way in ways if way.launcher in ("", source)]
     return {
         way.name for way in {need: way for need in plan.needs for way in usable if need in way.needs}.values()
@@ -174,13 +174,13 @@ def used_by_study(plan: Plan, ways: Sequence[Collective], *, source: str) -> set
 
 
 def cause(tail: Sequence[str]) -> str:
-    """The line of a log's tail that most likely says why: an exception's last words, or the last line."""
+    """Return the line that most likely shows the cause: the last exception's message, or the last line."""
     lines = [line.strip() for line in tail]
     return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:LONGEST]
 
 
 class StrategyLine(Record):
-    """A strategy: what it is, and whether it can be used on this machine."""
+    """Properties of a strategy, and whether it can be used on this machine."""
 
     strategy: str
     engine: str
@@ -190,16 +190,16 @@ class StrategyLine(Record):
     nodes: bool
     """Whether its workers may be on several nodes."""
     timed: bool
-    """Whether its times say something about speed-up."""
+    """Whether its times are meaningful for speed-up."""
     summed_by: str
-    """What moves gradients between workers; "" where nothing does."""
+    """Library that moves gradients between workers; "" if there is none."""
     missing: str = ""
     """Why it cannot be used here; "" if it can."""
     action: str = ""
 
 
 def strategy_lines() -> list[StrategyLine]:
-    """All strategies, in the order in which they are shown."""
+    """Return all strategies in display order."""
     return [_strategy_line(traits(name)) for name in REGISTRY.names()]
 
 

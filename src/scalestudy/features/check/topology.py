@@ -1,7 +1,7 @@
-"""What this node is made of, as its own tools say it, and the measured bandwidth of its links.
+"""The hardware of this node, as reported by system tools, and the measured bandwidth of its links.
 
-GPUs come from the driver, links from `nvidia-smi topo -m`; lscpu describes cores, caches and memory, and
-hwloc (`lstopo`) draws them where it is installed.
+The driver lists GPUs, and `nvidia-smi topo -m` their links. lscpu describes cores, caches and memory, and
+hwloc (`lstopo`), if installed, draws them.
 """
 
 import json
@@ -31,11 +31,11 @@ from scalestudy.util.errors import RunError
 
 SCHEMA = 4
 MOST_PROCESSES = 16
-"""Processes that sum together at most where there are no GPUs."""
+"""Maximum number of processes of an all-reduce without GPUs."""
 DESCRIBE_LIMIT, COPY_LIMIT = 30.0, 300.0
-"""Seconds that a program may take to describe the node, and to copy between all GPUs."""
+"""Time limits in seconds for a program that describes the node, and for copies between all GPUs."""
 SIZE = 32 * 2**20
-"""Bytes of one copy: more than caches hold, as a model's gradients are."""
+"""Bytes of a copy. Like a model's gradients, it is larger than caches."""
 GIGA = 1e9
 TIMED = ("collectives", "bandwidth")
 TERMINAL_CODE = re.compile(r"\x1b\[[0-9;]*m")
@@ -44,15 +44,15 @@ Matrix = tuple[tuple[float | None, ...], ...]
 
 @dataclass(frozen=True)
 class Node:
-    """A node as its own tools describe it.
+    """A node, as described by system tools.
 
     Attributes:
-        host: Its name.
-        gpus: Those that this process may use.
-        cores: Logical CPUs that it may use.
-        links: What `nvidia-smi topo -m` prints of links between GPUs; "" without any.
-        cpu: lscpu's text; "" where it is not installed.
-        drawing: hwloc's text, likewise.
+        host: Host name.
+        gpus: GPUs that this process may use.
+        cores: Logical CPUs that this process may use.
+        links: Output of `nvidia-smi topo -m` on links between GPUs; "" without GPUs.
+        cpu: Output of lscpu; "" if not installed.
+        drawing: Output of hwloc; "" if not installed.
     """
 
     host: str
@@ -65,12 +65,12 @@ class Node:
 
 @dataclass(frozen=True)
 class NodeBandwidth:
-    """All that was measured on a node.
+    """Measured bandwidths of a node.
 
     Attributes:
         copies: [from][to] bytes per second of copies between GPUs, None on the diagonal; None without GPUs.
-        all_reduces: Over all GPUs, or over cores, by collective and size.
-        notes: What kept anything from being measured.
+        all_reduces: All-reduces over all GPUs, or over cores, by collective and size.
+        notes: Reasons why something was not measured.
     """
 
     copies: Matrix | None = None
@@ -79,7 +79,7 @@ class NodeBandwidth:
 
 
 def read_node(environment: Mapping[str, str] = os.environ) -> Node:
-    """This node, as a process with these variables may use it."""
+    """Describe this node, with the GPUs that a process with these variables may use."""
     usable = {gpu.index for gpu in visible_gpus(environment)}
     gpus = tuple(gpu for gpu in read_gpus() if gpu.index in usable)
     return Node(
@@ -90,7 +90,7 @@ def read_node(environment: Mapping[str, str] = os.environ) -> Node:
 
 
 def output_of(*command: str) -> str:
-    """What a program prints; "" where it is not installed, fails or takes too long."""
+    """Return the output of a program; "" if it is not installed, fails or takes too long."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=DESCRIBE_LIMIT, check=True,
@@ -102,10 +102,10 @@ def output_of(*command: str) -> str:
 
 
 def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None) -> NodeBandwidth:
-    """Measure the links of this node; `on_progress` is given what is measured now, for people.
+    """Measure the links of this node; `on_progress` is called with the current activity.
 
     Raises:
-        RunError: If a process that measures ends early, or does not answer in time.
+        RunError: If a measuring process ends early, or does not answer in time.
     """
     if len(node.gpus or node.cores) < 2:
         return NodeBandwidth(notes=("one GPU or core alone has no links to measure",))
@@ -120,10 +120,10 @@ def measure(node: Node, on_progress: Callable[[str], object] = lambda what: None
 
 
 def between_gpus(gpus: Sequence[str]) -> Matrix:
-    """[from][to] bytes per second, measured by an engine in a process of its own.
+    """Measure [from][to] bytes per second between GPUs, with an engine in its own process.
 
     Raises:
-        RunError: If it fails, takes too long, or lists other GPUs.
+        RunError: If the process fails, takes too long, or sees other GPUs.
     """
     engine = engine_traits(installed_engine())
     command = [sys.executable, "-P", "-m", engine.trial_module, json.dumps({"copies": SIZE})]
@@ -135,7 +135,7 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
             capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COPY_LIMIT, check=False,
         )  # fmt: skip
         rows = json.loads(done.stdout.strip().splitlines()[-1])
-        received = f"{len(rows)} that it lists"  # of a build without CUDA, or of MIG instances
+        received = f"{len(rows)} that it lists"  # with a build without CUDA, or with MIG instances
     except subprocess.TimeoutExpired:
         rows, received = [], f"no answer within {COPY_LIMIT:.0f} s"
     except (IndexError, json.JSONDecodeError):
@@ -149,9 +149,9 @@ def between_gpus(gpus: Sequence[str]) -> Matrix:
 def time_all_reduces(
     node: Node, on_progress: Callable[[str], object] = lambda text: None
 ) -> tuple[tuple[AllReduce, ...], tuple[str, ...]]:
-    """Timings of every all-reduce that works here, and what kept others from working.
+    """Time every all-reduce that works here, and return the timings and why others do not work.
 
-    There is a process for each GPU, or without any for each core.
+    There is one process for each GPU, or for each core if there are no GPUs.
 
     Raises:
         RunError: If the processes end without a report.
@@ -171,7 +171,7 @@ def time_all_reduces(
 
 
 def topology_json(node: Node, measured: NodeBandwidth) -> str:
-    """All of it, in bytes and seconds."""
+    """Return the description and measurements of a node as JSON, in bytes and seconds."""
     record = {
         "schema_version": SCHEMA,
         **asdict(node),
@@ -186,7 +186,7 @@ def topology_json(node: Node, measured: NodeBandwidth) -> str:
 
 
 def topology_document(node: Node, measured: NodeBandwidth) -> Document:
-    """The page: units, links, and bandwidth where it was measured."""
+    """Return the page: processors, links, and measured bandwidths."""
     return Document(f"Topology of {node.host}", tuple(_blocks(node, measured)))
 
 
@@ -215,7 +215,7 @@ def _blocks(node: Node, measured: NodeBandwidth) -> Iterator[Block]:
 
 
 def ranges(numbers: Collection[int]) -> str:
-    """`0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes sets of CPUs."""
+    """Return `0-3,8` for 0, 1, 2, 3 and 8, as the kernel writes sets of CPUs."""
     runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
     ends = [[number for _, number in run] for _, run in runs]
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ends)
@@ -231,7 +231,7 @@ def _copies(names: Sequence[str], copies: Matrix) -> Table:
 
 
 def bandwidth_section(all_reduces: Sequence[AllReduce]) -> Section:
-    """Bus bandwidth by size and collective."""
+    """Return a table of the bus bandwidth by size and collective."""
     names = list(dict.fromkeys(row.collective for row in all_reduces))
     cells = {(row.bytes, row.collective): _significant(row.bus_bandwidth / GIGA) for row in all_reduces}
     rows = tuple(
@@ -245,5 +245,5 @@ def bandwidth_section(all_reduces: Sequence[AllReduce]) -> Section:
 
 
 def _significant(value: float) -> str:
-    """Three significant digits without an exponent: sums of few bytes are slow by orders of magnitude."""
+    """Format with three significant digits and no exponent, since bandwidths span orders of magnitude."""
     return number(value, max(0, min(6, 2 - Decimal(f"{value:.2e}").adjusted()))) if value > 0 else "0"

@@ -1,4 +1,4 @@
-"""A worker of a diagnosis: builds what a run builds, and measures blocks of steps instead of training."""
+"""A worker of a diagnosis. It builds the same objects as a run, and measures blocks of steps."""
 
 import socket
 import time
@@ -39,24 +39,24 @@ from scalestudy.training.reading import loaders
 from scalestudy.util.errors import UserError
 
 POLL = 0.005
-"""Seconds between two looks for a file of another process."""
+"""Seconds between two checks for a file of another process."""
 WARM = 2
-"""Calls before a block is timed: the first may compile."""
+"""Calls before a block is timed; the first may compile."""
 FEWEST, MOST = 4, 400
-"""Calls of a block."""
+"""Minimum and maximum number of calls in a block."""
 IN_FLIGHT = 2
-"""Calls that a device may hold before the host waits for the first: as many as are prefetched."""
+"""Calls queued on a device before the host waits for the first: as many as are prefetched."""
 OF_ONE: tuple[BlockName, ...] = ("full", "reference")
-"""Blocks of the one-worker run, whatever the point's workers."""
+"""Blocks of the one-worker run, for any number of workers of the point."""
 WITH_INPUT: tuple[BlockName, ...] = ("whole", "reference")
 Train = Callable[[Call], SupportsFloat]
 
 
 def run(part: OwnPart) -> None:
-    """Measure the blocks of an ablation, and write them to `times/RANK.json`; called as training's `run` is.
+    """Measure the blocks of an ablation, and write their times to `times/RANK.json`.
 
-    The folder's `ablation.json` says what is measured; the point is run itself where its workers have joined,
-    else as one worker.
+    This function is called like training's `run`. `ablation.json` in the folder lists the blocks. The workers
+    of the point run together if they have joined; otherwise this process is a single worker.
 
     Raises:
         UserError: If `ablation.json` cannot be read.
@@ -74,7 +74,7 @@ def run(part: OwnPart) -> None:
     blocks = []
     for number, name in enumerate(ablation.blocks, start=1):
         blocks.append(bench.measure(name, folder.path))
-        (folder.path / f"block-{number}").touch()  # how the launcher shows progress
+        (folder.path / f"block-{number}").touch()  # the launcher counts these files to show progress
     times = AblationTimes(
         rank=placement.rank if ablation.worker is None else ablation.worker,
         host=socket.gethostname(), cpus=tuple(cores.granted()),
@@ -82,7 +82,7 @@ def run(part: OwnPart) -> None:
     )  # fmt: skip
     (folder.path / "times").mkdir(exist_ok=True)
     write_record(folder.path / "times" / f"{times.rank}.json", times)
-    # No process leaves while another may still read from it: a ring's last sum does.
+    # Wait for all processes: in the last sum of a ring, another one may still read from this process.
     while len(list((folder.path / "times").glob("[0-9]*.json"))) < placement.size:
         clock.heart.enter("waiting")
         time.sleep(POLL)
@@ -92,13 +92,13 @@ def run(part: OwnPart) -> None:
 
 @dataclass
 class CallTimes:
-    """Times of a block's calls by `time.perf_counter`.
+    """Times of a block's calls, from `time.perf_counter`.
 
     Attributes:
-        begin: When each call's input was requested.
-        arrived: When it was there.
-        end: When the next one's was requested.
-        done: When the device had finished the last.
+        begin: When the input of each call was requested.
+        arrived: When the input arrived.
+        end: When the input of the next call was requested.
+        done: When the device finished the last call.
     """
 
     begin: list[float] = field(default_factory=list)
@@ -108,12 +108,12 @@ class CallTimes:
 
     @property
     def seconds(self) -> float:
-        """Of the whole block."""
+        """Seconds of the whole block."""
         return self.done - self.begin[0]
 
 
 def timed(train: Train, calls: Iterator[Call], count: int, heart: Heartbeat) -> CallTimes:
-    """Compute `count` calls, of which the device holds at most `IN_FLIGHT`."""
+    """Compute `count` calls, with at most `IN_FLIGHT` calls queued on the device."""
     times, pending = CallTimes(), deque[SupportsFloat]()
     for _ in range(count):
         times.begin.append(time.perf_counter())
@@ -132,18 +132,18 @@ def timed(train: Train, calls: Iterator[Call], count: int, heart: Heartbeat) -> 
 
 
 def calls_of_block(seconds: float, call_seconds: float) -> int:
-    """Calls of a block that is to last `seconds`."""
+    """Return the number of calls in a block of `seconds` seconds."""
     return min(MOST, max(FEWEST, round(seconds / max(call_seconds, 1e-9))))
 
 
 class _Bench:
-    """What this process measures blocks with; arguments as of `run`."""
+    """Measures the blocks of this process; the arguments are those in `run`."""
 
     def __init__(
         self, ablation: Ablation, point: Point, joined: Joined, engine: Engine, clock: PhaseClock,
         locking: PageLocking | None,
     ) -> None:  # fmt: skip
-        # As for most of its epochs: its layers learn, or are frozen, from the first step.
+        # Layers are frozen in all steps if they are frozen in most epochs of the point.
         frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
         self._ablation, self._point = ablation, point.model_copy(update={"train": train})
@@ -155,7 +155,7 @@ class _Bench:
         self._turn = 0
 
     def measure(self, name: BlockName, folder: Path) -> BlockTimes:
-        """Measure a block, at the same time as all that belong to it."""
+        """Measure a block, at the same time as the other processes of the block."""
         loader, global_batch = self._loader(name)
         train = self._trainer(name, loader).train
         heart, group = self._clock.heart, self._joined.group
@@ -163,7 +163,7 @@ class _Bench:
             timed(train, source, 1, heart)
             call_seconds = timed(train, source, WARM - 1, heart).seconds / (WARM - 1)
             count = calls_of_block(self._ablation.seconds, call_seconds)
-            count = int(group.share(np.array([count]))[0])  # rank 0's, on all ranks
+            count = int(group.share(np.array([count]))[0])  # all ranks use the count of rank 0
             if name == "together":
                 self._turn += 1
                 (folder / f"ready-{self._turn}").touch()
@@ -173,7 +173,7 @@ class _Bench:
             else:
                 group.host_sum(np.zeros(1))
             times = timed(train, source, count, heart)
-            if name == "together":  # the others are measured next to workers that compute, to the last
+            if name == "together":  # keep computing until all others have been measured
                 (folder / f"done-{self._turn}").touch()
                 while not self._all_have(f"done-{self._turn}", folder):
                     timed(train, source, 1, heart)
@@ -189,7 +189,7 @@ class _Bench:
     def _source(
         self, name: BlockName, loader: Loader, global_batch: int
     ) -> Iterator[tuple[Call, Iterator[Call]]]:
-        """A call of a block, and all of them: read anew, or the one that was staged at its first turn."""
+        """Yield a call of a block and an iterator over its calls: read anew, or one staged call repeated."""
         key = name in OF_ONE
         if name in WITH_INPUT or key not in self._staged:
             with closing(self._calls(loader, global_batch)) as calls:
@@ -201,7 +201,7 @@ class _Bench:
         yield self._staged[key], repeat(self._staged[key])
 
     def _trainer(self, name: BlockName, loader: Loader) -> Trainer:
-        """What computes a block: another one for each number of steps of a call, which is compiled in."""
+        """Return the trainer of a block. Each number of steps per call has its own, as it is compiled in."""
         key = name == "without exchange", loader.steps_per_call
         if key not in self._trainers:
             joined = self._engine.without_exchange(self._joined) if key[0] else self._joined
@@ -211,7 +211,7 @@ class _Bench:
         return self._trainers[key]
 
     def _loader(self, name: BlockName) -> tuple[Loader, int]:
-        """What reads the slices of a block, and their global batch."""
+        """Return the loader of a block's slices, and their global batch."""
         ablation, replicas, point = self._ablation, self._joined.replicas, self._point
         if ablation.worker is not None:
             worker, workers = (0, 1) if name in OF_ONE else (ablation.worker, ablation.workers)
@@ -224,16 +224,15 @@ class _Bench:
         return loader, point.global_batch
 
     def _stage(self, part: Slice, device: int) -> Slice:
-        # A block's trainer is made before its loader begins.
+        # A block's trainer is built before its loader starts.
         return next(iter(self._trainers.values())).stage(part, device)
 
     def _calls(self, loader: Loader, global_batch: int) -> Generator[Call, None, None]:
-        """Full calls without end. The order comes again and again, so that no epoch ends within a block."""
+        """Yield full calls endlessly. The order of samples is repeated, so that no epoch ends in a block."""
         order = epoch_order(self._split.train, self._point.seed, 0)
         rows = global_batch * loader.steps_per_call * (MOST + 2 * WARM)
         while True:
             yield from loader.epoch(np.resize(order, rows), epoch=0)
 
     def _all_have(self, name: str, folder: Path) -> bool:
-        """Whether all processes that compute together have a file of this name."""
         return all((folder.parent / peer / name).exists() for peer in self._ablation.peers)

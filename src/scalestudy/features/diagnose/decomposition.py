@@ -1,21 +1,21 @@
-"""Where efficiency is lost: the step times of a point's ablations, split into parts that add up to 1 - E(n).
+"""Split the step times of a point's ablations into parts of the lost efficiency, which add up to 1 - E(n).
 
-With T the time of a step, E(n) = k T(1) / T(n), where k is what a worker computes of n workers' step, over
-what the one worker computes of its own. T(n) - k T(1) telescopes through the ablations, each with something
-less than the one before:
+With T the time of a step, E(n) = k T(1) / T(n), where k is the ratio of the samples per worker of a step with
+n workers to those with one worker. T(n) - k T(1) is a telescoping sum of differences between ablations, each
+of which leaves out one thing more:
 
-    input       T(n) less that without input, less k times the same difference of one worker
-    exchange    without input, less without exchange: the slowest of the point's own processes
-    rest        that, less the slowest of as many processes that exchange nothing
-    imbalance   the slowest of these in each step, less the first of them
-    contention  the first, less the same alone on the node
-    fixed       that, less k times the one-worker run's whole batch: what does not shrink with the slice
+    input       T(n) - without input, less k times the same difference for one worker
+    exchange    without input - without exchange (the slowest of the point's own processes)
+    rest        without exchange - the slowest of as many processes that do not communicate
+    imbalance   the slowest of these in each step - the first of them
+    contention  the first of them - the same process alone on the node
+    fixed       that process alone - k times the one-worker run's whole batch
 
-With a batch per worker the slice is the one worker's whole batch, and that difference belongs to the rest.
+With a batch per worker, the slice is the one worker's whole batch, and the last difference belongs to "rest".
 
-Intervals are Tukey's jackknife over rounds ("Bias and confidence in not quite large samples", Annals of
-Mathematical Statistics 29, 1958), each of which measures everything in turn: what a round has in common
-cancels. Values are those of the mean times of all rounds, so that parts are exact.
+Intervals are from Tukey's jackknife over rounds ("Bias and confidence in not quite large samples", Annals of
+Mathematical Statistics 29, 1958). Each round measures all ablations in turn, so that effects common to a
+round cancel. Values are computed from the mean times of all rounds, so that the parts add up exactly.
 """
 
 import math
@@ -40,23 +40,23 @@ from scalestudy.features.diagnose.records import (
 from scalestudy.study.point import Point
 
 SLOW = 1.05
-"""Ratio to the others' mean from which a rank is named."""
+"""Ratio to the mean of the other ranks from which a rank is reported as slow."""
 
 
 @dataclass(frozen=True)
 class RoundTimes:
-    """Seconds of a step, of one round or the mean of several.
+    """Seconds of a step in one round, or as the mean of several rounds.
 
     Attributes:
-        whole: The point as it is.
-        without_input: With one staged batch handed out again.
-        without_exchange: That, and gradients not exchanged: the slowest worker.
-        slowest: The slowest worker of each step, of processes that exchange nothing.
-        together: The same processes, one value a worker.
-        alone: The first of them alone on the node.
-        full: The one-worker run's whole batch, without input.
-        reference: The same with its input.
-        share: k: samples of a worker over samples of the one worker.
+        whole: The unchanged point.
+        without_input: With one staged batch, reused.
+        without_exchange: With one staged batch and no exchange of gradients; the slowest worker.
+        slowest: The slowest worker of each step among processes that do not communicate.
+        together: The same processes, one value per worker.
+        alone: The first of these processes alone on the node.
+        full: The whole batch of the one-worker run, without input.
+        reference: The whole batch of the one-worker run, with input.
+        share: k, the ratio of the samples of a worker to those of the one-worker run.
     """
 
     whole: float
@@ -71,7 +71,7 @@ class RoundTimes:
 
     @property
     def ideal(self) -> float:
-        """A step if nothing were lost."""
+        """Seconds of a step without losses."""
         return self.share * self.reference
 
     @property
@@ -84,7 +84,7 @@ Statistic = Callable[[RoundTimes], float]
 
 
 def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes], workers: int) -> RoundTimes:
-    """The times of one round: of the point's own processes by rank, and of its workers apart."""
+    """Return the times of a round from the point's own processes (`joined`) and separate ones (`apart`)."""
     first = apart[0]
     samples = joined[0].all_of("whole")[0].samples, first.all_of("reference")[0].samples
     return RoundTimes(
@@ -102,20 +102,20 @@ def _mean(times: AblationTimes, name: BlockName) -> float:
 
 
 def _slowest(ranks: Sequence[AblationTimes], name: BlockName) -> float:
-    """Mean over calls of the slowest rank's step; ranks may have made different numbers of calls."""
+    """Return the mean over calls of the slowest rank's step. Ranks may differ in their number of calls."""
     turns = zip(*(rank.all_of(name) for rank in ranks), strict=True)
     return fmean(fmean(max(calls) for calls in zip(*map(_steps, blocks), strict=False)) for blocks in turns)
 
 
 def _steps(block: BlockTimes) -> list[float]:
-    """Seconds of a step, one value a call; they add up to the block, with what the device did last."""
+    """Return the seconds of a step in each call, scaled so that they add up to the time of the block."""
     calls = [wait + call for wait, call in zip(block.waits, block.calls, strict=True)]
     factor = block.seconds / (sum(calls) * block.steps_per_call)
     return [call * factor for call in calls]
 
 
 def mean_times(rounds: Sequence[RoundTimes]) -> RoundTimes:
-    """The mean of each time over rounds."""
+    """Return the mean of each time over rounds."""
     numbers = ("whole", "without_input", "without_exchange", "slowest", "alone", "full", "reference")
     return replace(
         rounds[0],
@@ -125,7 +125,10 @@ def mean_times(rounds: Sequence[RoundTimes]) -> RoundTimes:
 
 
 def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
-    """Seconds of a step that each part costs; they add up to `whole - ideal`. None is fixed `per_worker`."""
+    """Return the seconds of a step that each part costs; their sum is `whole - ideal`.
+
+    With a batch `per_worker`, the part "fixed" is zero.
+    """
     first = times.together[0]
     smaller = times.alone - times.share * times.full
     return {
@@ -139,14 +142,14 @@ def parts(times: RoundTimes, *, per_worker: bool) -> dict[PartName, float]:
 
 
 def relative_speed(times: RoundTimes, worker: int) -> float:
-    """How long a worker computes, over the mean of the others."""
+    """Return the ratio of a worker's computing time to the mean of the others."""
     return times.together[worker] / fmean(
         seconds for index, seconds in enumerate(times.together) if index != worker
     )
 
 
 def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRecord:
-    """A statistic of the mean times, with its interval over rounds; a single round has none."""
+    """Return a statistic of the mean times with its interval over rounds; one round gives no interval."""
     value, count = statistic(mean_times(rounds)), len(rounds)
     if count < 2:
         return IntervalRecord(value=value)
@@ -160,7 +163,7 @@ def decompose(
     point: Point, rounds: Sequence[RoundTimes], ranks: Sequence[AblationTimes], terms: DiagnosisTerms, *,
     block_seconds: float, oversubscribed: str | None = None,
 ) -> Diagnosis:  # fmt: skip
-    """Split a point's step time into the parts of a diagnosis; `ranks` say where each worker computed."""
+    """Split a point's step time into the parts of a diagnosis; `ranks` hold host and cores of each worker."""
     times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
 
     def share(name: PartName) -> Statistic:
@@ -193,6 +196,6 @@ def decompose(
 
 
 def slow_rank(diagnosis: Diagnosis) -> RankSpeed | None:
-    """The worker that computes longer than the others in every round; None where there is none."""
+    """Return the worker that is significantly slower than the others, by `SLOW` or more; None if none is."""
     slowest = max(diagnosis.ranks, key=lambda rank: rank.seconds)
     return slowest if slowest.ratio.value >= SLOW and (slowest.ratio.low or 0) > 1 else None

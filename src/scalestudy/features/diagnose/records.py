@@ -1,4 +1,4 @@
-"""What a diagnosis writes: `ablation.json` and `times/N.json` of its processes, and `diagnosis.json`."""
+"""The files of a diagnosis: `ablation.json` and `times/N.json` of its processes, and `diagnosis.json`."""
 
 import hashlib
 import json
@@ -15,44 +15,44 @@ from scalestudy.study.records import Count, Record, Seconds
 FOLDER = "diagnosis"
 ABLATION = "ablation.json"
 BlockName = Literal["whole", "without input", "without exchange", "alone", "full", "reference", "together"]
-"""What a block of steps is: the point as it is; with one staged batch handed out again; that, and gradients
-not exchanged; one worker's slice alone; the one-worker run's whole batch, alone; that with its input; and
-every worker's slice at once, by processes that exchange nothing."""
+"""Blocks of steps, in this order: the unchanged point; with one staged batch, reused; with that and without
+exchange of gradients; one worker's slice alone; the one-worker run's whole batch alone; that batch with its
+input; every worker's slice at once, in processes that do not communicate."""
 JOINED: tuple[BlockName, ...] = ("whole", "without input", "without exchange")
 """Blocks of the point's own processes."""
 ALONE: tuple[BlockName, ...] = ("alone", "full", "reference")
-"""Blocks of the first worker's process, before it computes together with the others'."""
+"""Blocks that the first worker's process measures alone, before the block "together"."""
 PartName = Literal["input", "exchange", "imbalance", "contention", "fixed", "rest"]
 
 
 class Ablation(Record):
-    """`ablation.json` beside a run's `point.json`: a worker measures these blocks instead of training."""
+    """`ablation.json` next to a run's `point.json`: blocks that a worker measures instead of training."""
 
     blocks: tuple[BlockName, ...]
-    """In their order; a block may come again."""
+    """Blocks in order; a block may occur several times."""
     seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Length of a block."""
     workers: Annotated[int, Field(gt=0)]
-    """Workers of the point."""
+    """Number of workers of the point."""
     worker: Count | None = None
-    """The worker whose slice a process computes alone; None where it has joined the others."""
+    """Worker whose slice the process computes alone; None if the process has joined the others."""
     peers: tuple[str, ...] = ()
-    """Folders of the processes that compute "together" with this one, its own among them."""
+    """Folders of all processes that compute "together", including this one."""
 
 
 class BlockTimes(Record):
-    """What one process measured of a block."""
+    """The times that a process measured for a block."""
 
     name: BlockName
     steps_per_call: Annotated[int, Field(gt=0)]
     samples: Annotated[int, Field(gt=0)]
-    """Of a step: of all workers, or of the slice that was computed."""
+    """Samples in a step: of all workers, or in the computed slice."""
     seconds: Seconds
-    """From the first call's request for input until the device has finished the last."""
+    """From the first request for input until the device has finished the last call."""
     waits: tuple[Seconds, ...]
-    """Of each call: waiting for its input."""
+    """Time that each call waited for its input."""
     calls: tuple[Seconds, ...]
-    """Of each call: from its input to the next request."""
+    """Time of each call from the arrival of its input to the next request."""
 
     @property
     def step_seconds(self) -> float:
@@ -61,16 +61,16 @@ class BlockTimes(Record):
 
 
 class AblationTimes(Record):
-    """`times/N.json`: what rank N of an ablation measured."""
+    """`times/N.json`: the times that rank N of an ablation measured."""
 
     rank: Count
-    """The worker whose times these are; of a process with several workers, the first."""
+    """Worker that was measured; in a process with several workers, the first."""
     host: str
     cpus: tuple[int, ...]
     blocks: tuple[BlockTimes, ...]
 
     def all_of(self, name: str) -> list[BlockTimes]:
-        """The blocks of this name."""
+        """Return the blocks with this name."""
         return [block for block in self.blocks if block.name == name]
 
 
@@ -83,33 +83,33 @@ class IntervalRecord(Record):
 
 
 class LostPart(Record):
-    """One part of the lost efficiency."""
+    """A part of the lost efficiency."""
 
     name: PartName
     share: IntervalRecord
-    """Of a step's time, and so of 1 - E(n). Negative where it gains."""
+    """Share of a step's time; the shares of all parts add up to 1 - E(n). Negative for a gain."""
     seconds: float
-    """Of a step."""
+    """Seconds of a step."""
 
 
 class RankSpeed(Record):
-    """How long one worker computes its slice, compared with the others."""
+    """The time in which a worker computes its slice, compared with the other workers."""
 
     rank: Count
     host: str
     cpus: tuple[int, ...] = ()
     seconds: Seconds
-    """Of a step."""
+    """Seconds of a step."""
     ratio: IntervalRecord
-    """That, over the mean of the other workers."""
+    """Ratio of `seconds` to the mean of the other workers."""
 
 
 class DiagnosisTerms(Record):
-    """The settings under which the point ran, as far as suggestions depend on them."""
+    """Settings of the point that suggestions depend on."""
 
     device: Literal["cpu", "gpu"]
     cores: Count
-    """That this machine grants."""
+    """Number of cores granted by this machine."""
     cpus_per_worker: Count
     batch_size: Count
     encoded: bool
@@ -122,9 +122,9 @@ class Diagnosis(Record):
 
     schema_version: Literal[1] = 1
     point: str
-    """Its name."""
+    """Name of the point."""
     digest: str
-    """Of what the point computes and runs under; another one means that the study has changed since."""
+    """Digest of the point's settings; it differs if the study has changed since."""
     strategy: str
     implementation: str
     workers: Annotated[int, Field(gt=1)]
@@ -132,39 +132,39 @@ class Diagnosis(Record):
     swept: Mapping[str, Any] = {}
     host: str
     made: str
-    """Time of day, ISO 8601, UTC."""
+    """Date and time, ISO 8601, UTC."""
     rounds: Annotated[int, Field(gt=0)]
     block_seconds: Seconds
     step_seconds: Seconds
-    """Of a step of the point as it is."""
+    """Time of a step of the unchanged point."""
     ideal_seconds: Seconds
-    """Of the one-worker run's step, for as many samples a worker."""
+    """Time of a step of the one-worker run, scaled to the samples per worker of the point."""
     efficiency: IntervalRecord
-    """E(n), by the ablations: 1 less all parts' shares."""
+    """E(n) from the ablations: 1 less the shares of all parts."""
     input: IntervalRecord
-    """Share of the point's step that its input costs in all, whether one worker loses as much or not."""
+    """Share of the point's step that its input costs in total, including what one worker loses too."""
     reference_input: IntervalRecord
-    """The same of the one-worker run, whose loss no efficiency shows."""
+    """The same share for the one-worker run. Efficiency does not show this loss."""
     parts: tuple[LostPart, ...]
     ranks: tuple[RankSpeed, ...]
     terms: DiagnosisTerms
     oversubscribed: str | None = None
-    """Why these times say little: more workers than cores, or cores shared with another study."""
+    """Why these times are not meaningful: more workers than cores, or cores shared with another study."""
 
 
 def digest_of(point: Point) -> str:
-    """Digest of what a point computes and runs under."""
+    """Return a digest of the settings that determine what a point computes and how fast."""
     content = {"is": point.identity(), "terms": point.terms.timing()}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def diagnosis_folder(study: Path, point: str) -> Path:
-    """Where the diagnosis of a point is stored, in a study's folder."""
+    """Return the folder of a point's diagnosis in a study's folder."""
     return study / FOLDER / point
 
 
 def write_diagnosis(study: Path, diagnosis: Diagnosis) -> Path:
-    """Replace the stored diagnosis of the point; its file."""
+    """Write a diagnosis in place of the point's previous one, and return its file."""
     file = diagnosis_folder(study, diagnosis.point) / "diagnosis.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     write_record(file, diagnosis)
@@ -172,6 +172,6 @@ def write_diagnosis(study: Path, diagnosis: Diagnosis) -> Path:
 
 
 def diagnoses(study: Path) -> list[Diagnosis]:
-    """The readable diagnoses in a study's folder, the newest first."""
+    """Return the readable diagnoses in a study's folder, the newest first."""
     records = (read_record(file, Diagnosis).record for file in (study / FOLDER).glob("*/diagnosis.json"))
     return sorted((record for record in records if record), key=lambda record: record.made, reverse=True)

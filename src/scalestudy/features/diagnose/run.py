@@ -1,4 +1,4 @@
-"""A diagnosis run on this machine: which point, rounds of ablations, their progress, and what is stored."""
+"""Run a diagnosis on this machine: choose a point, run rounds of ablations, and store the result."""
 
 import contextlib
 import shutil
@@ -51,19 +51,19 @@ from scalestudy.util.errors import RunError, UserError
 
 KINDS = len(JOINED) + len(ALONE) + 1
 TURNS = 3
-"""Times that a round measures each kind of block, so that what else the node does affects all of them."""
+"""Repetitions of each kind of block in a round, so that other load on the node affects all kinds."""
 BEFORE_TRAINING = ("start-up", "framework", "join", "build", "compile")
-"""Phases of a run that an ablation goes through, too."""
+"""Phases of a run that an ablation has too."""
 OnBlocks = Callable[[int], None]
-"""Takes the number of blocks that are done."""
+"""Called with the number of finished blocks."""
 
 
 @dataclass(frozen=True)
 class DiagnosisPlan:
-    """What is diagnosed: a point with its data, what its study has measured, and why it is this point.
+    """The plan of a diagnosis: a point with its data, the findings of its study, and why it was chosen.
 
-    `starting` are the seconds that a run of it, or of another point of the study, took before it trained;
-    None where none has ended.
+    `starting` is the time in seconds that a run of this or another point took before training; None if no run
+    has finished.
     """
 
     target: Path
@@ -73,7 +73,7 @@ class DiagnosisPlan:
     starting: float | None = None
 
     def duration(self, rounds: int, seconds: float) -> str:
-        """How long all rounds take, in words."""
+        """Return the estimated time of all rounds, in words."""
         steps, starts = rounds * KINDS * seconds, 2 * rounds
         if self.starting is None:
             return (
@@ -84,7 +84,7 @@ class DiagnosisPlan:
 
 
 def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
-    """Find the point, by its name or as `choose_point` does, and the data of a run that has begun.
+    """Find the point, by its name or with `choose_point`, and the data of a run that has started.
 
     Raises:
         UserError: If there is no such point, or it cannot be diagnosed here.
@@ -110,7 +110,7 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
 
 
 def _seconds_to_start(folder: StudyFolder, point: Point) -> float | None:
-    """What a run of the point, or else the slowest of another one, took before it trained."""
+    """Return the longest time before training of the point's runs, else of other runs; None if unknown."""
     own: list[float] = []
     others: list[float] = []
     for run in (run for other in folder.points() for run in folder.runs(other.name)):
@@ -121,10 +121,10 @@ def _seconds_to_start(folder: StudyFolder, point: Point) -> float | None:
 
 
 def named_point(points: Sequence[Point], name: str) -> Point:
-    """The point of this name.
+    """Return the point with this name.
 
     Raises:
-        UserError: If there is none, or if it can lose no efficiency.
+        UserError: If there is none, or its efficiency is not defined.
     """
     several = {point.name: point for point in points if _loses_efficiency(point)}
     if name not in several:
@@ -135,18 +135,18 @@ def named_point(points: Sequence[Point], name: str) -> Point:
 
 
 def _loses_efficiency(point: Point) -> bool:
-    """Whether its workers compute one worker's steps at the same time: not in turn, nor by local SGD."""
+    """Return whether several workers compute each step at the same time: not in turn, nor with local SGD."""
     return point.workers > 1 and point.traits.has_speed_up and point.train.local_steps == 1
 
 
 def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, str]:
-    """The point that a decision depends on, and why it is that one.
+    """Return the most informative point, and why it was chosen.
 
-    The next larger count than is advised says why more would not pay; else the largest that was measured, or
-    that there is.
+    This is the point with the next larger number of workers than advised, which shows why more workers do not
+    pay. If there is none, it is the largest measured point, or else the largest point.
 
     Raises:
-        UserError: If there is none of several workers.
+        UserError: If no point has several workers.
     """
     several = [point for point in points if _loses_efficiency(point) and not point.oversubscribed]
     if not several:
@@ -175,12 +175,11 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
 
 
 def _key(point: Point) -> Key:
-    """The row of a point in the study's table."""
     return key_of(point.strategy, point.workers, point.swept)
 
 
 def _with_files(folder: StudyFolder, point: Point) -> Point:
-    """The point with the data of a run of it, or of another that reads the same."""
+    """Return the point with the data files of one of its runs, or of another point's run on the same data."""
     same_data = [other for other in folder.points() if other.data == point.data]
     for candidate in sorted(same_data, key=lambda other: other.name != point.name):
         for run in reversed(folder.runs(candidate.name)):
@@ -196,7 +195,7 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
 
 
 def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: float) -> Diagnosis:
-    """Run a point's ablations here, and store what they show in the study's folder.
+    """Run a point's ablations here, and store the diagnosis in the study's folder.
 
     Raises:
         UserError: If the study runs at the same time.
@@ -210,7 +209,7 @@ def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: f
         measured = measure_rounds(point, folder / "ablations", listener, rounds=rounds, seconds=seconds)
     first = measured[0]
     diagnosis = decompose(
-        # As the study's folder holds it, so that a later change of that is seen.
+        # Use the stored point, so that later changes in the study's folder are detected.
         next((stored for stored in study.points() if stored.name == point.name), point),
         [round_times(times.joined, times.apart, point.workers) for times in measured],
         first.apart, _terms(point, first.joined[0]), block_seconds=seconds,
@@ -222,12 +221,12 @@ def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: f
 
 @dataclass(frozen=True)
 class Round:
-    """What one round measured.
+    """The measurements of a round.
 
     Attributes:
         joined: Times of the point's own processes, by rank.
         apart: Times of its workers as separate processes, by worker.
-        oversubscribed: Why its times say little; None if each worker had cores of its own.
+        oversubscribed: Why its times are not meaningful; None if each worker had its own cores.
     """
 
     joined: tuple[AblationTimes, ...]
@@ -238,7 +237,7 @@ class Round:
 def measure_rounds(
     point: Point, folder: Path, listener: Listener, *, rounds: int, seconds: float
 ) -> list[Round]:
-    """Run a point's ablations into a folder, all on the same cores and GPUs; else as `diagnose`."""
+    """Run a point's ablations in a folder, all on the same cores and GPUs. Raises as `diagnose` does."""
     measured: list[Round] = []
     per_round = KINDS * TURNS
     with contextlib.ExitStack() as held:
@@ -267,7 +266,7 @@ def _progress(on_progress: OnBlocks, before: int, blocks: int) -> None:
 
 
 def _noted(steps: Generator[Note, None, list[str]], listener: Listener) -> list[str]:
-    """What a generator returns; its notes go to the listener."""
+    """Pass the notes of a generator to the listener, and return its result."""
     while True:
         try:
             listener.note(next(steps).text)
@@ -278,7 +277,7 @@ def _noted(steps: Generator[Note, None, list[str]], listener: Listener) -> list[
 
 @dataclass(frozen=True)
 class _Resources:
-    """What the ablations of a point are run with."""
+    """The resources for the ablations of a point."""
 
     point: Point
     port: int
@@ -290,7 +289,7 @@ class _Resources:
 def _joined(
     place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
 ) -> tuple[AblationTimes, ...]:
-    """The point's own processes."""
+    """Run the point's own processes, and return their times by rank."""
     run, size = _created(folder / "joined", place.point, ablation), place.point.processes
     commands = worker_commands(run, size, place.port, place.cpus, place.variables)
     _attempt([run] * size, range(size), commands, on_blocks)
@@ -300,7 +299,7 @@ def _joined(
 def _apart(
     place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
 ) -> tuple[AblationTimes, ...]:
-    """A process for each worker's slice, which exchange nothing; the first measures alone, too."""
+    """Run a separate process for each worker's slice; the first also measures blocks alone."""
     count = place.point.workers
     names = tuple(f"worker-{worker}" for worker in range(count))
     one = place.point.on(implementation=references(place.point.engine)[0]).model_copy(update={"workers": 1})
@@ -327,7 +326,6 @@ def _created(path: Path, point: Point, ablation: Ablation) -> RunFolder:
 
 
 def _times(run: RunFolder) -> list[AblationTimes]:
-    """What the ranks of an ablation measured, by rank."""
     records = (read_record(file, AblationTimes).record for file in (run.path / "times").glob("*.json"))
     return sorted((record for record in records if record), key=lambda record: record.rank)
 
@@ -335,10 +333,10 @@ def _times(run: RunFolder) -> list[AblationTimes]:
 def _attempt(
     runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command], on_blocks: OnBlocks
 ) -> None:
-    """Start the processes, and stay until all have ended; the first one's finished blocks are its progress.
+    """Start the processes, and wait for all; `on_blocks` is called with the first one's finished blocks.
 
     Raises:
-        RunError: If one fails.
+        RunError: If a process fails.
     """
     kills, point = oom_kills(), runs[0].point()
     with WorkerProcesses([started_in(point.environment, command) for command in commands]) as workers:

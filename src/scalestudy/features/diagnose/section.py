@@ -1,4 +1,4 @@
-"""A diagnosis in a report, and by itself: why efficiency is lost, and what to change."""
+"""A diagnosis as a report section and on its own: why efficiency is lost, and what to change."""
 
 import json
 from collections.abc import Sequence
@@ -62,12 +62,12 @@ HOW = (
 
 @dataclass(frozen=True)
 class StoredDiagnosis:
-    """A diagnosis in its study.
+    """A diagnosis compared with its study.
 
     Attributes:
-        diagnosis: As it was measured.
-        changed: Whether the study has changed the point since, or has it no longer.
-        measured: E(n) of the point by the study's own runs; empty where these have none.
+        diagnosis: The stored diagnosis.
+        changed: Whether the point has changed since, or is no longer in the study.
+        measured: E(n) of the point from the study's own runs; empty if unknown.
     """
 
     diagnosis: Diagnosis
@@ -76,7 +76,7 @@ class StoredDiagnosis:
 
 
 def stored_diagnosis(diagnosis: Diagnosis, folder: StudyFolder, rows: Sequence[Row]) -> StoredDiagnosis:
-    """A diagnosis compared with its study and the rows of its table."""
+    """Compare a diagnosis with its study and the rows of its table."""
     key = key_of(diagnosis.strategy, diagnosis.workers, dict(diagnosis.swept))
     measured = next((row.efficiency for row in rows if row.key == key), NOTHING)
     digest = next((digest_of(point) for point in folder.points() if point.name == diagnosis.point), None)
@@ -84,7 +84,7 @@ def stored_diagnosis(diagnosis: Diagnosis, folder: StudyFolder, rows: Sequence[R
 
 
 def diagnosis_section(findings: "Findings") -> Section | None:
-    """The newest diagnosis of a study; None without one."""
+    """Return the newest diagnosis of a study; None if there is none."""
     known = diagnoses(findings.folder) if findings.folder else []
     if findings.folder is None or not known:
         return None
@@ -92,7 +92,7 @@ def diagnosis_section(findings: "Findings") -> Section | None:
 
 
 def rendered(stored: StoredDiagnosis, form: str, width: int = 120) -> str:
-    """A diagnosis as text that ends with a newline; `form` is "table", "json", "markdown" or "html"."""
+    """Return a diagnosis as text with a final newline; `form` is "table", "json", "markdown" or "html"."""
     if form == "json":
         record = stored.diagnosis.model_dump(mode="json")
         record |= {"changed": stored.changed, "measured_efficiency": asdict(stored.measured)}
@@ -107,7 +107,7 @@ def rendered(stored: StoredDiagnosis, form: str, width: int = 120) -> str:
 
 
 def section_of(stored: StoredDiagnosis) -> Section:
-    """A diagnosis as a section."""
+    """Return a diagnosis as a section."""
     diagnosis = stored.diagnosis
     drawing = Drawing(partial(waterfall, diagnosis))
     blocks: list[Block] = [Paragraph(_headline(stored)), drawing, _parts(diagnosis)]
@@ -190,7 +190,7 @@ def _estimate(interval: IntervalRecord) -> Estimate:
 
 
 def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """The bars of the waterfall from above: label, start, end and kind; in percent."""
+    """Return the bars of the waterfall from top to bottom: label, start and end in percent, and kind."""
     end = 100 * diagnosis.efficiency.value
     top = 100.0
     stairs: list[dict[str, Any]] = []
@@ -205,7 +205,7 @@ def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def waterfall(diagnosis: Diagnosis) -> Figure:
-    """From one worker's speed down to E(n), a bar for each part that is lost."""
+    """Return the waterfall from ideal efficiency to E(n), with a bar for each lost part."""
     import altair as alt
 
     records = bars(diagnosis)

@@ -1,8 +1,8 @@
-"""What to change against lost efficiency, in order of gain: only what follows from a diagnosis's numbers.
+"""Suggest changes against lost efficiency, in order of gain, from the numbers of a diagnosis alone.
 
-A part's share of a step's time is the most that a change against it can gain; of input it is all that input
-costs: what one worker loses to it as well lowers no efficiency, and is lost all the same. Doubling the batch
-halves what a step costs beside its samples, so that gains half of the share at most.
+The gain of a change is at most the share of its part in a step's time. For input, this is the total cost of
+input, including the loss that one worker has too, which does not lower efficiency. Doubling the batch halves
+the cost of a step that does not depend on its samples, so it gains at most half of the share.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ LEAST = 0.02
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Something to change.
+    """A suggested change.
 
     Attributes:
-        part: The part of the lost efficiency that it reduces.
-        share: Of a step's time that this part takes.
-        setting: What to write into the study file, `launch.cpus_per_worker = 4`; "" where no key helps.
-        why: What it changes.
-        most: Throughput after it over that before, at most.
+        part: Part of the lost efficiency that it reduces.
+        share: Share of this part in a step's time.
+        setting: Setting for the study file, such as `launch.cpus_per_worker = 4`; "" if no key helps.
+        why: Effect of the change.
+        most: Upper bound of the ratio of throughputs after and before the change.
     """
 
     part: PartName
@@ -34,16 +34,16 @@ class Suggestion:
 
     @property
     def sentence(self) -> str:
-        """One line: "input 31 %: `launch.cpus_per_worker = 2`: …"."""
+        """The suggestion in one line: "input 31 %: `launch.cpus_per_worker = 2`: …"."""
         what = f"`{self.setting}`: {self.why}" if self.setting else self.why
         gain = f"at most {100 * (self.most - 1):.0f} % more throughput"
         return f"{self.part} {100 * self.share:.0f} %: {what}; {gain}."
 
 
 def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
-    """What to change, by the most that it can gain.
+    """Return suggestions in descending order of their largest possible gain.
 
-    Nothing follows from a single round, whose differences may be chance.
+    There are none after a single round, whose differences may be chance.
     """
     whole_input = LostPart(name="input", share=diagnosis.input, seconds=0.0)
     suggested: list[Suggestion] = []
@@ -59,7 +59,7 @@ def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
 
 
 def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    """Settings against a part, each with what it changes."""
+    """Return settings that reduce a part, each with its effect."""
     terms = diagnosis.terms
     batch = f"train.batch_size = {2 * terms.batch_size}"
     match part:
