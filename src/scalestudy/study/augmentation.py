@@ -1,4 +1,4 @@
-"""What may be done to training samples, as a study file says it: "flip, rotate(15), mixup(0.2)"."""
+"""Augmentation as a study file describes it: "flip, rotate(15), mixup(0.2)"."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ KINDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(
         "cutmix": {"alpha": Range(1.0, 0.01, 100)},
     }
 )
-"""What there is, and what each takes; docs/reference/augmentation.md says what each does."""
+"""Operations with their parameters; docs/reference/augmentation.md describes them."""
 GEOMETRIC = ("flip", "rotate90", "rotate", "scale", "shift", "crop", "elastic")
-"""Those that move pixels: of the image and its mask alike."""
+"""Operations that move pixels of the image and of its mask."""
 MIXING = ("mixup", "cutmix")
-"""Those that put two samples together."""
+"""Operations that combine two samples."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that is done: a kind of `KINDS`, and all its parameters by name."""
+    """One operation: a kind from `KINDS`, and all its parameters by name."""
 
     kind: str
     values: Mapping[str, Any]
@@ -44,10 +44,10 @@ class Operation:
 
 @lru_cache(maxsize=64)
 def parsed(text: str) -> tuple[Operation, ...]:
-    """The operations that a text asks for, in its order; none of an empty one.
+    """Parse a list of operations, in order; empty for an empty text.
 
     Raises:
-        WrongFormula: It is no such list; says what would do.
+        WrongFormula: It is not such a list; the error says what is expected.
     """
     if not text.strip():
         return ()
@@ -69,6 +69,6 @@ def parsed(text: str) -> tuple[Operation, ...]:
 
 
 def checked(text: str) -> str:
-    """The text itself, for pydantic; raises WrongFormula as `parsed` does."""
+    """Validate the text and return it, for pydantic; raises WrongFormula like `parsed`."""
     parsed(text)
     return text

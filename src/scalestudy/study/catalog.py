@@ -1,4 +1,4 @@
-"""The tasks that have a name, and what a task brings where the study file says nothing."""
+"""The tasks with a name, and the defaults of a task for keys that the study file leaves out."""
 
 import ast
 import importlib.util
@@ -17,19 +17,19 @@ from scalestudy.util.files import contents
 from scalestudy.util.registry import Registry
 
 PREFIX = "keras:"
-"""Before the name of a model, as a task: "keras:EfficientNetV2B0"."""
+"""Prefix of a Keras model's name as a task: "keras:EfficientNetV2B0"."""
 MODULE = "scalestudy.tasks.applications"
-"""What makes a task of one."""
+"""Module that makes a task from such a model."""
 
 
 def is_application(task: str) -> bool:
-    """Whether a task asks for a model of `keras.applications`."""
+    """Whether a task is a model of `keras.applications`."""
     return task.startswith(PREFIX)
 
 
 @cache
 def applications() -> tuple[str, ...]:
-    """Names of the models, by the alphabet; none where Keras is not installed."""
+    """Names of the models in alphabetical order; empty if Keras is not installed."""
     spec = importlib.util.find_spec("keras")
     if spec is None or not spec.submodule_search_locations:
         return ()
@@ -53,26 +53,26 @@ TASKS: Registry[Any] = Registry(
         "torch_cnn": "scalestudy.tasks.torch_cnn",
     },
 )
-"""Task files that have a name: modules of the same form as a user's own file."""
+"""Task files with a name: modules in the same form as a user's own file."""
 COMMON: dict[str, Any] = {
     "epochs": 10, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-3, "schedule": "constant",
 }  # fmt: skip
-"""Training of a task that says nothing of it."""
+"""Training settings of a task that gives none."""
 
 
 @dataclass(frozen=True)
 class TaskDefaults:
-    """What a task brings where the study file says nothing.
+    """Defaults of a task for keys that the study file leaves out.
 
     Attributes:
-        kind: Of data: a class for every pixel ("masks") or for every sample ("classes"), or what the file
-            reads itself ("custom"); like `source`, None where the file does not say so in a literal.
-        source: Where the data are.
+        kind: Kind of data: a class for every pixel ("masks") or for every sample ("classes"), or data that
+            the file reads itself ("custom"). Like `source`, None if the file has no literal for it.
+        source: Source of the data.
         train: Keys of [train].
         data: Other keys of [data].
-        reads: Whether the file has a function `read`, which gives the data.
-        metrics: Names of metrics; () where the file does not say so in a literal.
-        engine: The one that computes its model; None where any does that computes Keras's models.
+        reads: Whether the file has a function `read` that returns the data.
+        metrics: Names of metrics; () if the file has no literal for them.
+        engine: Engine that computes its model; None for any engine that computes Keras models.
     """
 
     kind: Literal["masks", "classes", "custom"] | None = None
@@ -85,20 +85,20 @@ class TaskDefaults:
 
 
 def has_name(task: str) -> bool:
-    """Whether a task goes by a name: ours, another package's, or a model of Keras; else it is a file."""
+    """Whether a task has a name: built in, from another package, or a Keras model; otherwise it is a file."""
     return task in TASKS or is_application(task)
 
 
 def is_ours(task: str) -> bool:
-    """Whether a task comes with this package: then its file says all in literals, and needs no import."""
+    """Whether a task is part of this package; its file then has only literals and needs no import."""
     return task in TASKS.built_in() or is_application(task)
 
 
 def task_file(task: str) -> Path:
-    """File of a task, given by its name or by its own path.
+    """Return the file of a task, given by name or by path.
 
     Raises:
-        UserError: If a package that offers the task does not hold it.
+        UserError: The module of a named task is missing from the package that offers it.
     """
     if not has_name(task):
         return Path(task)
@@ -117,20 +117,20 @@ def task_file(task: str) -> Path:
 
 
 def task_defaults(task: str) -> TaskDefaults:
-    """What a task brings, read from its file; nothing of it is run.
+    """Read the defaults of a task from its file, without running it.
 
     Raises:
-        UserError: If the file is no Python, or says something that its keys do not take.
+        UserError: The file is not valid Python, or has values that its keys do not accept.
     """
     file = task_file(task)
     try:
         return _read(file, file.stat().st_mtime_ns)
     except OSError:
-        return TaskDefaults()  # a study that was made elsewhere
+        return TaskDefaults()  # the study was made on another machine
 
 
 def resolved_train(task: str, train: TrainSettings, *, device: str = "cpu") -> ResolvedTrain:
-    """`train` with the task's defaults where it says nothing; `device` is "cpu" or "gpu"."""
+    """Complete `train` with the task's defaults; `device` is "cpu" or "gpu"."""
     given = train.model_dump()
     brought = {"deterministic": device == "cpu"} | task_defaults(task).train
     missing = {key: value for key, value in brought.items() if given[key] is None}
@@ -138,7 +138,7 @@ def resolved_train(task: str, train: TrainSettings, *, device: str = "cpu") -> R
 
 
 def resolved_data(task: str, data: DataSettings) -> ResolvedData:
-    """`data` with the task's own source where it names none; raises UserError if neither names one."""
+    """Complete `data` with the task's defaults and source; raises UserError if neither names a source."""
     brought = task_defaults(task)
     read = data.read or (str(task_file(task)) if brought.reads else None)
     source = data.source or brought.source or read
@@ -154,7 +154,7 @@ def resolved_data(task: str, data: DataSettings) -> ResolvedData:
 
 @lru_cache(maxsize=64)
 def _read(file: Path, changed: int) -> TaskDefaults:
-    del changed  # makes another entry of a file that was edited
+    del changed  # part of the cache key, so that an edited file is read again
     text = read_task_file(file)
     computed = next((name for name in ("train", "kind", "engine") if name in text.computed), None)
     if computed is not None:
@@ -189,7 +189,7 @@ def _engine(name: Any, file: Path) -> str | None:
 
 
 def _checked(section: str, given: Any, known: Collection[str], file: Path) -> dict[str, Any]:
-    """What a task file gives of a section, each key as the study file takes it."""
+    """Validate a section of a task file, each key as in the study file."""
     if not isinstance(given, dict):
         raise _wrong_task_file(f"{section} = {{…}}", repr(given), file)
     for key, value in given.items():
@@ -208,14 +208,14 @@ def _wrong_task_file(expected: str, received: str, file: Path) -> UserError:
 
 
 NAMES = ("data", "kind", "train", "read", "metrics", "engine")
-"""Names of a task file that are wanted before any framework is there."""
+"""Names of a task file that are needed before any framework is imported."""
 
 
 class TaskText(NamedTuple):
-    """Those of `NAMES` that a task file gives as literals, and those that only running it would tell.
+    """Which of `NAMES` a task file gives as literals, and which have a value only when the file runs.
 
     Attributes:
-        computed: Those of `unknown` that were assigned last, as by `train = dict(epochs=5)`.
+        computed: Those of `unknown` that were last assigned an expression, as in `train = dict(epochs=5)`.
     """
 
     values: dict[str, Any]
@@ -224,15 +224,15 @@ class TaskText(NamedTuple):
 
     @property
     def reads(self) -> bool:
-        """Whether the file has a function `read`, which gives the data."""
+        """Whether the file has a function `read` that returns the data."""
         return "read" in self.unknown
 
 
 def read_task_file(path: Path) -> TaskText:
-    """Read a task file: `data = "folder"` is known, `data = os.environ["DATA"]` is not.
+    """Parse a task file: `data = "folder"` is known, `data = os.environ["DATA"]` is not.
 
     Raises:
-        UserError: If it cannot be read, or is no Python.
+        UserError: The file cannot be read or is not valid Python.
     """
     try:
         statements = ast.parse(contents(path), path.name).body
@@ -258,7 +258,7 @@ def read_task_file(path: Path) -> TaskText:
 
 
 def _assigned(statement: ast.stmt) -> ast.expr:
-    """What `name = value` assigns; raises ValueError for any other statement."""
+    """Return the expression that `name = value` assigns; raises ValueError for any other statement."""
     match statement:
         case ast.Assign() if all(isinstance(target, ast.Name) for target in statement.targets):
             return statement.value
@@ -268,7 +268,7 @@ def _assigned(statement: ast.stmt) -> ast.expr:
 
 
 def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a top-level statement assigns, defines or imports; all that are wanted for `*`."""
+    """The names that a top-level statement assigns, defines or imports; all of `NAMES` for `*`."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     names = set()

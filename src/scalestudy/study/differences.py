@@ -1,4 +1,4 @@
-"""Whether two readings of a study belong in one folder of results."""
+"""Compare two versions of a study, to decide whether they may share a results folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +14,10 @@ Reading = tuple[Study, list[Point]]
 
 
 def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
-    """Refuse to mix the results of two studies; longer or shorter lists under [sweep] are no other study.
+    """Refuse to mix the results of two studies; changed lists of values under [sweep] are allowed.
 
     Raises:
-        UserError: Naming every key that differs.
+        UserError: The settings differ; the error lists every key.
     """
     sentences = list(dict.fromkeys(differences(stored, new)))
     if sentences:
@@ -29,12 +29,12 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
 
 
 def differences(before: Reading, after: Reading) -> Iterator[str]:
-    """Sentences on what differs: "train.epochs is 8 in the folder and 10 in the study file"."""
+    """Sentences on differences: "train.epochs is 8 in the folder and 10 in the study file"."""
     swept = before[0].sweep.other.keys()
     asked_for = after[0].sweep.other.keys()
     for name in sorted(swept ^ asked_for):
         yield f"{name} is swept in {'the folder' if name in swept else 'the study file'} only"
-    # Neither folders of software and data nor how long a run may stand still can change a result.
+    # Folders of software and data, and the progress timeout, cannot change a result.
     ignored = {"data.cache", "launch.environments", "launch.progress_timeout", *swept, *asked_for}
     pairs = [(settings_of(before[0]), settings_of(after[0]))]
     points = {point.name: point for point in before[1]}
@@ -51,7 +51,7 @@ def _word(value: Any) -> str:
 
 
 def settings_of(study: Study) -> dict[str, Any]:
-    """What a study asks for, by dotted key, defaults filled in: JSON values."""
+    """Settings of a study by dotted key, with defaults filled in; JSON values."""
     source = study.data.source or task_defaults(study.task).source
     data = study.data.model_copy(update={"source": source})
     sections = {"data": data, "train": resolved_train(study.task, study.train), "launch": study.launch}

@@ -1,7 +1,6 @@
-"""The engines: what there is to know of each before its framework is imported, as on a login node.
+"""The engines: what is known about each without importing its framework, for example on a login node.
 
-An engine of another package adds a row by an entry point in the group "scalestudy.engines" that names an
-`EngineTraits`.
+A package adds an engine by an entry point in the group "scalestudy.engines" that names an `EngineTraits`.
 """
 
 import ast
@@ -21,11 +20,11 @@ from scalestudy.util.registry import Registry
 
 
 class Process(Protocol):
-    """A process among those of a run: what a `Placement` says of it."""
+    """A process among those of a run; a `Placement` implements it."""
 
     @property
     def rank(self) -> int:
-        """Its index among all."""
+        """Its index among all processes."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -37,11 +36,11 @@ class Process(Protocol):
 
     @property
     def source(self) -> str:
-        """Who said so."""
+        """Where the placement comes from."""
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """Role of every process; empty where all are workers."""
+        """Role of every process; empty if all are workers."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +48,17 @@ class Collective:
     """One way in which all ranks sum an array.
 
     Attributes:
-        name: As checks, their reports and their options name it; unique among all engines.
-        label: For people.
+        name: Name in checks, their reports and their options; unique among all engines.
+        label: Name for people.
         strategy: The strategy whose processes sum in this way.
-        mend: What often mends it.
-        communication: As `launch.communication` names it, where the strategy lets the study choose.
-        device: "cpu" if it sums in the memory of the host always, "gpu" if only between GPUs.
-        built_with: What the strategy's library must be built with.
-        launcher: The one launcher whose processes it works in, by `Placement.source`; "" for any. That
-            launcher tells the ranks of each other, once in the life of a rank.
-        also: What else of `launch.communication` it is taken for, where it can be used.
-        spare: Whether nobody uses it where there are GPUs: another one is taken for it.
+        mend: The most common repair.
+        communication: Its value of `launch.communication`, if the strategy lets the study choose.
+        device: "cpu" if it always sums in host memory, "gpu" if only between GPUs.
+        built_with: Features with which the strategy's library must be built.
+        launcher: `Placement.source` of the only launcher that it works with; "" for any. Such a launcher
+            connects the ranks, once in the life of a process.
+        also: Further values of `launch.communication` that select it, if it can be used.
+        spare: Whether it is replaced by another collective if there are GPUs.
     """
 
     name: str
@@ -75,7 +74,7 @@ class Collective:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a study that uses it needs: its communication, or what its processes meet by."""
+        """What a study that uses it needs: its communication, or the rendezvous of its processes."""
         return (self.communication or str(self.rendezvous and self.rendezvous.name), *self.also)
 
     def of_use(self, *, gpu: bool) -> bool:
@@ -84,23 +83,23 @@ class Collective:
 
     @property
     def library(self) -> str | None:
-        """StrategyLibrary that it needs beside the engine."""
+        """Name of the library that it needs besides the engine."""
         return traits(self.strategy).library
 
     @property
     def rendezvous(self) -> Rendezvous | None:
-        """How the processes that sum by it find each other."""
+        """How the processes that sum with it find each other."""
         return traits(self.strategy).rendezvous
 
     @property
     def swept(self) -> str:
-        """The strategy that a study names to use it."""
+        """The strategy that a study file names to use it."""
         default = engine_traits(traits(self.strategy).engine).default_strategy
         return default if self.strategy in (traits(default).stands_for or ()) else self.strategy
 
 
 class Requirement(NamedTuple):
-    """A package that an engine needs, under one of these names; `versions` (PEP 440) were tried."""
+    """A package that an engine needs, under any of these names; `versions` (PEP 440) were tested."""
 
     label: str
     packages: tuple[str, ...]
@@ -108,15 +107,15 @@ class Requirement(NamedTuple):
 
 
 class StrategyLibrary(NamedTuple):
-    """A library of some of an engine's strategies, which is built for one version of the framework.
+    """A library for some of an engine's strategies, which is built for one version of the framework.
 
     Attributes:
-        name: Of its package.
-        label: For people.
-        versions: PEP 440's specifier of those that were tried.
+        name: Name of its package.
+        label: Name for people.
+        versions: PEP 440 specifier of the tested versions.
         mend: How to build it.
-        mend_sums: How to build it so that it sums at all, by Gloo or MPI.
-        mend_gpus: How to build it so that it sums between GPUs, by NCCL.
+        mend_sums: How to build it with any support for sums (Gloo or MPI).
+        mend_gpus: How to build it with sums between GPUs (NCCL).
     """
 
     name: str
@@ -128,31 +127,32 @@ class StrategyLibrary(NamedTuple):
 
 
 class EngineTraits:
-    """What there is to know of an engine without importing its framework.
+    """What is known about an engine without importing its framework.
 
-    The defaults are those of a framework that needs nothing.
+    The defaults suit a framework that needs nothing special.
 
     Attributes:
-        name: As written in a study file.
-        label: For people.
+        name: Name in a study file.
+        label: Name for people.
         implementation: "module:attribute" of its `engines.base.Engine`.
-        strategies: Those that belong to it, in the order in which they are shown.
-        default_strategy: What a study sweeps that names no strategy.
-        across: The strategy that starts a process for each worker, by which checks are made; "" without one.
-        model_suffixes: Of the files that hold a trained model, one for each kind of models; records beside
-            them end in ".json".
-        export_forms: Suffixes by the forms that it exports models in; "" for a folder.
-        requirements: Packages that it needs; the first is the framework, which the others' limits come from.
-        install: What installs them: a sentence for who has none.
-        libraries: Of its strategies.
-        collectives: In the order in which they are tried; of one need, what is preferred comes later.
-        variables: Environment variables that decide how it computes and sums, which a run records.
-        trial_module: Module that tries one of `collectives` in a process of its own, times copies between
-            GPUs, and says how things were built (see `engines.trial`); "" where
-            there are none.
+        strategies: Its strategies, in the order in which they are shown.
+        default_strategy: Strategy of a study that names none.
+        across: The strategy with a process for each worker, which checks use; "" if there is none.
+        model_suffixes: Suffixes of model files, one for each kind of model; records beside them end in
+            ".json".
+        export_forms: Suffix of each format that it exports models in; "" for a folder.
+        requirements: Packages that it needs; the first is the framework, which limits the versions of the
+            others.
+        install: A sentence on how to install them.
+        libraries: Libraries of its strategies.
+        collectives: In the order in which they are tried; among those with one need, the preferred comes
+            last.
+        variables: Environment variables that affect how it computes and sums, which a run records.
+        trial_module: Module that tries one of `collectives` in a separate process, times copies between GPUs,
+            and reports how libraries were built (see `engines.trial`); "" if there is none.
         unused: Packages that it only looks for: hidden while it is imported.
-        script_modules: Modules by whose import a script is known that trains in a loop of its own: it is
-            started as torchrun starts one, and measured. () where scripts train with Keras's `fit`.
+        script_modules: Modules whose import identifies a script with its own training loop, which is started
+            as by torchrun, and measured. () if scripts train with Keras's `fit`.
         script_session: "module:class" that measures such a script in one process.
     """
 
@@ -178,22 +178,23 @@ class EngineTraits:
         self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
         process: Process | None = None, quiet: bool = False,
     ) -> Mapping[str, str | None]:  # fmt: skip
-        """Variables of a process that imports the framework, beside `variables`; None unsets one.
+        """Variables for a process that imports the framework, besides `variables`; None unsets a variable.
 
-        `rendezvous` is how its strategy's processes find each other, None for one alone; `process` this one
-        among them. A `quiet` one's last line of output is an answer: the framework says errors only.
+        `rendezvous` is how its strategy's processes find each other, None for a single process; `process` is
+        this process among them. If `quiet`, the last line of output is an answer, and the framework prints
+        only errors.
 
         Raises:
-            UserError: If the process lacks what the rendezvous needs.
+            UserError: The process lacks something that the rendezvous needs.
         """
         return {}
 
     def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
-        """What of the framework, or of these libraries of its strategies, is not installed here."""
+        """An error if the framework, or any of these libraries of its strategies, is not installed here."""
         return None
 
     def versions(self) -> dict[str, str]:
-        """Installed versions of what decides how it computes, by the name of the package."""
+        """Installed versions of the packages that affect how it computes, by name."""
         return installed_versions(self.packages)
 
     @property
@@ -203,31 +204,31 @@ class EngineTraits:
         return [*names, *(library.name for library in self.libraries)]
 
     def weights_folder(self, variables: Mapping[str, str]) -> str:
-        """Where the framework keeps pretrained weights that it has downloaded; "" where it has none."""
+        """Folder in which the framework keeps downloaded pretrained weights; "" if there is none."""
         return ""
 
     @property
     def built(self) -> str:
-        """The package that `build_id` is of."""
+        """The package that `build_id` describes."""
         return self.name
 
     def build_id(self) -> str:
-        """Tells builds of one version apart where they compute differently; "" where there are none."""
+        """Identifies builds of one version that compute differently; "" if there are none."""
         return ""
 
     def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
-        """Why the framework uses no GPU (a clause), and what to do (a sentence), as it says itself.
+        """The framework's own reason (a clause) why it uses no GPU, and what to do (a sentence).
 
-        It is asked in a process of its own with these variables, which may take as long as a start.
+        It is asked in a separate process with these variables, which may take as long as starting it.
         """
         return None
 
     def library(self, name: str) -> StrategyLibrary:
-        """The library of this name; raises KeyError."""
+        """The library with this name; raises KeyError."""
         return {library.name: library for library in self.libraries}[name]
 
     def communications(self, strategy: str) -> tuple[str, ...]:
-        """What `launch.communication` chooses from for a strategy that does the work; () where nothing."""
+        """Values of `launch.communication` for a strategy that does the work; () if it has no choice."""
         ways = [way.communication for way in self.collectives if way.strategy == strategy]
         return tuple(name for name in ways if name)
 
@@ -238,7 +239,7 @@ def any_installed() -> bool:
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of those packages that are installed, by name."""
+    """Versions of the installed packages among `packages`, by name."""
     versions = {}
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
@@ -257,7 +258,7 @@ DEFAULT = "tensorflow"
 
 
 def engine_traits(name: str) -> EngineTraits:
-    """The row of an engine; raises KeyError."""
+    """Traits of an engine; raises KeyError."""
     return REGISTRY.get(name)
 
 
@@ -267,16 +268,16 @@ def engine_names() -> list[str]:
 
 
 def installed_engine() -> str:
-    """The first engine that is installed here; the default where none is."""
+    """The first engine that is installed here; the default engine if none is."""
     installed = (name for name in REGISTRY.names() if engine_traits(name).missing_software() is None)
     return next(installed, DEFAULT)
 
 
 def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> EngineTraits:
-    """The engine of a script, or of a task: one whose `script_modules` it imports, else the default.
+    """The engine of a script or task: the one whose `script_modules` it imports, else the default.
 
-    One that imports Keras or the default engine's framework too is the default's, unless
-    KERAS_BACKEND says which engine it means.
+    A file that also imports Keras or the default engine's framework belongs to the default engine, unless
+    KERAS_BACKEND names the other engine.
     """
     default = engine_traits(DEFAULT)
     imported = imported_modules(file)
@@ -290,7 +291,7 @@ def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> E
 
 
 def imported_modules(file: Path) -> set[str]:
-    """Top-level names of all modules that a file imports, at whatever depth; none where it is no Python."""
+    """Top-level names of all modules that a file imports anywhere; empty if it is not valid Python."""
     try:
         tree = ast.parse(contents(file))
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -305,12 +306,12 @@ def imported_modules(file: Path) -> set[str]:
 
 
 def label_of(name: str) -> str:
-    """An engine's for people; the name itself of one that is not installed here."""
+    """Label of an engine; its name if it is not installed here."""
     return engine_traits(name).label if name in REGISTRY else name
 
 
 def package_labels() -> dict[str, str]:
-    """What people call the packages that engines and their strategies need, by the packages' names."""
+    """Labels of the packages that engines and their strategies need, by package name."""
     labels: dict[str, str] = {}
     for engine in map(engine_traits, REGISTRY.names()):
         labels |= {package: needed.label for needed in engine.requirements for package in needed.packages}
@@ -319,10 +320,10 @@ def package_labels() -> dict[str, str]:
 
 
 def collective(name: str) -> Collective:
-    """The collective of this name, of whatever engine; raises KeyError."""
+    """The collective of any engine with this name; raises KeyError."""
     return {collective.name: collective for collective in all_collectives()}[name]
 
 
 def all_collectives() -> list[Collective]:
-    """Those of all engines."""
+    """The collectives of all engines."""
     return [way for name in REGISTRY.names() for way in engine_traits(name).collectives]

@@ -1,4 +1,4 @@
-"""From a study to its points, every combination of the swept values, and the order of their runs."""
+"""Expand a study into its points, every combination of the swept values, and order their runs."""
 
 import hashlib
 import json
@@ -21,25 +21,26 @@ from scalestudy.util.errors import UserError
 class RunOrder(StrictModel):
     """Randomised blocks, one for each seed and fold, or row by row; stored with the study.
 
-    A block holds every row once, so slow drift of a machine falls on all rows alike and can be told from
-    their differences (Montgomery, Design and Analysis of Experiments, randomised complete block design).
+    A block contains every row once, so that slow drift of a machine affects all rows equally and can be
+    separated from their differences (Montgomery, Design and Analysis of Experiments, randomised complete
+    block design).
     """
 
     by: Order = "blocks"
     seed: int = 0
-    """Of the permutations of blocks; drawn once for a study."""
+    """Seed of the permutations of blocks; drawn once for a study."""
 
     @classmethod
     def drawn_from(cls, study_text: str) -> "RunOrder":
-        """Blocks, with a seed that is a digest of the study file: a dry run shows what a run then takes."""
+        """Blocks with a digest of the study file as seed, so that a dry run shows the order of the run."""
         return cls(seed=int(hashlib.sha256(study_text.encode()).hexdigest()[:8], 16))
 
     def arrange(self, points: Sequence[Point]) -> list[Point]:
-        """The points in the order of their runs, each with its turn.
+        """Return the points in the order of their runs, each with its turn.
 
-        Blocks come in the order in which their seeds and folds first occur. Inside a block points are sorted
-        by a digest of order seed and name, so the relative order of two points of a block depends on these
-        alone: adding seeds, workers or other values never changes it.
+        Blocks come in the order in which their seeds and folds first occur. Inside a block, points are sorted
+        by a digest of the order's seed and their name. The relative order of two points of a block depends on
+        these alone; adding seeds, workers or other values never changes it.
 
         Args:
             points: All points of the study, row by row.
@@ -58,16 +59,16 @@ class RunOrder(StrictModel):
 
 
 def expand(study: Study, **resources: Any) -> list[Point]:
-    """Points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
+    """Return the points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
 
-    They run in the order of `RunOrder`. A strategy of one worker by definition (`single`) is taken at 1
-    worker and left out at the others. `resources` are those of a `Machine`.
+    Their runs follow `RunOrder` instead. A strategy that always has one worker (`single`) is left out for
+    other numbers of workers. `resources` are the fields of a `Machine`.
 
     Returns:
-        Points with unique names, the task's and the machine's defaults filled in.
+        Points with unique names, completed with the task's and the machine's defaults.
 
     Raises:
-        UserError: If a combination is impossible, naming the line.
+        UserError: A combination is impossible; the error names the line.
     """
     _refuse_sweep(study)
     machine = Machine(**resources)
@@ -87,7 +88,7 @@ def _point(
     study: Study, swept: dict[str, Any], strategy: str, workers: int, seed: int, machine: Machine
 ) -> Point:
     sections = {name: getattr(study, name).model_dump() for name in ("train", "launch")}
-    sections["data"] = study.data.model_dump(exclude_unset=True)  # a task may bring what is not said
+    sections["data"] = study.data.model_dump(exclude_unset=True)  # a task may set the other keys
     for name, value in swept.items():
         section, key = name.split(".")
         sections[section][key] = value
@@ -118,7 +119,7 @@ def _point(
 
 
 def _refuse_sweep(study: Study) -> None:
-    """Refuse too many points, collectives nobody chooses, a strategy of one worker without 1 of workers."""
+    """Refuse too many points, unused collectives, and a one-worker strategy without 1 in workers."""
     sweep = study.sweep
     _refuse_communication(study)
     for strategy in sweep.strategy:
@@ -138,7 +139,7 @@ def _refuse_sweep(study: Study) -> None:
 
 
 def _refuse_communication(study: Study) -> None:
-    """Refuse to choose collectives where no strategy has a choice."""
+    """Refuse `communication` if no strategy has a choice of collectives."""
     key = "launch.communication"
     by = [name for name in (study.launch.communication, *study.sweep.other.get(key, ())) if name != "auto"]
     means = [name for word in study.sweep.strategy for name in traits(word).stands_for or (word,)]
@@ -151,15 +152,14 @@ def _refuse_communication(study: Study) -> None:
 
 
 LONGEST = 200
-"""File systems take 255 bytes; a temporary name beside it needs some of them."""
+"""File systems allow 255 bytes; temporary names next to it need some of them."""
 
 
 def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) -> str:
     """`horovod-w2-s0`, with `-batch_size=8` for every other swept value.
 
-    Different values give different names: floats are written in full, and every character that a
-    folder or a shell could mistake is percent-encoded. A name too long for a folder ends in a
-    digest of the whole instead.
+    Different values give different names: floats are written in full, and every character with a meaning for
+    folders or shells is percent-encoded. A name too long for a folder ends in a digest of the full name.
     """
     parts = [f"{strategy}-w{workers}-s{seed}"]
     for name, value in swept.items():
@@ -174,6 +174,7 @@ def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) ->
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "x".join(map(str, value))
-    # Not quoted as JSON, so "given" reads given; no key takes both a text and a number of its look.
+    # Not quoted as JSON, so that "given" becomes given; no key accepts both a text and an equal-looking
+    # number.
     text = value if isinstance(value, str) else json.dumps(value)
     return quote(text, safe="")

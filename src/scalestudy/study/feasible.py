@@ -1,4 +1,4 @@
-"""Which points can run on a machine, and which run with timings that say nothing."""
+"""Which points can run on a machine, and which of them have unusable times."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ TF32_NEEDS = 'GPUs from Ampere on (compute capability 8.0 or higher) for precisi
 
 
 def without_tf32(precision: str, device: str, capability: tuple[int, int] | None) -> str | None:
-    """What is there instead, where `precision` is "tf32" and a "cpu" or "gpu" is known to have none."""
+    """The device, in words, if `precision` is "tf32" and a "cpu" or "gpu" is known to lack it; else None."""
     if precision == "tf32" and device == "cpu":
         return "a CPU"
     if precision != "tf32" or capability is None or capability >= TF32_SINCE:
@@ -28,16 +28,16 @@ LARGEST_ROOT = 10
 
 @dataclass(frozen=True)
 class Machine:
-    """What a study runs on.
+    """The resources that a study runs on.
 
     Attributes:
         gpus: GPUs of a node.
         cores: Cores of a node.
         cluster: Whether workers may spread over as many nodes as they need.
-        tasks_per_node: Most workers of a node of a cluster, but no more than GPUs where they compute on
-            those; when None one for each GPU, or as many as the cores hold.
-        capability: Lowest compute capability of its GPUs, (7, 0); None where it is not known.
-        node_gpus: GPUs that share the cores, if they are more than may be used; None for `gpus`.
+        tasks_per_node: Largest number of workers on a node of a cluster, limited to the number of GPUs if
+            they compute on GPUs. If None, one for each GPU, or as many as the cores allow.
+        capability: Lowest compute capability of its GPUs, such as (7, 0); None if unknown.
+        node_gpus: Number of GPUs that share the cores, if it exceeds the usable GPUs; None for `gpus`.
     """
 
     gpus: int
@@ -48,21 +48,21 @@ class Machine:
     node_gpus: int | None = None
 
     def device(self, asked: str) -> str:
-        """What workers compute on, "cpu" or "gpu", for the `launch.device` that is asked for."""
+        """Device of the workers, "cpu" or "gpu", for a value of `launch.device`."""
         return "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
 
     def cpus_per_worker(self, device: str = "auto") -> int:
-        """Cores of a worker where the study does not say: one, or on GPUs one GPU's share of the node's."""
+        """Default number of cores of a worker: 1, or on GPUs one GPU's share of the node's cores."""
         if self.device(device) == "cpu" or not self.gpus:
             return 1
         return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
 
     def nodes(self, workers: int, cpus_per_worker: int, device: str = "auto") -> int:
-        """Nodes that so many workers need."""
+        """Number of nodes that this many workers need."""
         return -(-workers // self.workers_per_node(cpus_per_worker, device)) if self.cluster else 1
 
     def workers_per_node(self, cpus_per_worker: int, device: str = "auto") -> int:
-        """Most workers of a node of a cluster."""
+        """Largest number of workers on a node of a cluster."""
         gpus = 0 if device == "cpu" else self.gpus
         most = gpus or max(1, self.cores // cpus_per_worker)
         if self.tasks_per_node is None:
@@ -71,7 +71,7 @@ class Machine:
 
 
 def refuse_impossible(point: Point, place: KeyLines, machine: Machine) -> None:
-    """Refuse a point that cannot run at all; raises UserError, naming the line and what would do."""
+    """Refuse a point that cannot run; raises UserError with the line and a remedy."""
     for expected, received, action, keys in chain(
         _of_settings(point), _of_training(point), _of_exchange(point), _of_machine(point, machine)
     ):
@@ -83,13 +83,13 @@ _Obstacle = tuple[str, str, str, tuple[str, ...]]
 
 
 def oversubscription(point: Point, machine: Machine) -> str | None:
-    """Why the workers of a point share cores, which makes its timing worthless; None if they do not."""
+    """Why the workers of a point share cores, which makes its times unusable; None if they do not."""
     here = 1 if point.traits.one_device else _of_one_node(point, machine)
     cores = point.launch.cpus_per_worker
     if here * cores <= machine.cores:
         return None
     noun = "process" if not point.traits.timed else "worker" if here == 1 else "workers"
-    if point.places > point.workers:  # a coordinator and servers among them
+    if point.places > point.workers:  # including a coordinator and servers
         noun = "processes"
     return f"{here} {noun} of {_cores(cores)} on {_cores(machine.cores)}"
 
@@ -165,7 +165,7 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
 
 
 def _of_exchange(point: Point) -> Iterator[_Obstacle]:
-    """Options that a strategy does not have, or that contradict each other. One worker exchanges nothing."""
+    """Options that a strategy lacks, or that contradict each other. One worker exchanges nothing."""
     kind, train, wire = point.traits, point.train, point.launch.compression
     if train.accumulate > 1 and not kind.accumulates:
         yield _lacking(point, "train.accumulate", train.accumulate, lambda row: row.accumulates)
@@ -239,7 +239,7 @@ def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
         )
     if lacking := without_tf32(point.train.precision, device, machine.capability):
         yield TF32_NEEDS, f"{lacking} {of_point}", 'Set precision = "float32".', ("train.precision",)
-    # A cluster grants no core twice, so there is no oversubscribed run there.
+    # A cluster grants no core twice, so its runs cannot be oversubscribed.
     if machine.cluster and (reason := oversubscription(point, machine)):
         yield (
             f"workers that fit on the {_cores(machine.cores)} of a node",

@@ -26,7 +26,7 @@ from scalestudy.util.errors import UserError, explained
 from scalestudy.util.files import contents
 
 LARGEST = 2**20
-"""Bytes of the longest study file or site profile that is read."""
+"""Largest study file or site profile that is read, in bytes."""
 NUMBERS = ("a file of numbers", "Report it: scalestudy report --from {}")
 OTHERS = {
     ".py": ("a Python script", "Train with it: scalestudy launch -n 2 {}"),
@@ -34,13 +34,13 @@ OTHERS = {
     **dict.fromkeys((".yaml", ".yml"), ("which is YAML", "Write it as TOML; `scalestudy init` shows how.")),
     **dict.fromkeys((".csv", ".json", ".parquet"), NUMBERS),
 }
-"""What files are that are taken for study files, and what to do, by their suffixes."""
+"""Other files that users pass as study files: a description and a remedy, by suffix."""
 DEEPEST = 20
-"""Lists and tables inside each other; no key of ours takes more than a few."""
+"""Largest nesting of lists and tables; no key needs more than a few levels."""
 MOST_POINTS = 10_000
 FEWER = "Sweep fewer values at once, or make several studies."
 _LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
-"""A key of so many parts that `tomllib` would take minutes."""
+"""A key with so many parts that `tomllib` would take minutes."""
 
 
 class SweepSettings(StrictModel):
@@ -88,22 +88,22 @@ class Study(StrictModel):
 
     @property
     def place(self) -> KeyLines:
-        """Where its keys were written."""
+        """File and lines of its keys."""
         return self._place
 
     def placed(self, place: KeyLines) -> "Study":
-        """This study, remembering where its keys were written."""
+        """Return this study with the file and lines of its keys."""
         copy = self.model_copy()
         copy._place = place
         return copy
 
     def with_data(self, **keys: str) -> "Study":
-        """This study with other settings of its data."""
+        """Return this study with other data settings."""
         return self.model_copy(update={"data": self.data.model_copy(update=keys)})
 
 
 def read_text(path: Path) -> str:
-    """Text of a study file; raises UserError if it cannot be read."""
+    """Read the text of a study file; raises UserError if it cannot be read."""
     try:
         data = contents(path, LARGEST)
         if path.suffix in OTHERS:
@@ -126,10 +126,10 @@ def read_text(path: Path) -> str:
 
 
 def toml_table(text: str, file: str) -> dict[str, Any]:
-    """The table that a TOML text holds.
+    """Parse TOML.
 
     Raises:
-        UserError: Naming the line, if it is not TOML; or if its lists and tables are nested without end.
+        UserError: The text is not TOML (the error names the line), or is nested too deeply.
     """
     try:
         if _LONG_KEY.search(text):
@@ -142,10 +142,10 @@ def toml_table(text: str, file: str) -> dict[str, Any]:
     except ValueError as error:
         message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
         what, _, place = message.rpartition(" (at ")
-        if not what:  # a number of thousands of digits, which Python does not read
+        if not what:  # an integer with thousands of digits, which Python does not parse
             what, place = message, "somewhere"
         action = 'Correct the line: keys read `name = value`, texts are "quoted", lists are [1, 2].'
-        if "\\" in what or "hex value" in what:  # \d and \u of a path of Windows
+        if "\\" in what or "hex value" in what:  # \d or \u in a Windows path
             action = "Write / in paths, or put the string in '...', where a backslash is literal."
         received = f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})"
         raise UserError("valid TOML", received, action) from None

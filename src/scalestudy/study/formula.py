@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 Value = float | int | str
 LONGEST = 1000
-"""Characters of a formula."""
+"""Largest number of characters of a formula."""
 EXAMPLES = {
     "loss": 'a sum of losses such as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",',
     "metric": 'a metric such as "f1" or "top_k(k=5)",',
     "operation": 'a list of operations such as "flip, rotate(15)",',
 }
-"""What is expected of a text, by what it is made of."""
+"""What is expected, by the kind of formula."""
 
 
 class WrongValue(ValueError):
-    """A value that its key does not take: what would do, and what to do about it if that is known."""
+    """A value that its key does not accept: what is expected, and a remedy if known."""
 
     def __init__(self, expected: str, action: str = "") -> None:
         super().__init__(expected)
@@ -26,19 +26,19 @@ class WrongValue(ValueError):
 
 
 class WrongFormula(WrongValue):
-    """A text that names no loss, metric or operation."""
+    """A text that is not a valid loss, metric or operation."""
 
     def __init__(self, expected: str, action: str = "Correct the formula.") -> None:
         super().__init__(expected, action)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
+    """The known word that the user probably meant."""
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
 
 
 class Range(NamedTuple):
-    """What a parameter takes: whole numbers where its default is one, numbers, or `words` instead."""
+    """Values that a parameter accepts: integers if its default is one, otherwise numbers; or `words`."""
 
     default: Value
     low: float = 0.0
@@ -52,7 +52,7 @@ class Range(NamedTuple):
         return f"{kind} from {self.low:g} to {self.high:g}"
 
     def allowed(self, value: Value | None) -> Value | None:
-        """The value in the type of the default, or None where the parameter does not take it."""
+        """Return the value in the type of the default, or None if the parameter does not accept it."""
         if self.words:
             return value if value in self.words else None
         whole = isinstance(self.default, int)
@@ -62,7 +62,7 @@ class Range(NamedTuple):
 
 
 class FormulaTerm(NamedTuple):
-    """One loss, metric or operation, with the parameters that are given, and what multiplies it."""
+    """One loss, metric or operation, with the given parameters and its factor."""
 
     name: str
     parameters: dict[str, Value]
@@ -75,14 +75,14 @@ class FormulaTerm(NamedTuple):
 
 
 Known = Mapping[str, Mapping[str, Range]]
-"""Parameters by name, by the name of what has them."""
+"""Parameters by name, for each known loss, metric or operation."""
 
 
 def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
-    """The terms of `0.5*bce + dice`, their weights above 0; `what` is a key of `EXAMPLES`.
+    """Return the terms of `0.5*bce + dice`, with positive weights; `what` is a key of `EXAMPLES`.
 
     Raises:
-        WrongFormula: If it is no such sum.
+        WrongFormula: The text is not such a sum.
     """
     node, terms = _expression(text, what), []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -92,7 +92,7 @@ def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
 
 
 def parsed_call(text: str, known: Known, what: str) -> FormulaTerm:
-    """The one term of `top_k(k=5)`; raises WrongFormula if it is none."""
+    """Return the single term of `top_k(k=5)`; raises WrongFormula for other texts."""
     node = _expression(text, what)
     if isinstance(node, ast.BinOp):
         raise WrongFormula(f"one {what}")
@@ -100,10 +100,10 @@ def parsed_call(text: str, known: Known, what: str) -> FormulaTerm:
 
 
 def parsed_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
-    """The terms of `flip, rotate(15)`, whose parameters need no names.
+    """Return the terms of `flip, rotate(15)`, whose parameters need no names.
 
     Raises:
-        WrongFormula: If it is no such list.
+        WrongFormula: The text is not such a list.
     """
     node = _expression(f"({text},)", what)
     if not isinstance(node, ast.Tuple):
@@ -112,7 +112,7 @@ def parsed_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
 
 
 def called(text: str) -> str:
-    """The first name in a text, known or not; "" without one."""
+    """The first name in a text, known or not; "" if there is none."""
     match = re.search(r"[A-Za-z_]\w*", re.sub(r"\d[eE][-+]?\d", "", text), re.ASCII)
     return match[0] if match else ""
 
@@ -127,7 +127,7 @@ def _expression(text: str, what: str) -> ast.expr:
 
 
 def _weighted(node: ast.expr, known: Known, what: str) -> FormulaTerm:
-    """A call, perhaps with a number and `*` before it."""
+    """A term, optionally with a factor before it."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
         return _term(node, known, what)
     weight = _literal(node.left)

@@ -18,27 +18,27 @@ class GallerySample(Record):
     """Why it is shown: "best by loss", "median by iou"."""
     loss: float
     quality: float | None = None
-    """The metric over this sample alone; None where it has none."""
+    """The metric on this sample alone; None if it is undefined."""
     truth: str | None = None
-    """Its class, where samples have classes."""
+    """Its class, if samples have classes."""
     predicted: str | None = None
     probability: float | None = None
-    """Of the class that was predicted."""
+    """Probability of the predicted class."""
     pictures: dict[str, str] = Field(default_factory=dict)
     """PNG files as base64, by what they show: "image", "truth", "prediction", "difference"."""
 
 
 class GalleryRecord(Record):
-    """The samples, those with the least loss first."""
+    """The samples, those with the smallest loss first."""
 
     schema_version: Literal[1] = GALLERY_SCHEMA
     kind: str
     metric: str
     better: Better | None = None
     considered: int
-    """Samples among which these are the best and the worst."""
+    """Number of samples from which these were chosen."""
     of: int
-    """Samples of the validation set."""
+    """Number of samples in the validation set."""
     weights: str = "last"
     """Epoch of the weights: "last" or "best"."""
     class_names: list[str] = Field(default_factory=list)

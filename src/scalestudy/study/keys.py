@@ -1,4 +1,4 @@
-"""The keys of a study file: which there are, what each takes, and what to say of a wrong one."""
+"""The keys of a study file: their names, the values they accept, and messages about wrong values."""
 
 import json
 import os
@@ -27,7 +27,7 @@ __all__ = ["WrongValue", "suggestion"]
 
 
 class SweptValue(StrictModel):
-    """One value of each list that [sweep] has of its own."""
+    """One value of each list that belongs to [sweep] itself."""
 
     engine: EngineName = DEFAULT_ENGINE
     strategy: StrategyWord = DEFAULT
@@ -44,9 +44,9 @@ _MODELS = SECTIONS | {"sweep": SweptValue}
 SWEEP_KEYS = tuple(SweptValue.model_fields)
 TOP_KEYS = ("task", "name", "engine", "quality_margin", *SECTIONS, "sweep")
 LONGEST = 200
-"""Characters of a value that a message shows."""
+"""Largest number of characters of a value in a message."""
 LONGEST_TEXT = 4096
-"""Characters of a text: what a path may have."""
+"""Largest number of characters of a text, as for a path."""
 PLAIN = f"a text of at most {LONGEST_TEXT} characters, in UTF-8 and without NUL,"
 _VARIABLE = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})")
 _BOUNDS = {
@@ -55,7 +55,7 @@ _BOUNDS = {
 
 
 def full_name(key: str) -> str | None:
-    """Dotted name of a key of a section: "epochs" -> "train.epochs"; None of others, as [sweep]'s "seed"."""
+    """Dotted name of a section's key: "epochs" -> "train.epochs"; None for others, as "seed" of [sweep]."""
     section, _, rest = key.rpartition(".")
     if section:
         return key if section in SECTIONS and rest in SECTIONS[section].model_fields else None
@@ -64,31 +64,31 @@ def full_name(key: str) -> str | None:
 
 
 def checked(name: str, value: Any) -> Any:
-    """A TOML value as the key takes it, in JSON's types; "sweep.workers" takes one item of that list.
+    """Validate a TOML value and return it in JSON types; "sweep.workers" accepts one item of that list.
 
     Raises:
-        WrongValue: If the key does not take it.
+        WrongValue: The key does not accept it.
     """
     section, key = name.split(".")
     try:
-        # JSON's strictness: no "8" for 8 and no true for 1, but a list for a pair.
+        # Strict as in JSON: "8" is not 8 and true is not 1, but a list is allowed for a pair.
         model = _MODELS[section].model_validate_json(json.dumps({key: value}), strict=True)
     except ValidationError as error:
         causes = [part["ctx"]["error"] for part in error.errors() if part["type"] == "value_error"]
         formula = next((cause for cause in causes if isinstance(cause, WrongFormula)), None)
         raise formula or WrongValue(str(causes[0]) if causes else described(name)) from None
-    except (TypeError, ValueError, RecursionError):  # JSON has no such value: a date, a number without end
+    except (TypeError, ValueError, RecursionError):  # not representable in JSON: a date, a huge number
         raise WrongValue(described(name)) from None
     return model.model_dump(mode="json")[key]
 
 
 def described(name: str) -> str:
-    """What the key with this dotted name takes, in words."""
+    """Values that the key with this dotted name accepts, in words."""
     return wanted(_properties(name))
 
 
 def choices(name: str) -> list[str]:
-    """Words that the key takes, where it takes words."""
+    """Words that the key accepts, if any."""
     schema = _properties(name)
     return [
         word
@@ -98,7 +98,7 @@ def choices(name: str) -> list[str]:
 
 
 def wanted(schema: dict[str, Any]) -> str:
-    """What a JSON schema asks for, in words: "a whole number above 0"."""
+    """Values that a JSON schema accepts, in words: "a whole number above 0"."""
     if "wanted" in schema:
         return str(schema["wanted"])
     if "anyOf" in schema:
@@ -117,17 +117,17 @@ def wanted(schema: dict[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as a study file would write it, cut where it is long."""
+    """Write a value as in a study file, shortened if it is long."""
     try:
         plain = isinstance(value, date | time)
         text = str(value) if plain else json.dumps(value, default=str, ensure_ascii=False)
-    except ValueError:  # Python writes no whole number of more than 4300 digits
+    except ValueError:  # Python does not print integers of more than 4300 digits
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
 def is_plain(text: str) -> bool:
-    """Whether files can hold the text, and paths: a command line may bring bytes that are no UTF-8."""
+    """Whether files and paths can contain the text: command lines may contain invalid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -136,14 +136,14 @@ def is_plain(text: str) -> bool:
 
 
 class UndefinedVariable(ValueError):
-    """A string names an environment variable that is not set; the text is its name."""
+    """A text uses an environment variable that is not set; the message is the variable's name."""
 
 
 def expanded(text: str) -> str:
-    """`text` with a leading `~` and each `$NAME` or `${NAME}` replaced; `$$` stands for one `$`.
+    """Replace a leading `~` and each `$NAME` or `${NAME}` in `text`; `$$` stands for `$`.
 
     Raises:
-        UndefinedVariable: If a variable is not set.
+        UndefinedVariable: A variable is not set.
     """
 
     def value(match: re.Match[str]) -> str:

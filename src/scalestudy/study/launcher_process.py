@@ -1,4 +1,4 @@
-"""The process that started the workers of a run, and whether it is still alive."""
+"""The process that started the workers of a run, and whether it is alive."""
 
 import os
 import socket
@@ -10,32 +10,32 @@ import psutil
 from scalestudy.study.records import Record
 
 REMOTE_SILENCE = 60.0
-"""Seconds without a sign after which a run on another host counts as interrupted."""
+"""Seconds without progress after which a run on another host counts as interrupted."""
 
 
 class LauncherProcess(Record):
-    """`launcher.json`: a process, named so that another one with a recycled number is not taken for it."""
+    """`launcher.json`: a process, identified such that a later process with the same pid differs."""
 
     pid: int
     host: str
     started: str
-    """Boot of the host and the process's start in it (clock ticks), as the kernel says."""
+    """Boot id of the host and start of the process since boot in clock ticks, from the kernel."""
     written: float
     """Unix time of this record."""
 
 
 def this_process() -> LauncherProcess:
-    """This process."""
+    """Identify this process."""
     pid = os.getpid()
     return LauncherProcess(pid=pid, host=socket.gethostname(), started=_start(pid) or "", written=time.time())
 
 
 def is_alive(process: LauncherProcess, last_sign: float | None = None) -> bool:
-    """Whether a process still runs.
+    """Whether a process is still running.
 
     Args:
         process: The process.
-        last_sign: Unix time of the run's latest progress, all there is to go by on another host.
+        last_sign: Unix time of the run's latest progress, which decides for a process on another host.
     """
     if process.host == socket.gethostname():
         return _start(process.pid) == process.started
@@ -43,17 +43,17 @@ def is_alive(process: LauncherProcess, last_sign: float | None = None) -> bool:
 
 
 def is_recent(sign: float) -> bool:
-    """Whether a sign of life at this Unix time is recent enough to go by."""
+    """Whether a sign of life at this Unix time is recent."""
     return time.time() - sign < REMOTE_SILENCE
 
 
 def _start(pid: int) -> str | None:
     try:
         process = psutil.Process(pid)
-        # A zombie has ended; whoever should reap it may never do so.
+        # A zombie has ended, even if its parent never reaps it.
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
             return None
-        # Counted from the boot it is the kernel's own figure, which setting the clock does not change.
+        # Relative to the boot, the kernel's own value, which does not change when the clock is set.
         ticks = (process.create_time() - psutil.boot_time()) * os.sysconf("SC_CLK_TCK")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except (psutil.Error, OSError):

@@ -1,4 +1,4 @@
-"""The launchers that `launch.on` can name, each a `launch.base.Launcher`."""
+"""The launchers that `launch.on` can name; each is a `launch.base.Launcher`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where the keys of a TOML text stand, since `tomllib` does not say."""
+"""Line numbers of the keys in a TOML text, which `tomllib` does not report."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ _KEY = re.compile(r"""\s*([\w"' .-]+)=""")
 
 @dataclass(frozen=True)
 class KeyLines:
-    """File and lines of the keys of a TOML text, by dotted name: "train.epochs"; empty without a file.
+    """File and line numbers of the keys of a TOML text by dotted name ("train.epochs"); empty without a file.
 
-    All compare equal: where a setting was written makes no other study.
+    All instances compare equal: the place of a setting does not change the study.
     """
 
     file: str = field(default="", compare=False)
@@ -19,7 +19,7 @@ class KeyLines:
 
     @classmethod
     def read(cls, text: str, file: str) -> "KeyLines":
-        """The lines (from 1) of every key and table that begins one."""
+        """Find the line of every key, and the first line of every table, counted from 1."""
         lines: dict[str, int] = {}
         table = ""
         for number, row in enumerate(text.split("\n"), start=1):

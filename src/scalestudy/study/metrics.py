@@ -1,4 +1,4 @@
-"""What is known of metrics by their names: which way is better, and which of them lie in [0, 1]."""
+"""What is known about metrics by name: which direction is better, and whether they lie in [0, 1]."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ Better = Literal["higher", "lower"]
 
 
 class Sense(NamedTuple):
-    """Which way a metric is better, and whether it lies in [0, 1]; None where nothing says so."""
+    """Which direction of a metric is better, and whether it lies in [0, 1]; None if unknown."""
 
     better: Better | None
     bounded: bool | None = None
@@ -53,17 +53,17 @@ _TABLE = (
 
 
 def known(name: str) -> Sense:
-    """What a name says, however it is spelt: `MeanIoU`, `mean_io_u`, `mean_io_u_1`; else `UNKNOWN`."""
+    """Look up a metric in any spelling: `MeanIoU`, `mean_io_u`, `mean_io_u_1`; else `UNKNOWN`."""
     return _TABLE.get(_squeezed(name), UNKNOWN)
 
 
 def gain(change: float, better: Better) -> float:
-    """A change of a metric, counted so that more is better."""
+    """Change of a metric, with the sign such that larger is better."""
     return change if better == "higher" else -change
 
 
 def class_words(class_names: Sequence[str]) -> list[str]:
-    """A word for each class that can be part of a column's name; of equal ones, with the index."""
+    """A word for each class for use in column names; repeated words get the class index."""
     words = [re.sub(r"\W+", "_", name).strip("_") for name in class_names]
     unique = (word and words.count(word) == 1 for word in words)
     return [
@@ -73,5 +73,5 @@ def class_words(class_names: Sequence[str]) -> list[str]:
 
 
 def class_keys(metric: str, class_names: Sequence[str]) -> list[str]:
-    """Name of the metric's value of each class, in results."""
+    """Names of the metric's values for each class, in results."""
     return [f"{metric}_{word}" for word in class_words(class_names)]

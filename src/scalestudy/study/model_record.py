@@ -1,4 +1,4 @@
-"""What a trained model is of, beside its file: all that whoever uses it needs to know of its data."""
+"""The record beside a trained model: what is needed to apply the model to data."""
 
 from typing import Any, Literal
 
@@ -10,34 +10,34 @@ from scalestudy.study.settings import ResolvedTrain
 
 MODEL_SCHEMA: Literal[1] = 1
 EMBEDDED = "scalestudy.json"
-"""Name of the record inside an exported model: in a .keras file's archive, in a SavedModel's folder."""
+"""Name of the record inside an exported model: in a .keras file's archive or a SavedModel's folder."""
 SCRATCH = "none"
-"""What `weights` under [train] says of a model that begins without any."""
+"""Value of `weights` under [train] for a model that starts without pretrained weights."""
 
 
 class ModelRecord(Record):
-    """`model.json` of a run folder, and the JSON beside an exported model."""
+    """`model.json` of a run folder, and the JSON file beside an exported model."""
 
     schema_version: Literal[1] = MODEL_SCHEMA
     engine: str = DEFAULT
-    """What computed it, and loads it."""
+    """Engine that trained it and can load it."""
     task: str
     """Name of the task, or the path of its file."""
     task_checksum: str = ""
-    """SHA-256 of that file, in hexadecimal digits; "" of a task that goes by a name."""
+    """SHA-256 of that file in hexadecimal digits; "" for a task with a name."""
     kind: str
-    """"masks" (a class for every pixel), "classes" (one for every sample) or "custom" (read by its task)."""
+    """Kind of data: "masks" (a class for every pixel), "classes" (one for every sample) or "custom" (read by
+    the task)."""
     input_shape: tuple[int, ...]
-    """Height, width and channels of an input; () of data that a task reads itself."""
+    """Height, width and channels of an input; () if the task reads its data itself."""
     dtype: str
-    """Type of an input as it was stored: "uint8", "uint16", "float32"."""
+    """Data type of a stored input: "uint8", "uint16", "float32"."""
     scale: float
-    """Multiplies stored inputs into [0, 1], which is what the model was trained on."""
+    """Factor that scales stored inputs to [0, 1], the range that the model was trained on."""
     inputs: Literal["scaled", "stored"] = "scaled"
-    """What the model in the file takes: inputs that were multiplied by `scale`, or as stored (it does so
-    itself)."""
+    """Inputs of the saved model: multiplied by `scale`, or as stored (it then scales them itself)."""
     class_names: list[str]
-    """In the order of their indices."""
+    """Names of the classes, by index."""
     ignore: int | None = None
     """Class index of padding in masks."""
     data: dict[str, Any] = Field(default_factory=dict)
@@ -45,15 +45,15 @@ class ModelRecord(Record):
     train: dict[str, Any] = Field(default_factory=dict)
     """The section [train] of the study."""
     class_weights: tuple[float, ...] | None = None
-    """What the loss weighs classes by, one number a class."""
+    """Factor of the loss of each class."""
     metric: str | None = None
-    """Name of the quality."""
+    """Name of the metric that is the quality."""
     weights: str = "last"
-    """Of which epoch: "last", or "best"."""
+    """Epoch of the weights: "last" or "best"."""
 
     @property
     def rebuilt(self) -> ResolvedTrain:
-        """How to train, for who builds the model again and then restores its weights: it begins with none."""
+        """Settings for building the model again to load its weights, without pretrained weights."""
         least = {
             "epochs": 1, "batch_size": 1, "optimizer": "sgd", "learning_rate": 1.0, "schedule": "constant",
         }  # fmt: skip
@@ -73,12 +73,12 @@ class ModelRecord(Record):
 
 
 class BestRecord(Record):
-    """`best.json`: of which epoch `best.keras` is."""
+    """`best.json`: the epoch of the weights in `best.keras`."""
 
     schema_version: Literal[1] = MODEL_SCHEMA
     epoch: int
-    """Counted from 1."""
+    """Epoch, counted from 1."""
     metric: str
-    """What was compared, over the validation set."""
+    """Metric that was compared, on the validation set."""
     value: float
-    """What it was after that epoch."""
+    """Its value after that epoch."""

@@ -1,4 +1,4 @@
-"""The losses and metrics that a study file can ask for, with their parameters; `tasks/` computes them."""
+"""The losses and metrics that a study file can name, with their parameters; `tasks/` computes them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,9 +21,9 @@ LOSSES: dict[str, dict[str, Range]] = {
         "smooth": _SMOOTH,
     },
 }  # fmt: skip
-"""Each loses in [0, ∞), a number for every sample."""
+"""Each loss is in [0, ∞), one number for every sample."""
 WEIGHTED = ("bce", "cross_entropy", "focal")
-"""Those that take class weights."""
+"""Losses that accept class weights."""
 METRICS: dict[str, dict[str, Range]] = {
     "iou": {},
     "dice": {},
@@ -44,16 +44,16 @@ METRICS: dict[str, dict[str, Range]] = {
 OF_MASKS = ("boundary_f1", "object_ap")
 """Metrics that need a class for every pixel."""
 MATRICES = ("confusion_matrix",)
-"""Those that are no number, and no quality."""
+"""Metrics that are not one number and cannot be the quality."""
 
 
 def loss_terms(text: str) -> tuple[FormulaTerm, ...]:
-    """The losses that a sum is made of; raises WrongFormula."""
+    """Parse a sum of losses; raises WrongFormula."""
     return parsed_sum(text, LOSSES, "loss")
 
 
 def metric_term(text: str) -> FormulaTerm:
-    """The metric that a text asks for; raises WrongFormula."""
+    """Parse a metric; raises WrongFormula."""
     term = parsed_call(text, METRICS, "metric")
     if term.name == "object_ap" and term.parameters.get("connectivity") not in (None, 4, 8):
         raise WrongFormula("connectivity=4 or 8 for object_ap", "Correct it.")
@@ -61,7 +61,7 @@ def metric_term(text: str) -> FormulaTerm:
 
 
 def metric_key(term: FormulaTerm) -> str:
-    """Its name in results: `f1`, `f1_micro`, `top_k_3`, with the parameters that are not the default."""
+    """The metric's name in results, with parameters that are not the default: `f1`, `f1_micro`, `top_k_3`."""
     ranges = METRICS[term.name]
     given = [value for name, value in term.parameters.items() if value != ranges[name].default]
     return "_".join(
@@ -72,10 +72,10 @@ def metric_key(term: FormulaTerm) -> str:
 def refuse_unfit(
     terms: Iterable[FormulaTerm], kind: str | None, classes: int | None, where: str = ""
 ) -> None:
-    """Refuse metrics that mean nothing for data of this kind and number of classes; None where not known.
+    """Refuse metrics that are meaningless for data of this kind and number of classes; None if unknown.
 
     Raises:
-        UserError: Naming the metric, `where` it stands, and what would do.
+        UserError: A metric does not fit; the error names it, `where` it is set, and a remedy.
     """
     for term in terms:
         if term.name in OF_MASKS and kind not in ("masks", None):
@@ -94,17 +94,17 @@ def refuse_unfit(
 
 
 def refuse_unweighted(terms: Sequence[FormulaTerm], where: str = "") -> None:
-    """Refuse a sum of losses of which none takes class weights, which are asked for.
+    """Refuse class weights for a sum of losses none of which accepts them.
 
     Raises:
-        UserError: Naming those that take them.
+        UserError: The error lists the losses that accept class weights.
     """
     if not any(term.name in WEIGHTED for term in terms):
         raise unweighted(" + ".join(map(str, terms)), where)
 
 
 def unweighted(loss: str, where: str = "") -> UserError:
-    """That this loss takes no class weights, which are asked for."""
+    """An error: class weights were requested, but this loss does not accept them."""
     return UserError(
         f"a loss that takes class weights ({', '.join(WEIGHTED)}, or a function of the data) for "
         "train.class_weights",
@@ -114,13 +114,13 @@ def unweighted(loss: str, where: str = "") -> UserError:
 
 
 def checked_loss(text: str) -> str:
-    """The text, if it is a sum of losses; raises WrongFormula."""
+    """Return the text if it is a sum of losses; raises WrongFormula otherwise."""
     loss_terms(text)
     return text
 
 
 def checked_metrics(texts: Sequence[str]) -> Sequence[str]:
-    """The texts, if each is another metric and the first is a number; raises WrongFormula."""
+    """Return the texts if all metrics differ and the first is one number; raises WrongFormula otherwise."""
     terms = [metric_term(text) for text in texts]
     names = [metric_key(term) for term in terms]
     twice = next((name for name in names if names.count(name) > 1), None)

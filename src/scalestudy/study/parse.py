@@ -1,4 +1,4 @@
-"""From the text of a study file to a `Study`; everything wrong in it is refused with its line."""
+"""Parse the text of a study file into a `Study`; errors name the line."""
 
 import json
 import os
@@ -23,30 +23,30 @@ def load_study(path: str | Path) -> Study:
     """Read a study file.
 
     Raises:
-        UserError: Naming the file and the line, for anything that is not right in it.
+        UserError: Something in it is wrong; the error names the file and the line.
     """
     return parse_study(read_text(Path(path)), Path(path))
 
 
 def parse_study(text: str, path: Path) -> Study:
-    """The study that `text` describes.
+    """Parse the text of a study file.
 
     Args:
-        text: Contents of a study file.
-        path: Its place, for messages, for the study's name, and for the task's relative path.
+        text: Contents of the file.
+        path: Path of the file, for messages, for the study's name, and for the task's relative path.
 
     Raises:
-        UserError: Naming the file and the line.
+        UserError: Something in it is wrong; the error names the file and the line.
     """
     table = toml_table(text, path.name)
     return _Parser(path, KeyLines.read(text, path.name)).study(table)
 
 
 def study_of(table: dict[str, Any], path: Path) -> Study:
-    """The study that a table describes, as if read from `path`, though messages name no line.
+    """Make a study from a table, as if read from `path`, though messages name no line.
 
     Raises:
-        UserError: For anything that is not right in it.
+        UserError: Something in it is wrong.
     """
     return _Parser(path, KeyLines()).study(table)
 
@@ -188,7 +188,7 @@ class _Parser:
         return str(file)
 
     def _engines(self, table: dict[str, Any], swept: list[str] | None) -> list[str]:
-        """The engines that the file names, at its top or in [sweep]; none where strategies tell."""
+        """The engines that the file names at its top or in [sweep]; empty if the strategies decide."""
         if "engine" not in table:
             return swept or []
         if swept:
@@ -197,9 +197,9 @@ class _Parser:
         return self._list("sweep.engine", table["engine"], "engine")
 
     def _engines_of(self, task: str, engines: list[str], words: list[str]) -> list[str]:
-        """The same engines; that of the task where the file names none, and its models need one.
+        """Check `engines` against the task; if empty, return the engine that the task needs, if any.
 
-        A task file that names none either needs the one whose modules it imports.
+        A task file that names no engine needs the one whose modules it imports.
         """
         needed, others = task_defaults(task).engine, "another task"
         if needed is None:
@@ -220,7 +220,7 @@ class _Parser:
         return [needed]
 
     def _strategies(self, words: list[str] | None, engines: list[str]) -> list[str]:
-        """The strategies that words mean: those of one engine after another, each once."""
+        """The strategies that `words` stand for, without repeats, one engine after another."""
         words = words or [engine_traits(engine).default_strategy for engine in engines or [DEFAULT]]
         if not engines:
             for word in set(words) - set(swept_names()):
@@ -273,7 +273,7 @@ def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _is_value(name: str, given: Any) -> bool:
-    """Whether a list is itself one value of the key, as a pair is for image_size."""
+    """Whether a list is a single value of the key, such as a pair for image_size."""
     try:
         keys.checked(name, given)
     except keys.WrongValue:
@@ -282,7 +282,7 @@ def _is_value(name: str, given: Any) -> bool:
 
 
 def _names(row: Traits) -> str:
-    """What a strategy may be called where its engine is named."""
+    """Names of a strategy in a study file that names its engine."""
     return row.name if row.common_name in ("", row.name) else f'{row.name} (or "{row.common_name}")'
 
 
@@ -292,7 +292,7 @@ def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:
 
 
 def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
-    """What the writer of an unknown key probably meant."""
+    """A remedy for an unknown key."""
     if section and key in keys.TOP_KEYS:
         return f"`{key}` belongs at the top of the file, before the first [section]."
     owners = [name for name, model in keys.SECTIONS.items() if key in model.model_fields and name != section]

@@ -1,4 +1,4 @@
-"""A point of a study, fully resolved: all that a worker needs to know besides its placement."""
+"""A fully resolved point of a study: everything that a worker needs to know besides its placement."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -23,37 +23,37 @@ from scalestudy.util.errors import UserError
 
 POINT_SCHEMA: Literal[1] = 1
 REPEATS = ("data.seed", "data.fold")
-"""Swept keys whose values repeat a point, as seeds do: other samples are held out."""
+"""Swept keys whose values repeat a point as seeds do, with other samples held out."""
 
 
 def without_repeats(swept: Mapping[str, Any]) -> dict[str, Any]:
-    """Swept values that are settings."""
+    """Swept values other than repeats."""
     return {name: value for name, value in swept.items() if name not in REPEATS}
 
 
 class Terms(StrictModel):
-    """What a point runs under: it decides how fast it is, not what it computes."""
+    """How a point runs: this affects how fast it is, not what it computes."""
 
     implementation: Implementation
-    """Strategy that does the work: `native` resolved."""
+    """Strategy that does the work, with `native` resolved."""
     launch: ResolvedLaunch = ResolvedLaunch()
     oversubscribed: str | None = None
-    """Why its timing says nothing about speed-up (more workers than cores or GPUs), or None."""
+    """Why its times cannot be used for speed-up (more workers than cores or GPUs), or None."""
 
     def timing(self) -> dict[str, Any]:
-        """What decides how fast it is, as JSON values: not how long it may stand still, nor a folder."""
+        """The settings that affect its speed, as JSON values: neither the progress timeout nor folders."""
         return self.model_dump(mode="json", exclude={"launch": {"progress_timeout", "environments"}})
 
 
 class PointFiles(StrictModel):
-    """Where the data of a run lie."""
+    """Paths of a run's data."""
 
     prepared: str
     """Folder of the prepared data set."""
     split: str
     """File of the split."""
     class_weights: tuple[float, ...] | None = None
-    """`train.class_weights` as numbers, one a class: "balanced" is known once the split is."""
+    """`train.class_weights` as numbers, one for each class; "balanced" is computed from the split."""
 
 
 class Turn(StrictModel):
@@ -61,7 +61,7 @@ class Turn(StrictModel):
 
     order: Order
     place: int
-    """Counted from 0, as the study was when the run was started."""
+    """Counted from 0 among the study's points when the run was started."""
 
 
 class Point(StrictModel):
@@ -69,99 +69,99 @@ class Point(StrictModel):
 
     schema_version: Literal[1] = POINT_SCHEMA
     name: str
-    """Name of the point, unique in its study and fit for a folder: `horovod-w2-s0`."""
+    """Name of the point, unique in its study and valid as a folder: `horovod-w2-s0`."""
     study: str
     task: str
     """Name of a task, or the absolute path of a Python file."""
     engine: EngineName = DEFAULT
     strategy: Strategy
-    """Strategy as swept."""
+    """Strategy as written in the sweep."""
     workers: Workers
     seed: Seed
     swept: dict[str, Any] = Field(default_factory=dict)
-    """Swept values besides strategy, workers and seed, by dotted name: `{"train.batch_size": 8}`."""
+    """Swept values other than strategy, workers and seed, by dotted name: `{"train.batch_size": 8}`."""
     data: ResolvedData
     train: ResolvedTrain
     terms: Terms
     files: PointFiles | None = None
-    """Filled in when the run is started; None for a point that is only planned."""
+    """Set when the run is started; None for a planned point."""
     turn: Turn | None = None
-    """As `files`."""
+    """Set when the run is started; None for a planned point."""
 
     @property
     def implementation(self) -> str:
-        """Strategy that does the work: `native` resolved."""
+        """Strategy that does the work, with `native` resolved."""
         return self.terms.implementation
 
     @property
     def traits(self) -> Traits:
-        """What that strategy is."""
+        """Traits of that strategy."""
         return traits(self.terms.implementation)
 
     @property
     def launch(self) -> ResolvedLaunch:
-        """Where it runs."""
+        """Where and how it runs."""
         return self.terms.launch
 
     @property
     def environment(self) -> str | None:
-        """Folder of the virtual environment, or image, that its workers start in; None for that at hand."""
+        """Virtual environment or container image of its workers; None for the current environment."""
         return (self.launch.environments or {}).get(self.engine)
 
     @property
     def oversubscribed(self) -> str | None:
-        """Why its timing says nothing about speed-up, or None."""
+        """Why its times cannot be used for speed-up, or None."""
         return self.terms.oversubscribed
 
     @property
     def processes(self) -> int:
-        """Processes of its runs."""
+        """Number of processes of its runs."""
         return self.traits.processes_of(self.workers)
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """Role of each of them, by rank."""
+        """Role of each process, by rank."""
         return self.traits.roles_of(self.workers)
 
     @property
     def places(self) -> int:
-        """Devices, or sets of cores, that its runs take: of each worker, and of each process beside them."""
+        """Number of devices, or sets of cores, that its runs need: for workers and for other processes."""
         return max(self.workers, self.processes)
 
     @property
     def block(self) -> tuple[Any, ...]:
-        """Seed, split and fold, under which every row of a study runs once."""
+        """Seed, split and fold, for which every row of a study runs once."""
         return self.seed, *(self.swept.get(name) for name in REPEATS)
 
     def identity(self) -> dict[str, Any]:
-        """What makes it this point, as JSON values: equal ones compute the same."""
+        """The settings that determine its results, as JSON values: equal settings compute the same."""
         outside = {"name", "study", "schema_version", "swept", "terms", "files", "turn"}
         values = self.model_dump(mode="json", exclude=outside)
-        del values["data"]["cache"]  # which changes no result
+        del values["data"]["cache"]  # does not affect results
         return values
 
     def same_as(self, other: "Point") -> bool:
-        """Whether both are the same point on the same terms, wherever their data lie."""
+        """Whether both are the same point on the same terms, regardless of where their data are."""
         return self.identity() == other.identity() and self.terms.timing() == other.terms.timing()
 
     def on(self, **terms: Any) -> "Point":
-        """The point on other terms: `point.on(oversubscribed="…")`."""
+        """Return the point with other terms: `point.on(oversubscribed="…")`."""
         return self.model_copy(update={"terms": self.terms.model_copy(update=terms)})
 
     @property
     def class_weights(self) -> tuple[float, ...] | None:
-        """What multiplies the losses of each class's labels; None for 1."""
+        """Factors of the loss for each class; None for 1."""
         return self.files.class_weights if self.files else None
 
     def with_files(
         self, prepared: str, split: str, class_weights: tuple[float, ...] | None = None
     ) -> "Point":
-        """The point with its data."""
+        """Return the point with the paths of its data."""
         files = PointFiles(prepared=prepared, split=split, class_weights=class_weights)
         return self.model_copy(update={"files": files})
 
     def needed_files(self) -> PointFiles:
-        """Where its data lie; raises UserError: it is only planned."""
+        """Paths of its data; raises UserError if it is only planned."""
         if self.files is None:
             action = "Start it with `scalestudy run` or `scalestudy submit`."
             expected = "a point with a prepared data set and a split"
@@ -170,7 +170,7 @@ class Point(StrictModel):
 
     @property
     def per_worker_batch(self) -> int:
-        """Samples of one worker in a full step (rounded up when the global batch is given)."""
+        """Samples of one worker in a full step (rounded up if `batch_size` is global)."""
         return -(-self.global_batch // self.workers)
 
     @property
@@ -185,10 +185,10 @@ class Point(StrictModel):
 
     @property
     def update_batch(self) -> int:
-        """Samples of a full update of the weights: all workers' where they take steps together."""
+        """Samples in a full update of the weights: those of all workers if the strategy is synchronous."""
         return self.global_batch if self.traits.synchronous else self.per_worker_batch
 
     @property
     def batch_ratio(self) -> float:
-        """κ: the batch of an update divided by the batch that the learning rate was chosen for."""
+        """κ: batch of an update divided by the batch that the learning rate was chosen for."""
         return self.update_batch / (self.train.reference_batch or self.train.batch_size)

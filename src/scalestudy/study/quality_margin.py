@@ -6,17 +6,17 @@ from decimal import Decimal
 from typing import Any
 
 LARGEST = 1e12
-"""No margin that means anything comes near it."""
+"""Upper limit, far above any meaningful margin."""
 _PERCENT = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?%")
 
 
 @dataclass(frozen=True)
 class QualityMargin:
-    """A margin of non-inferiority.
+    """A non-inferiority margin.
 
     Attributes:
         value: Above 0; in units of the metric, or as a fraction of the reference's quality.
-        relative: Whether it is such a fraction.
+        relative: Whether `value` is a fraction.
     """
 
     value: float
@@ -24,10 +24,10 @@ class QualityMargin:
 
     @classmethod
     def parse(cls, given: Any) -> "QualityMargin":
-        """A margin as a study file has it: `0.01` or `"2 %"`.
+        """Parse a margin of a study file: `0.01` or `"2 %"`.
 
         Raises:
-            ValueError: It is none; says what would do.
+            ValueError: It is not a margin; the error says what is expected.
         """
         percent = _PERCENT.fullmatch(given.strip()) if isinstance(given, str) else None
         value = Decimal(percent[1]) / 100 if percent else given
@@ -38,7 +38,7 @@ class QualityMargin:
 
     @property
     def key(self) -> float | str:
-        """As a study file has it."""
+        """The margin as in a study file."""
         return f"{(Decimal(repr(self.value)) * 100).normalize():f} %" if self.relative else self.value
 
     def __str__(self) -> str:

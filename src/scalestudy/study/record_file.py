@@ -1,4 +1,4 @@
-"""JSON records, written atomically and read without an error whatever lies there; checksums of files."""
+"""JSON records, written atomically and read without raising errors; checksums of files."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -11,14 +11,14 @@ from pydantic import BaseModel, ValidationError
 from scalestudy.util.files import contents, open_regular, write_atomically
 
 CHECKSUMS = "SHA256SUMS"
-"""Checksums of a finished run's files, which `sha256sum --check` reads too."""
+"""Checksums of a finished run's files, in the format of `sha256sum --check`."""
 Word = Literal["sound", "missing", "corrupt"]
 Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class StoredRecord(Generic[Model]):
-    """The state of a record's file, its content if sound, and what is wrong with a corrupt one."""
+    """State of a record's file, its content if sound, and the error if corrupt."""
 
     word: Word
     record: Model | None = None
@@ -26,7 +26,7 @@ class StoredRecord(Generic[Model]):
 
     @property
     def damaged(self) -> bool:
-        """Whether the file exists and cannot be used."""
+        """Whether the file exists but cannot be used."""
         return self.word == "corrupt"
 
 
@@ -42,7 +42,7 @@ def read_record(path: Path, kind: type[Model]) -> StoredRecord[Model]:
 
 
 def parse_record(data: bytes, kind: type[Model], name: str) -> StoredRecord[Model]:
-    """Parse the bytes of a record; `name` is that of its file, for messages."""
+    """Parse the bytes of a record; `name` is the name of its file, for messages."""
     try:
         return StoredRecord("sound", kind.model_validate_json(data))
     except ValidationError as error:
@@ -59,7 +59,7 @@ def _text(record: BaseModel) -> str:
 
 
 def first_error(error: ValidationError) -> str:
-    """The first of a validation's errors: "epochs: Field required"."""
+    """The first validation error: "epochs: Field required"."""
     first = error.errors()[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
@@ -68,9 +68,9 @@ def first_error(error: ValidationError) -> str:
 def write_checksums(
     folder: Path, names: Iterable[str], coming: Mapping[str, BaseModel] | None = None
 ) -> None:
-    """Write the checksums of these files of a folder, by their relative names; raises OSError.
+    """Write the checksums of files in a folder, given by relative names; raises OSError.
 
-    `coming` are records that are written there after them.
+    `coming` holds records that will be written after the checksums.
     """
     found = {name: file_checksum(folder / name) for name in names}
     for name, record in (coming or {}).items():
@@ -80,7 +80,7 @@ def write_checksums(
 
 
 def read_checksums(folder: Path) -> dict[str, str]:
-    """The checksums that `write_checksums` wrote, by file name.
+    """Read the checksums that `write_checksums` wrote, by file name.
 
     Raises:
         OSError: They cannot be read.

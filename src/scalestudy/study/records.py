@@ -1,4 +1,4 @@
-"""What a run writes down: the models of the files in its folder, read by everything downstream."""
+"""What a run records: the models of the JSON files in its folder."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,22 +14,22 @@ Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Record(BaseModel):
-    """Base of the records. Unknown keys are kept out of the way, so newer folders stay readable."""
+    """Base of the records. Unknown keys are ignored, so that records of newer versions can be read."""
 
-    # "NaN" as a text keeps the files strict JSON, and a diverged run readable.
+    # Written as the text "NaN", so that the files are strict JSON and diverged runs can be read.
     model_config = ConfigDict(
         extra="ignore", frozen=True, use_attribute_docstrings=True, ser_json_inf_nan="strings"
     )
 
 
 class EpochOutcome(Record):
-    """What is known of an epoch, wherever it was measured; None where nobody wrote it down. Seconds."""
+    """What is known about an epoch of any run; None if it was not recorded. Times in seconds."""
 
     epoch: int
     """Counted from 1."""
     steps: int | None = None
     samples: int | None = None
-    """Samples really processed by all workers together in this epoch."""
+    """Samples processed by all workers together in this epoch."""
     learning_rate: float | None = None
     """Rate of the epoch's last step."""
     loss: float | None = None
@@ -51,7 +51,7 @@ class EpochOutcome(Record):
 class EpochRecord(EpochOutcome):
     """One line of `epochs.jsonl`, appended by rank 0 after each epoch.
 
-    Only a run of a user's own script may lack a learning rate, a loss and the waiting for input.
+    Only runs of user scripts may lack the learning rate, the loss and the time of waiting for input.
     """
 
     steps: int
@@ -80,7 +80,7 @@ class Progress(Record):
     restarts: int = 0
     """How often the run was resumed from a checkpoint."""
     cpu_percent: float | None = None
-    """Utilisation of rank 0's cores since the record before; None before training."""
+    """Utilisation of rank 0's cores since the previous record; None before training."""
     gpu_percent: float | None = None
     """Latest mean utilisation of rank 0's GPUs; None on CPUs, and for cards that do not report it."""
     updated: float
@@ -88,77 +88,77 @@ class Progress(Record):
 
 
 class Sign(Record):
-    """`signs/N.json`, replaced by rank N about once a second: that it lives, and how far it has come."""
+    """`signs/N.json`, replaced by rank N about once a second: its sign of life and its progress."""
 
     rank: int
     host: str
     pid: int
     phase: str
-    """What it is doing: "framework", "join", "build", "compile", "input", "step", "callbacks", …"""
+    """Current activity: "framework", "join", "build", "compile", "input", "step", "callbacks", …"""
     epoch: int = 0
-    """Epoch under way, counted from 1 (0 before the first)."""
+    """Current epoch, counted from 1 (0 before the first)."""
     step: int = 0
     """Steps done in this epoch."""
     marks: int
-    """How often it has made progress; equal on all ranks that are at the same place."""
+    """How often it has made progress; equal on all ranks at the same place of the program."""
     moved: float
     """Unix time of its latest progress, by the clock of its host."""
     due: float
-    """Seconds from then within which it must make progress again."""
+    """Seconds after `moved` within which it must make progress again."""
     written: float
-    """Unix time of this record, which changes as long as the process lives."""
+    """Unix time of this record, which is replaced as long as the process lives."""
 
 
 class Hang(Record):
-    """`signs/hang.json`: why a watchdog has ended the run."""
+    """`signs/hang.json`: why a watchdog stopped the run."""
 
     rank: int | None
-    """Rank that stopped first; None if all are at the same place."""
+    """Rank that stopped first; None if all ranks are at the same place."""
     host: str = ""
     phase: str = ""
-    """Where it is; "" for a rank that never gave a sign of life."""
+    """Its activity; "" for a rank that never gave a sign of life."""
     epoch: int = 0
     step: int = 0
     seconds: float
     """Seconds without progress."""
     lives: bool = True
-    """Whether its process still gives signs of life; a stopped one does not, nor one whose node is lost."""
+    """Whether its process still gives signs of life; a stopped process and one on a lost node do not."""
 
 
 class EpochSteps(Record):
-    """The calls of one epoch, or of several that follow each other, on one rank."""
+    """The calls of one epoch, or of several consecutive epochs, on one rank."""
 
     epochs: tuple[int, int]
-    """First and last, counted from 1."""
+    """First and last epoch, counted from 1."""
     calls: Count
     steps: Count
     step_seconds: Seconds
     input_seconds: Seconds
     longest: Seconds
-    """The longest call."""
+    """Time of the longest call."""
 
 
 class StepRecord(Record):
-    """`steps/N.json`: how long the steps of rank N took, written when it ends; of its last process.
+    """`steps/N.json`: durations of rank N's steps, written when it ends; only for its last process.
 
-    What is timed is a call of the compiled function as the host sees it: from its input until the next one's
-    is asked for, and, apart, waiting for that. A call holds `steps_per_call` steps and their exchange, both
-    in one graph; on a GPU, they are handed over ahead, and it is their pace.
+    The host times each call of the compiled function, from its input until it asks for the next input, and
+    separately the wait for that input. A call contains `steps_per_call` steps and their exchange in one
+    graph. On a GPU, calls are queued ahead, and the times show the GPU's pace.
     """
 
     rank: Count
     steps_per_call: Count
     calls: dict[int, int]
-    """Histogram of the calls of so many steps (an epoch's last ones may have fewer): how many took from
-    2^(i/64) to 2^((i+1)/64) microseconds, by i."""
+    """Histogram of the durations of calls with `steps_per_call` steps (an epoch's last call may have fewer):
+    number of calls that took 2^(i/64) to 2^((i+1)/64) microseconds, by i."""
     waits: dict[int, int]
-    """The same for waiting for input, of all calls."""
+    """Histogram of the waits for input, of all calls."""
     epochs: list[EpochSteps]
-    """At most 512 entries; in longer runs each is for 2, 4, 8, … epochs."""
+    """At most 512 entries; in longer runs, each entry covers 2, 4, 8, … epochs."""
 
 
 class Failure(Record):
-    """`failure.json`, written by whoever owns the workers when a run has failed."""
+    """`failure.json`, written by the process that owns the workers when a run has failed."""
 
     rank: int | None
     """Rank that failed first, if known."""
@@ -175,34 +175,34 @@ class Failure(Record):
 
 
 class Cause(Record):
-    """`causes/N.json`: how rank N came to its end, or to a stop, before its work was done."""
+    """`causes/N.json`: how rank N ended, or was stopped, before its work was done."""
 
     rank: int
     time: float
     """Unix time, by the clock of its host."""
     host: str = ""
     kind: Literal["exception", "sys.exit", "os._exit", "exit", "signal", "stopped"]
-    """How it ended. "os._exit" is without an exception; with "exit" it is not known whether there was one."""
+    """How it ended. "os._exit" means without an exception; for "exit" it is unknown whether there was one."""
     exit_code: int | None = None
     signal: str | None = None
     """The signal that ended or stopped it, such as "SIGKILL"."""
     words: str = ""
-    """What was raised or called: "ValueError: no such thing", "sys.exit(3)"."""
+    """The exception or call: "ValueError: no such thing", "sys.exit(3)"."""
     frame: str = ""
-    """Where in the user's files: "task.py, line 7, in model"; "" if it was in none of them."""
+    """Place in the user's files: "task.py, line 7, in model"; "" if it was in none of them."""
     oom_kills: int | None = None
-    """Processes of its cgroup that the kernel's out-of-memory killer ended meanwhile; None if unknown."""
+    """Processes of its cgroup ended by the kernel's out-of-memory killer during the run; None if unknown."""
 
 
 class JobRecord(Record):
-    """`job.json`: the job of a queue that a run was given to. It is written before the queue is asked."""
+    """`job.json`: the queue's job of a run. It is written before the job is submitted."""
 
     queue: str = "slurm"
     """Name of the launcher that submitted it."""
     job: str
     """Id of the job; "" until the queue has answered."""
     submission: str = ""
-    """Random digits that are in the job's script, too: the run folder belongs to this job alone."""
+    """Random digits that the job's script contains, too: the run folder belongs to this job alone."""
     submitted: float
     """Unix time."""
     site: str
@@ -212,7 +212,7 @@ class JobRecord(Record):
     attempt: int = 1
     """How often this point has been submitted, including this time."""
     cluster: str = ""
-    """The queue's name of the cluster, since another one may use the same id."""
+    """The queue's name of the cluster, since another cluster may use the same id."""
 
 
 class RankRecord(Record):
@@ -234,7 +234,7 @@ class RankRecord(Record):
     device_uuids: list[str] = []
     """UUIDs of its GPUs, or of their MIG instances, as NVML reports them; empty on CPUs."""
     nodes_shared: bool | None = None
-    """Whether other jobs could use its job's nodes, too, as the queue says; None without a queue."""
+    """Whether other jobs could use the job's nodes, according to the queue; None without a queue."""
     versions: dict[str, str]
     """Versions of Python, NumPy, Scalestudy and the packages that its engine needs."""
     build: dict[str, Any] = {}
@@ -246,14 +246,14 @@ class RankRecord(Record):
     memory_limit_bytes: int | None = None
     """Memory for all processes of its job on this node: the machine's, or the limit of its cgroup."""
     peak_flops: float | None = None
-    """Peak FLOP/s of one of its devices, if the site states it (`SCALESTUDY_PEAK_FLOPS`)."""
+    """Peak FLOP/s of one of its devices, if the site profile states it (`SCALESTUDY_PEAK_FLOPS`)."""
     environment: dict[str, str] = {}
-    """Environment variables that change how it runs."""
+    """Environment variables that affect the run."""
     library_folders_dropped: list[str] = []
     """Folders dropped from LD_LIBRARY_PATH: their libraries, such as modules' CUDA, would hide the
     packages'."""
     unmeasured: dict[str, str] = {}
-    """What could not be measured on its node or GPUs (such as "cpu_joules"), and why."""
+    """Quantities that could not be measured on its node or GPUs (such as "cpu_joules"), and why."""
     environment_id: str = ""
     """Short digest of the versions of all packages, as `scalestudy check --environment` shows it."""
     environment_name: str = ""
@@ -261,9 +261,9 @@ class RankRecord(Record):
 
 
 class Outcome(Record):
-    """What is known of a finished run, wherever it was measured; None where nobody wrote it down.
+    """What is known about a finished run from any source; None if it was not recorded.
 
-    Analysis works on these. Of our own runs (`Result`) more must be known.
+    Analysis works on these. For our own runs (`Result`), more fields are required.
     """
 
     schema_version: Literal[1] = RESULT_SCHEMA
@@ -274,7 +274,7 @@ class Outcome(Record):
     implementation: str
     communication: str | None = None
     """What summed the gradients: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi"; None
-    if nothing was exchanged, or it was not recorded."""
+    if nothing was exchanged or it was not recorded."""
     local_steps: Annotated[int, Field(gt=0)] = 1
     """Steps after which workers averaged their weights (local SGD); 1 if gradients were summed."""
     workers: Annotated[int, Field(gt=0)]
@@ -284,19 +284,19 @@ class Outcome(Record):
     global_batch: Annotated[int, Field(gt=0)] | None = None
     epochs: Count | None = None
     updates: int | None = None
-    """Optimizer steps in all."""
+    """Total number of optimizer steps."""
     samples_processed: Count | None = None
     training_samples: Count | None = None
     """Size of the training set."""
     throughput: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    """Samples really processed per second in the steady epochs; None without any."""
+    """Samples processed per second in the steady epochs; None if there are none."""
     steady_epochs: Count | None = None
-    """Number of epochs in which no process started: all but the first, and those that were resumed."""
+    """Number of steady epochs, in which no process started: all but the first and resumed ones."""
     training_seconds: Seconds | None = None
-    """Training time of all epochs, without start-up, compilation, evaluation, and work lost with a
-    process."""
+    """Training time of all epochs, without start-up, compilation, evaluation, and work lost when a process
+    ended."""
     wall_seconds: Seconds | None = None
-    """From the start of the process to its result; of a resumed run, of each process up to its checkpoint."""
+    """From the start of the process to its result; if resumed, of each process up to its checkpoint."""
     restarts: int = 0
     """How often the run was resumed from a checkpoint."""
     phases: dict[str, float] = {}
@@ -328,7 +328,7 @@ class Outcome(Record):
     class_weights: list[float] | None = None
     """Factor of the loss of each class; None for 1."""
     best_quality: float | None = None
-    """The best quality that was measured after an epoch."""
+    """The best quality measured after any epoch."""
     best_epoch: int | None = None
     parameters: int | None = None
     bucket_bytes: list[Count] = []
@@ -343,20 +343,20 @@ class Outcome(Record):
     input_scaling: str | None = None
     """Input of a pretrained model: "unit" or "pretrained"."""
     deterministic: bool | None = None
-    """Whether every operation had to repeat bit for bit; None if it was not recorded."""
+    """Whether operations were required to repeat bit for bit; None if it was not recorded."""
     weights_digest: str = ""
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None
     """Why there is no saved model; None if there is one."""
     workers_lost: Count = 0
-    """Workers of an asynchronous run that ended early; the others did their work."""
+    """Workers of an asynchronous run that ended early while the others continued."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = []
-    """Peak resident memory of each rank; in a resumed run, of its last process."""
+    """Peak resident memory of each rank; for a resumed run, of its last process."""
     cpu_percent: list[float] = []
     """Mean utilisation of each rank's granted cores over the training time."""
     gpu_percent: list[float] = []
-    """Mean utilisation of the GPUs of each rank that has GPUs and reports it."""
+    """Mean utilisation of the GPUs of each rank with GPUs that report it."""
     gpus: list[GpuUse] = []
     """Use of each GPU in the training time, rank by rank; empty on CPUs."""
     processes: list[ProcessUse] = []
@@ -364,33 +364,32 @@ class Outcome(Record):
     nodes: list[NodeUse] = []
     """Use of each node in the training time."""
     usage_of: Literal["run", "last process"] = "last process"
-    """Whether `gpus`, `processes`, `nodes` and `cpu_percent` are of the whole run, or only of its last
-    process, where it was resumed from a checkpoint without them."""
+    """Whether `gpus`, `processes`, `nodes` and `cpu_percent` cover the whole run, or only its last process
+    if it was resumed from a checkpoint without them."""
     flops_per_sample: float | None = None
-    """Floating-point operations of a training step, forward and backward, divided by its samples; those of
-    matrix products and convolutions, a multiplication and an addition each. None where not all are known."""
+    """Floating-point operations of a training step, forward and backward, divided by its samples: matrix
+    products and convolutions, with a multiplication and an addition each. None if any are unknown."""
     flops_uncounted: list[str] = []
-    """Operations that multiply and could not be counted, by their names in the engine."""
+    """Names of the engine's operations that multiply but could not be counted."""
     began: Seconds | None = None
-    """Unix time at which rank 0's process began; of a resumed run, its first process."""
+    """Unix time at which rank 0's process began; for a resumed run, its first process."""
     finished: str = ""
-    """Time of day, ISO 8601, UTC."""
+    """Date and time in ISO 8601, UTC."""
     by_script: bool = False
-    """Whether a script of the user's own has trained and evaluated: it counted its samples, and gave its
-    quality."""
+    """Whether a user's script trained and evaluated: it counted its samples and reported its quality."""
     order: Order | None = None
     """Order in which the study's runs were taken."""
     place: Count | None = None
-    """Place of the run in that order, from 0, as the study was when the run was started."""
+    """Place of the run in that order, from 0, among the study's points when the run was started."""
     hosts: list[str] = []
-    """Names of the nodes that it ran on, sorted; of a resumed run, of all its processes."""
+    """Names of the nodes that it ran on, sorted; for a resumed run, of all its processes."""
 
 
 class Result(Outcome):
-    """`result.json`, written atomically once all is measured: its presence means that the run is done.
+    """`result.json`, written atomically after all measurements: its presence means that the run is done.
 
-    It is the last of the run's files. Here stands what must be known of a run of ours; what each field means
-    stands in `Outcome`. Only a run of a user's own script may lack a quality and the number of parameters.
+    It is the last of the run's files. The fields here are required for our own runs; `Outcome` describes
+    them. Only runs of user scripts may lack the quality and the number of parameters.
     """
 
     seed: int

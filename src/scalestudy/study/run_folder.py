@@ -1,4 +1,4 @@
-"""The folder of one run: what its workers write, and what everything downstream reads."""
+"""The folder of one run: the files that its workers write and other modules read."""
 
 import contextlib
 import os
@@ -43,20 +43,20 @@ from scalestudy.util.files import append_line, contents, replacing, write_atomic
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
-"""What folders of runs are called."""
+"""Names of run folders."""
 EPOCHS = "epochs.jsonl"
 FINISHED = (
     "result.json", "point.json", EPOCHS, "gallery.json",
     "model.json", "model.keras", "model.pt", "best.json", "best.keras", "best.pt",
 )  # fmt: skip
-"""Files that stay as they are once a run is finished."""
+"""Files that do not change after a run has finished."""
 DECIDING: dict[str, type[BaseModel]] = {
     "result.json": Result,
     "point.json": Point,
     "job.json": JobRecord,
     "launcher.json": LauncherProcess,
 }
-"""Records without which nobody can say whether a run is to be started again."""
+"""Records that are needed to decide whether a run must be started again."""
 
 
 def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecord | None]":
@@ -64,7 +64,7 @@ def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecor
 
 
 def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
-    """Of each rank that has written one, by rank."""
+    """Reader of the records of all ranks that wrote one, sorted by rank."""
 
     def read(run: "RunFolder") -> list[RankedRecord]:
         try:
@@ -78,7 +78,7 @@ def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder]
 
 
 def _writer(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder, AnyRecord], None]":
-    """`{rank}` in the name is that of the record."""
+    """Writer of a record; `{rank}` in the name is replaced by the record's rank."""
 
     def write(run: "RunFolder", record: AnyRecord) -> None:
         run.write(name.format(rank=getattr(record, "rank", "")), record)
@@ -89,13 +89,13 @@ def _writer(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder, AnyRecord
 class RunFolder:
     """One execution of a point: `points/NAME/run-K`.
 
-    Readers return None (or nothing) for a file that is missing or cannot be gone by; `damage` names
-    what keeps a run from being judged. State is derived from files only.
+    Readers return None (or nothing) for a file that is missing or cannot be used. `damage` returns the record
+    that prevents the run from being judged. State is derived from files only.
 
     Args:
         path: The folder.
-        submission: Of the job that writes, where a queue has started it: once the folder is another job's,
-            or is gone, writers raise RunError.
+        submission: Submission of the job that writes, if a queue started it. If the folder is removed or
+            given to another job, writers raise RunError.
     """
 
     result = _reader("result.json", Result)
@@ -104,11 +104,11 @@ class RunFolder:
     launcher_process = _reader("launcher.json", LauncherProcess)
     """The process that started the workers."""
     hang = _reader("signs/hang.json", Hang)
-    """Why a watchdog has ended the run."""
+    """Why a watchdog stopped the run."""
     model_record = _reader("model.json", ModelRecord)
-    """What the models of the run are of; None before the run has begun."""
+    """Record of the run's models; None before the run has begun."""
     best_record = _reader("best.json", BestRecord)
-    """Of which epoch `best` is; None where none is kept."""
+    """Epoch of `best`; None if no best model is kept."""
     gallery_record = _reader("gallery.json", GalleryRecord)
     causes = _rank_reader("causes", Cause)
     """How ranks ended before their work was done."""
@@ -144,7 +144,7 @@ class RunFolder:
         return int(self.path.name.rpartition("-")[2])
 
     def point(self) -> Point:
-        """The resolved point that runs here; raises UserError if its file is missing or corrupt."""
+        """The resolved point of this run; raises UserError if its file is missing or corrupt."""
         stored = read_record(self.path / "point.json", Point)
         if stored.record is None:
             expected = f"the point of a run, in {self.path / 'point.json'}"
@@ -152,7 +152,7 @@ class RunFolder:
         return stored.record
 
     def failure(self) -> Failure | None:
-        """Why the run failed; of a record that cannot be read, that it cannot."""
+        """Why the run failed; if the record is damaged, a failure that says so."""
         stored = read_record(self.path / "failure.json", Failure)
         if stored.damaged:
             reason = f"it failed, but its record is lost: {stored.why}"
@@ -160,9 +160,9 @@ class RunFolder:
         return stored.record
 
     def job(self) -> JobRecord | None:
-        """The job of a queue that the run was given to; None for a run of this machine.
+        """The queue's job of the run; None for a run on this machine.
 
-        Its id is that of the job which has begun here, if one has: `began` holds its submission and its id.
+        If a job has begun here, the id is that job's: the file `began` holds its submission and its id.
         """
         record = read_record(self.path / "job.json", JobRecord).record
         if record is None or not record.submission:
@@ -172,7 +172,7 @@ class RunFolder:
         return record.model_copy(update={"job": job}) if known else record
 
     def refuse_other_job(self) -> None:
-        """Raise RunError if this folder was given to another job than the one that writes."""
+        """Raise RunError if this folder does not belong to the job that writes."""
         if not self._submission:
             return
         record = read_record(self.path / "job.json", JobRecord).record
@@ -186,37 +186,37 @@ class RunFolder:
             )
 
     def exit_code(self) -> int | None:
-        """The number that the job script wrote when the workers had ended."""
+        """The exit code that the job script wrote after the workers had ended."""
         text = self._text("exit")
         return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
 
     def requeues(self) -> str:
-        """How often its job has put itself back into the queue, "3 of 10"; "" for never."""
+        """How often its job has requeued itself, such as "3 of 10"; "" for never."""
         return self._text("requeues")
 
     def _text(self, name: str) -> str:
-        """Of a file that a job script writes; "" without it."""
+        """Text of a file that a job script writes; "" if it is missing."""
         try:
             return contents(self.path / name).decode().strip()
         except (OSError, UnicodeDecodeError):
             return ""
 
     def damage(self) -> StoredRecord[Any] | None:
-        """The first record that is there and cannot be gone by, of those that decide; None if all is well."""
+        """The first of the deciding records that exists but cannot be used; None if there is none."""
         names = ("result.json", "point.json") if self.result() else DECIDING
         records = (read_record(self.path / name, DECIDING[name]) for name in names)
         return next((record for record in records if record.damaged), None)
 
     def damaged(self, name: str) -> bool:
-        """Whether this one of the records that decide is there and cannot be gone by."""
+        """Whether this deciding record exists but cannot be used."""
         return read_record(self.path / name, DECIDING[name]).damaged
 
     def epochs(self) -> list[EpochRecord]:
-        """Records of the epochs so far; a line that cannot be parsed is left out."""
+        """Records of the epochs so far, without lines that cannot be parsed."""
         return [line.record for line in self.found_epochs() if line.record]
 
     def found_epochs(self) -> list[StoredRecord[EpochRecord]]:
-        """Every line of the epochs, whether sound or corrupt; a last one torn by a kill is left out."""
+        """Every line of the epochs, sound or corrupt; an incomplete last line is left out."""
         try:
             lines = contents(self.path / EPOCHS).split(b"\n")[:-1]
         except FileNotFoundError:
@@ -230,14 +230,14 @@ class RunFolder:
         ]
 
     def log(self, rank: int) -> Path:
-        """Log of a rank; its folder exists."""
+        """Log file of a rank; creates its folder."""
         path = self.path / "logs" / f"rank-{rank}.log"
         path.parent.mkdir(exist_ok=True)
         return path
 
     @property
     def checkpoint(self) -> Path:
-        """Where the run is kept while it is under way."""
+        """Checkpoint of the run in progress."""
         return self.path / "checkpoint.npz"
 
     @cached_property
@@ -252,7 +252,7 @@ class RunFolder:
 
     @property
     def best(self) -> Path:
-        """The model with the weights of the best epoch, if they are kept; see `best_record`."""
+        """The model with the weights of the best epoch, if it is kept; see `best_record`."""
         return self._present("best")
 
     def _present(self, stem: str) -> Path:
@@ -261,46 +261,46 @@ class RunFolder:
 
     @property
     def gallery(self) -> Path:
-        """A few validation samples with their prediction."""
+        """A few validation samples with their predictions."""
         return self.path / "gallery.json"
 
     def forget_best(self) -> None:
-        """Remove what a run has kept that starts anew."""
+        """Remove the best model of a run that starts from the beginning."""
         for path in (self.path / "best.json", self.best):
             path.unlink(missing_ok=True)
 
     @property
     def stop(self) -> Path:
-        """The file whose presence asks the run to checkpoint and to leave."""
+        """The file whose presence asks the run to write a checkpoint and stop."""
         return self.path / "stop"
 
     @property
     def cancelled(self) -> Path:
-        """A file that says that a person has cancelled its job, for a queue that forgets what has ended."""
+        """The file that marks a job as cancelled by the user, for queues that forget ended jobs."""
         return self.path / "cancelled"
 
     def ask_to_stop(self) -> None:
-        """Have the run checkpoint and leave. Asked again, the file keeps the time of the first request.
+        """Ask the run to write a checkpoint and stop. A repeated request keeps the time of the first.
 
         Raises:
-            RunError: If the folder has become another job's.
-            OSError: If the file cannot be made.
+            RunError: The folder belongs to another job.
+            OSError: The file cannot be created.
         """
         self.refuse_other_job()
         with contextlib.suppress(FileExistsError):
             self.stop.touch(exist_ok=False)
 
     def alive(self) -> bool:
-        """Whether the process that owns the workers still runs; of a job, whether its progress is fresh."""
+        """Whether the process that owns the workers is running; for a job, whether its progress is recent."""
         progress, process = self.progress(), self.launcher_process()
         if self.job() is not None:
             return progress is not None and is_recent(progress.updated)
         return process is not None and is_alive(process, progress.updated if progress else None)
 
     def write_checksums(self, result: Result | None = None) -> None:
-        """Write the checksums of a finished run's files, with that of a result that is written next.
+        """Write the checksums of a finished run's files, and of a result that is written next.
 
-        Nothing of them changes from here on.
+        The files must not change afterwards.
         """
         self.refuse_other_job()
         files = [file for name in FINISHED if (file := self.path / name).exists()]
@@ -309,15 +309,15 @@ class RunFolder:
         write_checksums(self.path, [file.relative_to(self.path).as_posix() for file in files], coming)
 
     def append_epoch(self, epoch: EpochRecord) -> None:
-        """Add the record of a finished epoch."""
+        """Append the record of a finished epoch."""
         self.refuse_other_job()
         append_line(self.path / EPOCHS, epoch.model_dump_json())
 
     def keep_epochs(self, last: int) -> list[EpochRecord]:
-        """Drop the records of epochs after `last`, and return those that stay.
+        """Drop the records of epochs after `last`, and return the others.
 
         Raises:
-            RunError: If one of them is missing or corrupt: a result without it would be wrong.
+            RunError: One of these is missing or corrupt: a result without it would be wrong.
         """
         kept = [record for record in self.epochs() if record.epoch <= last]
         if [record.epoch for record in kept] != list(range(1, last + 1)):
@@ -334,50 +334,50 @@ class RunFolder:
         return kept
 
     def write_progress(self, progress: Progress) -> None:
-        """Replace the progress. A power cut may take it: a second later there is another."""
+        """Replace the progress. A power failure may lose it; the next one follows within a second."""
         self.write("progress.json", progress, durable=False)
 
     def write_failure(self, failure: Failure) -> None:
-        """Write why the run failed, and remove what its processes, which have ended, had half written."""
+        """Write why the run failed, and remove files that its processes left incomplete."""
         for half in (*self.path.glob(".*.half"), *self.path.glob(".half.*")):
             with contextlib.suppress(OSError):
                 half.unlink()
         self._write_failure(failure)
 
     def forget_cause(self, rank: int) -> None:
-        """Take back what was said of a rank: it is at work (again)."""
+        """Remove the recorded cause of a rank, which is running (again)."""
         (self.path / "causes" / f"{rank}.json").unlink(missing_ok=True)
 
     def forget_causes(self) -> None:
-        """Take back what was said of all ranks: the run goes on."""
+        """Remove the recorded causes of all ranks, since the run continues."""
         for cause in self.causes():
             self.forget_cause(cause.rank)
 
     def write_sign(self, sign: Sign) -> None:
-        """Replace the sign of life of a rank. It is not waited for until it is on the disk."""
+        """Replace the sign of life of a rank, without waiting until it is on disk."""
         path = self.path / "signs" / f"{sign.rank}.json"
         path.parent.mkdir(exist_ok=True)
         with replacing(path, path.with_suffix(".new"), durable=False) as file:
             file.write(sign.model_dump_json().encode() + b"\n")
 
     def sign_written(self, rank: int) -> int:
-        """When a rank gave its last sign, in nanoseconds by the clock of the file system; 0 without one."""
+        """Time of a rank's last sign of life, in nanoseconds of the file system's clock; 0 without one."""
         try:
             return os.stat(self.path / "signs" / f"{rank}.json").st_mtime_ns
         except OSError:
             return 0
 
     def forget_signs(self) -> None:
-        """Remove the signs of processes that have ended, before others begin."""
+        """Remove the signs of life of ended processes, before new ones start."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
 
     def let_go(self) -> None:
-        """Tell the processes that serve this run's coordinator that it is done with them."""
+        """Release the processes that serve this run's coordinator."""
         self._let_go.parent.mkdir(exist_ok=True)
         self._let_go.touch()
 
     def has_let_go(self) -> bool:
-        """Whether it is."""
+        """Whether the coordinator has released them."""
         return self._let_go.exists()
 
     @property
@@ -385,11 +385,11 @@ class RunFolder:
         return self.path / "signs" / "let-go"
 
     def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
-        """Name the process that owns the workers: this one, unless another is given."""
+        """Record the process that owns the workers: by default this process."""
         self.write("launcher.json", process or this_process())
 
     def write(self, name: str, record: Record, *, durable: bool = True) -> None:
-        """Write a record of this run; raises RunError if the folder has become another job's."""
+        """Write a record of this run; raises RunError if the folder belongs to another job."""
         self.refuse_other_job()
         if "/" in name:
             (self.path / name).parent.mkdir(exist_ok=True)
@@ -402,7 +402,7 @@ def write_point(path: Path, point: Point) -> None:
 
 
 def remedy(run: Path) -> str:
-    """What to do about a record of a run that cannot be gone by."""
+    """What to do about a run's damaged record."""
     study = run.parents[2] if len(run.parents) > 2 else run
     return (
         f"`scalestudy status --verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "

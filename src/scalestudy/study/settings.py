@@ -1,4 +1,4 @@
-"""The sections of a study file, with their defaults; names and choices are a contract with papers."""
+"""The sections of a study file, with their defaults; publications rely on the names and choices."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ from scalestudy.util.units import bytes_of
 
 
 class OneOf:
-    """Marks a text as one of some names: `Annotated[str, OneOf(names)]`, where `names` gives them when asked.
+    """Restricts a string to known names: `Annotated[str, OneOf(names)]`; `names` is called on each use.
 
-    In a JSON schema it is an enum, as a Literal would be.
+    In a JSON schema it becomes an enum, like a Literal.
     """
 
     def __init__(self, names: Callable[[], Sequence[str]]) -> None:
@@ -48,16 +48,16 @@ class OneOf:
 EngineName = Annotated[str, OneOf(engine_names)]
 """What computes: the framework."""
 Strategy = Annotated[str, OneOf(swept_names)]
-"""A strategy as a point has it."""
+"""A strategy of a point."""
 StrategyWord = Annotated[str, OneOf(swept_words)]
-"""A strategy as a study file names it: "single" is each engine's own."""
+"""A strategy as named in a study file: "single" is a strategy of each engine."""
 Implementation = Annotated[str, OneOf(working_names)]
-"""A strategy that does the work: "native" is none, but stands for one of several."""
+"""A strategy that does the work; "native" is not, since it stands for one of several."""
 Order = Literal["blocks", "rows"]
 """Order of runs: a block of all rows for each seed, or all seeds of a row before the next row."""
 Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
 Schedule = Literal["constant", "steps", "linear", "cosine"]
-# Far beyond what anybody trains, and small enough that nothing overflows, or is counted for hours.
+# Far beyond any real training, and small enough to prevent overflow and endless counting.
 Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Epochs = Annotated[int, Field(gt=0, le=1_000_000)]
 Steps = Annotated[int, Field(gt=0, le=1_000_000)]
@@ -75,7 +75,7 @@ BucketSize = Literal["auto", "all"] | Annotated[str, _SIZE]
 
 
 def _as_tuple(given: object) -> object:
-    """One metric stands for a list of it."""
+    """Accept a single metric as a list."""
     return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
 
 
@@ -100,7 +100,7 @@ _OPERATIONS = Field(
 )
 Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
-"""What NumPy and Keras take: 32 bits without a sign."""
+"""Range of NumPy and Keras: 32 bits, unsigned."""
 
 
 def _regular(text: str) -> str:
@@ -117,7 +117,7 @@ Pattern = Annotated[
 
 
 class StrictModel(BaseModel):
-    """Base of all sections: unknown keys are errors, values never change after reading."""
+    """Base of all sections: unknown keys are errors, and values never change after reading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -198,7 +198,7 @@ class DataSettings(StrictModel):
 
 
 class ResolvedData(DataSettings):
-    """What is read, with nothing left to the task."""
+    """The data settings, completed with the task's."""
 
     source: Name
 
@@ -284,7 +284,7 @@ class TrainSettings(StrictModel):
 
 
 class ResolvedTrain(TrainSettings):
-    """How it is trained, with nothing left to the task."""
+    """The training settings, completed with the task's."""
 
     epochs: Epochs
     batch_size: Batch
@@ -295,7 +295,7 @@ class ResolvedTrain(TrainSettings):
 
     @property
     def step_batch(self) -> int:
-        """Samples of a full step: of one worker, or of all of them together (see `batch`)."""
+        """Samples in a full step, of one worker or of all workers together (see `batch`)."""
         return self.batch_size * (self.accumulate if self.batch == "per-worker" else 1)
 
 
@@ -336,13 +336,13 @@ class LaunchSettings(StrictModel):
 
     @property
     def bucket_bytes(self) -> int | None:
-        """Bytes at which a bucket of gradients is full; None where all are one."""
+        """Minimum bytes of a bucket of gradients; None if all gradients are one bucket."""
         if self.bucket_size == "all":
             return None
         return bytes_of("32 MiB" if self.bucket_size == "auto" else self.bucket_size)
 
 
 class ResolvedLaunch(LaunchSettings):
-    """Where it runs, with nothing left to the machine."""
+    """The launch settings, completed for the machine."""
 
     cpus_per_worker: Cores = 1

@@ -1,4 +1,4 @@
-"""The state of a run as far as its files tell: all there is of a run of this machine, half of a job's."""
+"""The state of a run according to its files; for a run in a queue, the queue's answer is needed, too."""
 
 import time
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from scalestudy.study.records import Failure, Progress, Result
 from scalestudy.study.run_folder import RunFolder, remedy
 
 State = Literal["done", "failed", "cancelled", "running", "queued", "missing", "corrupt"]
-"""The words for how a run stands; every command and report uses these and no others."""
+"""The states of a run; every command and report uses these words."""
 ENDED = ("done", "failed", "cancelled", "corrupt")
-"""States of which nothing moves any more."""
+"""States in which a run no longer changes."""
 UNSUCCESSFUL = ("failed", "cancelled")
-"""States of runs that have ended without a result, each with its reason."""
+"""States of runs that ended without a result, each with a reason."""
 
 
 @dataclass(frozen=True)
 class RunFiles:
-    """What the files of a run say: each part None or false where there is none.
+    """The content of a run's files; each part is None or false if it is missing.
 
-    `job` says whether it was given to a queue, `alive` whether the process that owns its workers still runs
-    (of no meaning for a job), and `damage` which deciding record is corrupt, and what to do.
+    `job` says whether the run was submitted to a queue, `alive` whether the process that owns its workers is
+    running (meaningless for a job), and `damage` which deciding record is corrupt, with a remedy.
     """
 
     result: bool = False
@@ -37,7 +37,7 @@ class RunFiles:
 
     @classmethod
     def of(cls, run: RunFolder) -> "RunFiles":
-        """Read them."""
+        """Read the files of a run."""
         damage = run.damage()
         if damage is not None:
             return cls(damage=f"{damage.why}. {remedy(run.path)}")
@@ -49,14 +49,14 @@ class RunFiles:
         )  # fmt: skip
 
     def fresh(self, now: float) -> bool:
-        """Whether the progress is recent enough, at this Unix time, to be a sign of life."""
+        """Whether the progress is recent, at this Unix time, and so a sign of life."""
         return self.progress is not None and now - self.progress.updated < REMOTE_SILENCE
 
 
 def state_of_files(files: RunFiles, *, now: float) -> State:
-    """The state that the files alone show at this Unix time; a run whose launcher was killed has failed.
+    """The state according to the files at this Unix time; a run whose launcher was killed has failed.
 
-    A job that asks to be put back into the queue has written its exit code too, and a checkpoint.
+    A job that requests to be requeued has also written an exit code, and a checkpoint.
     """
     if files.damage:
         return "corrupt"
@@ -72,12 +72,12 @@ def state_of_files(files: RunFiles, *, now: float) -> State:
 
 
 def how_it_failed(failure: Failure) -> State:
-    """Whether a person ended it (cancelled) or not (failed)."""
+    """Whether the user cancelled the run ("cancelled") or not ("failed")."""
     return "cancelled" if failure.cancelled or failure.job_state == "CANCELLED" else "failed"
 
 
 def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
-    """Of the runs of one point, oldest first, the newest finished one; None without any."""
+    """The newest finished run of one point, from its runs, oldest first; None if there is none."""
     for run in reversed(runs):
         result = run.result()
         if result is not None and not run.damaged("point.json"):
@@ -86,9 +86,9 @@ def finished_run(runs: Sequence[RunFolder]) -> tuple[RunFolder, Result] | None:
 
 
 def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
-    """Of the runs of one point, oldest first, the one whose state is the point's.
+    """The run that determines the state of a point, from its runs, oldest first.
 
-    The newest finished one, else one at work, else the newest that cannot be judged, else the newest.
+    It is the newest finished run, else a running one, else the newest damaged one, else the newest.
     """
     newest = list(reversed(runs))
     damaged = [run for run in newest if run.damage()]
@@ -99,6 +99,6 @@ def deciding_run(runs: Sequence[RunFolder]) -> RunFolder | None:
 
 
 def state_of_runs(runs: Sequence[RunFolder]) -> State:
-    """The state of a point by the files of its runs alone; nobody else is asked."""
+    """The state of a point from the files of its runs alone, without asking a queue."""
     run = deciding_run(runs)
     return "missing" if run is None else state_of_files(RunFiles.of(run), now=time.time())

@@ -28,7 +28,7 @@ __all__ = ["RunFolder", "StudyFolder", "default_folder"]
 
 STUDY_SCHEMA: Literal[1] = 1
 Change = Callable[[Study, list[Point]], tuple[Study, list[Point], str]]
-"""From a study and its points to those after it, with the text of its study file."""
+"""Maps a study and its points to their new versions and the new text of the study file."""
 _OTHER_FOLDER = "Name another folder with --out."
 
 
@@ -49,7 +49,7 @@ def default_folder(study_file: str | Path, name: str) -> Path:
 
 
 class StudyFolder:
-    """A study's results. Whatever it says is read from its files; there is no other state."""
+    """A study's results. All information is read from files; there is no other state."""
 
     def __init__(self, path: Path, record: StudyRecord) -> None:
         self.path = path
@@ -60,13 +60,14 @@ class StudyFolder:
         cls, path: str | Path, study: Study, points: list[Point], study_text: str,
         order: RunOrder | None = None,
     ) -> "StudyFolder":  # fmt: skip
-        """Make the folder of a study, or open the one it made before.
+        """Create the folder of a study, or open it if it exists.
 
-        The sweep's lists may have changed since: new points are added, and points no longer asked for stay
-        only if they have a finished run. `order` is the folder's, or a new one, when None.
+        The sweep's lists may have changed: new points are added, and points no longer in the sweep are kept
+        only if they have a run that is finished, active or damaged. If `order` is None, the folder's order is
+        used, or a new one.
 
         Raises:
-            UserError: If the folder holds something else, or was made by another study file.
+            UserError: The folder holds something else, or belongs to another study.
         """
         path = Path(path)
         existing = cls.check(path, study, points)
@@ -78,17 +79,17 @@ class StudyFolder:
                 return existing._extended(record, study_text)
             _create(path, record, study_text)
         except OSError as error:
-            if existing is None and os.path.lexists(path / "study.json"):  # another process was first
+            if existing is None and os.path.lexists(path / "study.json"):  # another process created it
                 return cls.create_or_open(path, study, points, study_text, order)
             raise _not_writable(f"{error.filename or path}: {error.strerror}") from error
         return cls(path, record)
 
     @classmethod
     def check(cls, path: str | Path, study: Study, points: list[Point]) -> "StudyFolder | None":
-        """The folder that this study made at `path` before, or None if it can be made there.
+        """Return this study's existing folder at `path`, or None if it can be created there. Writes nothing.
 
         Raises:
-            UserError: If neither is so. Nothing is written.
+            UserError: The folder holds something else, belongs to another study, or cannot be created.
         """
         path = Path(path)
         if path.exists() and not path.is_dir():
@@ -109,7 +110,7 @@ class StudyFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> "StudyFolder":
-        """Open the folder of a study; raises UserError if it is none, naming studies nearby."""
+        """Open the folder of a study; raises UserError if there is none, listing studies nearby."""
         path = Path(path)
         stored = read_record(path / "study.json", StudyRecord)
         if stored.record is not None:
@@ -134,7 +135,7 @@ class StudyFolder:
 
     def _extended(self, record: StudyRecord, study_text: str) -> "StudyFolder":
         names = {point.name for point in record.points}
-        # What is in the queue stays too, or nobody could cancel it any more; what is damaged, for `verify`.
+        # Queued runs must stay cancellable, and `verify` must find damaged ones.
         dropped = [point for point in self.points() if point.name not in names]
         gone = (*UNSUCCESSFUL, "missing")
         older = [point for point in dropped if state_of_runs(self.runs(point.name)) not in gone]
@@ -145,9 +146,9 @@ class StudyFolder:
         return StudyFolder(self.path, record)
 
     def updated(self, change: Change) -> "StudyFolder":
-        """The folder after a change of its study, its points and the text of its study file.
+        """Change the study, its points and the text of its study file, and return the new folder.
 
-        One process at a time changes them, as they are then; the others wait.
+        Processes make changes one at a time, based on the current state; others wait.
         """
         with take(self.path / "lock", wait=True) or nullcontext():
             now = StudyFolder.open(self.path)
@@ -160,7 +161,7 @@ class StudyFolder:
 
     @property
     def study(self) -> Study:
-        """The study as resolved when it was last run."""
+        """The study, resolved as of its last run."""
         return self._record.study
 
     @property
@@ -188,14 +189,14 @@ class StudyFolder:
         return sorted(runs, key=lambda run: run.number)
 
     def new_run(self, point: Point) -> RunFolder:
-        """The next run of a point, owned by this process.
+        """Create the next run of a point, owned by this process.
 
-        The folder appears whole, under a number that no other launcher can take.
+        The folder appears complete, with a number that no other launcher can take.
 
         Raises:
-            OSError: It cannot be made, and nothing of it is left; or the study's folder is gone.
+            OSError: It cannot be created, and nothing is left of it; or the study's folder is gone.
         """
-        (self.path / "points").mkdir(exist_ok=True)  # and not what is around it: a removed study stays so
+        (self.path / "points").mkdir(exist_ok=True)  # without its parents: a removed study stays removed
         parent = self.path / "points" / point.name
         parent.mkdir(exist_ok=True)
         with _temporary(parent, ".run-") as temporary:
@@ -205,7 +206,7 @@ class StudyFolder:
             while True:
                 number += 1
                 try:
-                    # Fails where run-K exists, since a run folder is never empty.
+                    # Fails if run-K exists, since a run folder is never empty.
                     run = RunFolder(temporary.rename(parent / f"run-{number}"))
                     sync_folder(parent)
                     return run
@@ -215,10 +216,10 @@ class StudyFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder against a second `run` of it.
+        """Lock the folder against a second `run` of the study.
 
         Raises:
-            UserError: If another process holds it, whose pid is named; or if it cannot be locked.
+            UserError: Another process holds the lock (the error gives its pid), or it cannot be locked.
         """
         file = self.path / "lock"
         try:
@@ -234,16 +235,16 @@ class StudyFolder:
             ) from None
         except OSError as error:
             raise _not_writable(f"{error.filename or file}: {error.strerror}") from error
-        # Some network file systems have no locks; a study on them is guarded by its files alone.
+        # Some network file systems have no locks; there, only the files themselves protect a study.
         with held or nullcontext():
-            with suppress(OSError):  # the pid is for messages only
+            with suppress(OSError):  # the pid is only for messages
                 file.write_text(str(os.getpid()))
             yield
 
 
 @contextmanager
 def _temporary(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder that gets its name within, and is removed if that fails."""
+    """A new temporary folder, which the caller renames; removed on an error."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     try:
         folder.chmod(0o777 & parent.stat().st_mode)
@@ -268,7 +269,7 @@ def _write(path: Path, record: StudyRecord, study_text: str) -> None:
 
 
 def _refuse_unmakeable(path: Path) -> None:
-    """Refuse a folder that cannot be made, before anything is prepared for it."""
+    """Refuse a folder that cannot be created, before anything is prepared for it."""
     try:
         folder = next(above for above in (path, *path.absolute().parents) if os.path.lexists(above))
         if folder.is_dir() and (os.access(folder, os.W_OK | os.X_OK) or (path / "study.json").exists()):
@@ -285,7 +286,7 @@ def _not_writable(what: str) -> UserError:
 
 
 def is_of_another_program(file: Path) -> bool:
-    """Whether a study.json is whole, and none of ours: Optuna and others write files of that name."""
+    """Whether a valid study.json was written by another program: Optuna and others use that name."""
     try:
         record = json.loads(contents(file))
     except (OSError, ValueError, RecursionError):

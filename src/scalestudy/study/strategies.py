@@ -1,6 +1,6 @@
-"""What each strategy is, without a framework: the rows of every engine (`EngineTraits.strategies`).
+"""The strategies of all engines (`EngineTraits.strategies`), described without importing a framework.
 
-Another package adds a strategy to an engine by an entry point in the group "scalestudy.strategies".
+A package adds a strategy to an engine by an entry point in the group "scalestudy.strategies".
 """
 
 from collections.abc import Iterable
@@ -17,10 +17,10 @@ class Rendezvous:
     """How the processes of a strategy find each other.
 
     Attributes:
-        name: As its engine knows it.
-        secret: Whether they know each other by the run's secret, which it asks for.
-        unproxied: Whether their traffic would go to the HTTP proxies of the environment.
-        launcher: The launcher that starts processes for this way alone; "" where there is none.
+        name: Name by which its engine knows it.
+        secret: Whether the processes authenticate with the run's secret, so that one is needed.
+        unproxied: Whether their traffic must bypass the HTTP proxies of the environment.
+        launcher: A launcher that starts processes only for this rendezvous; "" if there is none.
     """
 
     name: str
@@ -31,39 +31,39 @@ class Rendezvous:
 
 @dataclass(frozen=True)
 class Traits:
-    """What there is to know of a strategy before any framework is imported.
+    """What is known about a strategy without importing a framework.
 
     Attributes:
-        name: As written in a study file.
-        summary: What it is, in a few words.
-        processes: "one" that holds all workers, or one "per-worker".
-        devices: Devices that one process computes on: "one", or one "per-worker" of those it holds.
+        name: Name in a study file.
+        summary: A short description.
+        processes: "one" for all workers, or one "per-worker".
+        devices: Devices that one process computes on: "one", or one "per-worker" of its workers.
         spans_nodes: Whether its workers may be on several nodes.
-        timed: Whether its times say something about speed-up. Not where one device computes all workers.
-        synchronous: Whether all workers take a step together. Where they do not, more workers compute other
-            updates, not the same ones sooner: there is no speed-up.
-        summed_by: What moves gradients between workers, for people; "" where nothing does.
-        xla: Whether XLA can compile what a worker computes.
-        serve: "module:function" by which a process of a run without common steps lets its coordinator compute
-            in it; "" where workers take steps together.
-        loop: "module:function" that computes a process's part of a run, as `training.run.run` does: another
-            one where there is no step that all workers take together.
-        roles: Roles of its processes that are no workers; they have the last ranks.
-        rendezvous: How its processes find each other; None where there is one.
-        accumulates: Whether its workers can compute a slice in micro-batches (`train.accumulate`).
-        averages_weights: Whether its workers can have weights of their own (`train.local_steps`).
-        compressions: Values of `launch.compression`, beside "none", in which it can sum gradients.
-        library: Library that it needs beside the engine, by the name of its package.
+        timed: Whether its times count for speed-up; False if one device computes all workers.
+        synchronous: Whether all workers take a step together. Otherwise more workers compute different
+            updates, not the same ones sooner, and there is no speed-up.
+        summed_by: Library that moves gradients between workers, for people; "" if none does.
+        xla: Whether XLA can compile a worker's computation.
+        serve: "module:function" with which a process of an asynchronous run serves its coordinator; "" if the
+            strategy is synchronous.
+        loop: "module:function" that computes a process's part of a run, by default `training.run.run`; an
+            asynchronous strategy has its own.
+        roles: Roles of processes other than workers; they have the last ranks.
+        rendezvous: How its processes find each other; None for a single process.
+        accumulates: Whether its workers support micro-batches (`train.accumulate`).
+        averages_weights: Whether its workers can have their own weights (`train.local_steps`).
+        compressions: Values of `launch.compression` that it supports, besides "none".
+        library: Package of the library that it needs besides the engine.
         engine: The engine that it belongs to.
-        most_workers: Most workers that it can have by its nature; None for any number.
-        plain: Whether one worker of it is plain training on one device, which others are held against.
-        stands_for: Strategies that do the work where this is a name for several: for one worker, for
+        most_workers: Largest number of workers that it supports; None for any number.
+        plain: Whether its one worker is plain training on one device, the baseline of other strategies.
+        stands_for: The strategies that do the work if this is a name for several: for one worker, for
             several on one node, and across nodes.
-        join: "module:function" that joins the other workers; "" where others do the work.
-        aliases: What it is called in names of others' files, in small letters.
-        colour: Of its figures, "#RRGGBB".
-        shape: Of its marks, as Vega-Lite names it.
-        common_name: What else a study that names the engine may call it: engines share these.
+        join: "module:function" that joins the other workers; "" if other strategies do the work.
+        aliases: Its names in files of other tools, in lower case.
+        colour: Colour in figures, "#RRGGBB".
+        shape: Shape of its points in figures, as named in Vega-Lite.
+        common_name: A further name, shared by engines, in study files that name the engine.
     """
 
     name: str
@@ -109,11 +109,11 @@ class Traits:
         return self.timed and self.synchronous
 
     def processes_of(self, workers: int) -> int:
-        """Processes of a run."""
+        """Number of processes of a run."""
         return len(self.roles_of(workers))
 
     def roles_of(self, workers: int) -> tuple[Role, ...]:
-        """Role of each process of a run, by its rank."""
+        """Role of each process of a run, by rank."""
         worker: Role = "worker"
         return (*[worker] * (1 if self.one_process else workers), *self.roles)
 
@@ -130,7 +130,7 @@ class Traits:
 
 
 def _of_engines() -> dict[str, Traits]:
-    from scalestudy.study.engines import REGISTRY as ENGINES  # which know strategies
+    from scalestudy.study.engines import REGISTRY as ENGINES  # imports this module
 
     return {row.name: row for name in ENGINES.names() for row in ENGINES.get(name).strategies}
 
@@ -140,7 +140,7 @@ DEFAULT = "native"
 
 
 def traits(name: str) -> Traits:
-    """The row of a strategy; raises KeyError."""
+    """Traits of a strategy; raises KeyError."""
     return REGISTRY.get(name)
 
 
@@ -150,18 +150,18 @@ def swept_names() -> list[str]:
 
 
 def swept_words() -> list[str]:
-    """What a study file may call them: names, then common names that are nobody's name."""
+    """All words for strategies in a study file: names, then common names that are not also names."""
     common = (traits(name).common_name for name in REGISTRY.names())
     return list(filter(None, dict.fromkeys((*REGISTRY.names(), *common))))
 
 
 def of_engine(engine: str) -> list[Traits]:
-    """The strategies of an engine, whoever brought them, in the order in which they are shown."""
+    """The strategies of an engine from any package, in the order in which they are shown."""
     return [row for row in map(traits, REGISTRY.names()) if row.engine == engine]
 
 
 def named(word: str, engines: Iterable[str]) -> dict[str, str]:
-    """What a word of a study file means under each of these engines that knows it: strategies by engine."""
+    """The strategy that a word of a study file means, by engine, for each engine that knows the word."""
     found = {}
     for engine in engines:
         rows = of_engine(engine)
@@ -172,27 +172,27 @@ def named(word: str, engines: Iterable[str]) -> dict[str, str]:
 
 
 def working_names() -> list[str]:
-    """Names of those that do the work themselves."""
+    """Names of the strategies that do the work themselves."""
     return [name for name in REGISTRY.names() if traits(name).stands_for is None]
 
 
 def references(engine: str | None) -> tuple[str, ...]:
-    """Strategies of an engine whose one worker is plain training on one device: others' baseline.
+    """Strategies of an engine whose one worker is plain training on one device, the common baseline.
 
     Args:
-        engine: Its name; None, of numbers that were measured elsewhere, takes those of every engine.
+        engine: Name of the engine; None, for numbers from other tools, includes every engine.
     """
     rows = [traits(name) for name in REGISTRY.names()]
     return tuple(row.name for row in rows if row.plain and engine in (None, row.engine))
 
 
 def is_timed(name: str) -> bool:
-    """Whether times of this strategy count; of one that is not installed here, they do."""
+    """Whether times of this strategy count for speed-up; True for a strategy that is not installed here."""
     return traits(name).timed if name in REGISTRY else True
 
 
 def is_synchronous(name: str) -> bool:
-    """Whether workers of this strategy take steps together; of one that is not installed here, they do."""
+    """Whether workers of this strategy take steps together; True for one that is not installed here."""
     return traits(name).synchronous if name in REGISTRY else True
 
 

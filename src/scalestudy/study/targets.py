@@ -1,4 +1,4 @@
-"""Where a command may write: not over what it reads, nor among the records of a study."""
+"""Where commands may write: not over their inputs, and not among the records of a study."""
 
 import os
 from collections.abc import Iterable
@@ -7,18 +7,18 @@ from pathlib import Path
 from scalestudy.util.errors import UserError
 
 REPORT = "report"
-"""The one folder of a study that commands may be told to write to."""
+"""The only folder inside a study that commands may write to."""
 
 
 def refuse_target(target: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
-    """Refuse to write to one of `inputs`, to a study file or a site profile, or among a study's records.
+    """Refuse to write to one of `inputs`, to a study file or site profile, or among a study's records.
 
     Args:
-        target: File or folder to write; None is fine.
-        inputs: Files and folders that the command reads, as they were named; None among them is left out.
+        target: File or folder to write; None is accepted.
+        inputs: Files and folders that the command reads, as named by the user; None is ignored.
 
     Raises:
-        UserError: Naming the target, and why.
+        UserError: Names the target and the reason.
     """
     if target is None:
         return
@@ -33,10 +33,10 @@ def refuse_target(target: Path | None, inputs: Iterable[str | Path | None] = ())
 
 
 def refuse_inside_study(target: Path) -> None:
-    """Refuse to write into the folder of a study, but for its `report`; links are followed.
+    """Refuse to write into the folder of a study, except its `report`; follows links.
 
     Raises:
-        UserError: Naming the target and the study.
+        UserError: Names the target and the study.
     """
     place = Path(os.path.realpath(target))
     for folder in (place, *place.parents):

@@ -1,4 +1,4 @@
-"""Study files as text: the commented one of `scalestudy init`, generated from the models, and any study's."""
+"""Write study files: the commented template of `scalestudy init`, generated from the models, and studies."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -19,11 +19,11 @@ SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
 
 
 def study_template(task: str = "unet", values: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """Text of a study file: a short study that runs, then every key with its default, commented out.
+    """Text of a study file: a short runnable study, then every key with its default, commented out.
 
     Args:
         task: Built-in task, or the path of a Python file relative to the study file.
-        values: What it sets, by dotted key: `{"sweep.workers": [1, 2], "train.epochs": 10}`.
+        values: Values to set, by dotted key: `{"sweep.workers": [1, 2], "train.epochs": 10}`.
     """
     names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}EfficientNetV2B0"])
     margin, engine = Study.model_fields["quality_margin"], Study.model_fields["engine"]
@@ -95,17 +95,17 @@ def _choices(model: type[StrictModel], key: str) -> str:
 
 
 def one_line(text: str | None) -> str:
-    """A text without its line breaks."""
+    """Replace line breaks by spaces."""
     return " ".join((text or "").split())
 
 
 def comment(text: str) -> list[str]:
-    """Lines of a comment in TOML that hold a text."""
+    """Wrap a text into lines of a TOML comment."""
     return _COMMENT.wrap(text)
 
 
 def study_toml(study: Study) -> str:
-    """The study file that reads as `study`, with the keys that differ from their defaults."""
+    """Write a study as a study file, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task))]
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
     lines += ["", "[sweep]"]
@@ -120,20 +120,20 @@ def study_toml(study: Study) -> str:
 
 
 def _escaped(value: Any) -> Any:
-    # A study file fills in $VARIABLES; a dollar that is meant is doubled.
+    # A study file expands $VARIABLES, so a literal dollar is doubled.
     if isinstance(value, list | tuple):
         return [_escaped(item) for item in value]
     return value.replace("$", "$$") if isinstance(value, str) else value
 
 
 def toml_line(key: str, value: Any) -> str:
-    """`key = value`; a key that is no bare one is quoted."""
+    """`key = value`, with the key quoted if necessary."""
     written = tomli_w.dumps({key: 0}).removesuffix(" = 0\n")
     return f"{written} = {toml_value(value)}"
 
 
 def toml_value(value: Any) -> str:
-    """A value on one line: tomli-w gives every item of an array a line of its own.
+    """Write a value on one line; tomli-w would put each item of an array on its own line.
 
     Raises:
         TypeError: TOML has no such value (None).

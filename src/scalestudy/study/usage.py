@@ -1,4 +1,4 @@
-"""What a run used of its machines over the training time. What was not told is None, and never zero."""
+"""What a run used of its machines over the training time. Unmeasured values are None, never zero."""
 
 from typing import Annotated, Literal
 
@@ -9,56 +9,56 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Use(BaseModel):
-    """Part of a result. Unknown keys are kept out of the way, as in all records."""
+    """Part of a result. Unknown keys are ignored, as in all records."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 
 
 class GpuUse(Use):
-    """What one GPU did over the training time; None for what the card or its driver does not tell."""
+    """Use of one GPU over the training time; None for values that the card or its driver does not report."""
 
     rank: int
     device: int
-    """Its place among the rank's `device_uuids`."""
+    """Its index in the rank's `device_uuids`."""
     percent: float | None = None
-    """Mean utilisation: share of time in which something was computed. Not told of MIG instances."""
+    """Mean utilisation: share of time in which it computed. Not reported for MIG instances."""
     memory_percent: float | None = None
-    """Mean share of time in which its memory was read or written. Not told of MIG instances."""
+    """Mean share of time in which its memory was read or written. Not reported for MIG instances."""
     memory_bytes: Count | None = None
-    """The most that was in use on it, by whatever process; a framework may take all there is at its start."""
+    """Peak memory in use by all processes; a framework may reserve all memory at its start."""
     memory_total_bytes: Count | None = None
-    """All that it has."""
+    """Total memory."""
     allocated_bytes: Count | None = None
-    """The most that the framework had given to tensors at once."""
+    """Peak memory that the framework used for tensors."""
     watts: float | None = None
     """Mean power of the card."""
     joules: float | None = None
-    """Energy that the card drew."""
+    """Energy of the card."""
     energy_from: Literal["counter", "power"] | None = None
-    """Whether the card counted that energy, or its power was integrated over looks a second apart."""
+    """Whether the card counted the energy, or its power was sampled once a second and integrated."""
 
 
 class ProcessUse(Use):
-    """What one process used of its cores and its disks."""
+    """Use of cores and storage by one process."""
 
     rank: int
     cpu_seconds: Amount | None = None
-    """Of all its threads."""
+    """CPU time of all its threads."""
     read_bytes: Count | None = None
-    """Fetched from storage; what the page cache held already is not counted."""
+    """Bytes read from storage, not from the page cache."""
     written_bytes: Count | None = None
-    """Sent to storage."""
+    """Bytes written to storage."""
 
 
 class NodeUse(Use):
-    """What a node moved and drew meanwhile, on whoever's behalf; told by the first of its processes."""
+    """Traffic and energy of a whole node over the training time; recorded by its first process."""
 
     rank: int
-    """That process."""
+    """Rank of that process."""
     sent_bytes: Count | None = None
-    """Over its network interfaces, InfiniBand ports among them."""
+    """Bytes sent on its network interfaces, including InfiniBand ports."""
     received_bytes: Count | None = None
     loopback_bytes: Count | None = None
-    """Between processes of the node itself, by TCP."""
+    """Bytes sent between processes of the node, by TCP."""
     cpu_joules: Amount | None = None
     """Energy of its processors (RAPL, all packages)."""
