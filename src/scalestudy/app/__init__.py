@@ -1,1 +1,1 @@
-"""A study from its file to its report: checked, prepared, started, followed, reported. Prints nothing."""
+"""Conduct a study from its file to its report: check, prepare, start, follow, report. Prints nothing."""

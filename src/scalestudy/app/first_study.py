@@ -1,4 +1,4 @@
-"""The study that `scalestudy init` writes: small enough for this machine to run within minutes."""
+"""The study that `scalestudy init` writes: small enough to run on this machine within minutes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from scalestudy.study.strategies import of_engine
 from scalestudy.study.template import study_template
 
 MOST_WORKERS = 8
-"""A larger first study would take longer, and say little more."""
+"""Largest number of workers; a larger first study would take longer and show little more."""
 SMALL_SET: dict[str, Any] = {
     "data.source": "indents:240",
     "data.image_size": [64, 64],
@@ -17,19 +17,19 @@ SMALL_SET: dict[str, Any] = {
     "train.learning_rate": 0.01,
     "train.schedule": "cosine",
 }
-"""A U-Net on few small synthetic micrographs; the same batches whatever the number of workers."""
+"""A U-Net on few small synthetic micrographs, with the same batches for any number of workers."""
 
 
 @dataclass(frozen=True)
 class FirstStudy:
-    """The text of a study to begin with, and in a sentence how many points it has, on what."""
+    """The text of a first study, and a sentence with its number of points and its resources."""
 
     text: str
     summary: str
 
 
 def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
-    """A study of the GPUs that may be used, or else the cores; `task` None chooses the U-Net."""
+    """Make a study for the usable GPUs, or else the cores; if `task` is None, with the U-Net."""
     units_here = gpus or cores
     workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= units_here]
     engine = installed_engine()
@@ -50,7 +50,7 @@ def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
 
 
 def _installed_strategies(name: str) -> list[str]:
-    """Strategies of an engine whose own library is installed, beside its default."""
+    """Strategies of an engine, besides its default, that have a library and it is installed."""
     engine = engine_traits(name)
     rows = [row for row in of_engine(name) if row.library]
     return [row.name for row in rows if engine.missing_software([row.library or ""]) is None]

@@ -1,4 +1,4 @@
-"""Staying with a study while its points run: those that this process starts, and those of a queue."""
+"""Follow a study while its points run, whether this process or a queue starts them."""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -14,17 +14,17 @@ from scalestudy.study.records import Failure
 from scalestudy.study.store import StudyFolder
 
 SHARE = 0.2
-"""Part of the time that may go into reading the folder: a slow file system is read less often."""
+"""Largest share of the time spent reading the folder: a slow file system is read less often."""
 
 
 def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> Overview:
-    """Tell how the points of a folder stand until none is queued or running, or one of those no longer is.
+    """Report the state of a folder's points until none is queued or running, or until one of those has ended.
 
     Returns:
-        The points as they stand at the end.
+        The state of the points at the end.
 
     Raises:
-        KeyboardInterrupt: On Ctrl-C; what runs goes on.
+        KeyboardInterrupt: On Ctrl-C; running points continue.
     """
     started = time.monotonic()
     overview = _look(path, None)
@@ -39,12 +39,12 @@ def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> O
 
 
 def pause(cost: float) -> float:
-    """Seconds to wait after a look that took `cost` seconds."""
+    """Seconds to wait after reading the folder, which took `cost` seconds."""
     return max(1.0, cost / SHARE)
 
 
 def _look(path: Path, known: Overview | None) -> Overview:
-    folder = StudyFolder.open(path)  # points may have been added since
+    folder = StudyFolder.open(path)  # points may have been added
     return study_status(folder, known=known)
 
 
@@ -52,10 +52,10 @@ def stay(
     launcher: Launcher, folder: StudyFolder, todo: Sequence[Point], overview: Overview, options: Options,
     listener: Listener,
 ) -> Overview:  # fmt: skip
-    """Take all steps of a launcher that ends with this process, telling the listener how the points stand.
+    """Take all steps of a launcher that ends with this process, reporting the state of the points.
 
     Returns:
-        The points as they stand at the end; those whose failure no folder could say have failed all the same.
+        The state of the points at the end, including failures that could not be written to a run folder.
     """
     waiting = {point.name for point in todo}
     lost: dict[str, Failure] = {}
@@ -64,7 +64,7 @@ def stay(
         nonlocal overview
         try:
             overview = study_status(folder, known=overview, names=names)
-        except OSError as error:  # what cannot be looked at now is as it was
+        except OSError as error:  # keep the last known state
             listener.note(f"{error.filename or folder.path} cannot be read: {error.strerror or error}")
         overview = _with_lost(overview, lost)
         listener.seen(with_turns(overview, waiting))
@@ -87,7 +87,7 @@ def stay(
 
 
 def _with_lost(overview: Overview, lost: Mapping[str, Failure]) -> Overview:
-    """The overview with the failures that no folder could say."""
+    """Add the failures that could not be written to a run folder."""
     points = [
         replace(status, state="failed", reason=failure.reason, failure=failure, progress=None)
         if (failure := lost.get(status.name)) is not None
@@ -98,7 +98,7 @@ def _with_lost(overview: Overview, lost: Mapping[str, Failure]) -> Overview:
 
 
 def with_turns(overview: Overview, names: set[str]) -> Overview:
-    """The overview in which these points have their turn still to come, however they ended before."""
+    """Show these points as not started, regardless of how earlier runs ended."""
     points = [
         PointStatus(status.point, "missing") if status.name in names else status for status in overview.points
     ]
@@ -106,7 +106,7 @@ def with_turns(overview: Overview, names: set[str]) -> Overview:
 
 
 def drive(steps: Generator[Step, None, None], on_step: Callable[[Step], None]) -> None:
-    """Take all steps of a launcher; Ctrl-C in between reaches it first, so that it ends what is its own."""
+    """Take all steps of a launcher. On Ctrl-C the launcher gets the exception first, to stop its workers."""
     with closing(steps):
         for taken in steps:
             try:

@@ -1,4 +1,4 @@
-"""What is told of a study while it is conducted. A terminal or a notebook overrides what it wants to show."""
+"""Events of a study while it runs. A terminal or a notebook overrides the methods for what it shows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,39 +12,39 @@ if TYPE_CHECKING:
 
 
 class ProgressCallback(Protocol):
-    """Is told how much of `total` (if known) is done."""
+    """Receives how much of `total` (if known) is done."""
 
     def __call__(self, done: int, total: int | None = None, /) -> None:
-        """To be called again and again."""
+        """Called repeatedly."""
 
 
 class Listener:
-    """Hears everything and shows nothing."""
+    """Receives all events and shows nothing."""
 
     def note(self, text: str) -> None:
-        """Something the user should know."""
+        """Report something that the user should know."""
 
     @contextmanager
     def progress(self, what: str, total: int | None = None, unit: str = "") -> "Iterator[ProgressCallback]":
-        """While something takes its time: "Preparing digits"; what is given takes the amount done."""
+        """Report a longer task such as "Preparing digits"; yields a callback for the amount done."""
         yield lambda done, total=total: None
 
     def already_done(self, count: int, total: int) -> None:
-        """Points that were done before."""
+        """Report how many points were done before."""
 
     def submitted(self, name: str, job: str) -> None:
-        """A point that a queue has taken, and its job."""
+        """Report a point that the queue has accepted, and its job."""
 
     @contextmanager
     def following(self, overview: "Overview") -> Iterator[None]:
-        """While points run; `overview` is how they stand at its start."""
+        """Enclose the time while points run; `overview` is their state at the start."""
         yield
 
     def seen(self, overview: "Overview") -> None:
-        """How the points stand now; told only while they are followed."""
+        """Report the current state of the points; called only within `following`."""
 
     def failed(self, status: "PointStatus") -> None:
-        """A point that has failed or was cancelled, told when nothing runs any more."""
+        """Report a point that failed or was cancelled, after everything has ended."""
 
     def reported(self, folder: "StudyFolder", study: "Findings", files: "ReportPaths") -> None:
-        """The report has been written."""
+        """Report that the report has been written."""

@@ -1,4 +1,4 @@
-"""A study of one point from the options of `scalestudy train`."""
+"""Make a study of one point from the options of `scalestudy train`."""
 
 import os
 import re
@@ -15,11 +15,11 @@ from scalestudy.study.parse import study_of
 from scalestudy.util.errors import UserError
 
 HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")
-"""Keys that have options of their own, or that one run here has no use for."""
+"""Keys that have their own options, or that do not apply to a single run on this machine."""
 
 
 def options() -> Iterable[str]:
-    """One line for every key of a study file that is an option: name, what it takes, what it means."""
+    """One line for every key of a study file that is an option: its name, values and meaning."""
     for section, model in keys.SECTIONS.items():
         for key, field in model.model_fields.items():
             name = f"{section}.{key}"
@@ -29,10 +29,10 @@ def options() -> Iterable[str]:
 
 
 def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Settings by section from `["--batch-size", "8", "--xla", "--image-size", "256", "256"]`.
+    """Parse settings by section from `["--batch-size", "8", "--xla", "--image-size", "256", "256"]`.
 
     Raises:
-        UserError: For an option that is no key of a study file.
+        UserError: An option is not a key of a study file.
     """
     settings: dict[str, dict[str, Any]] = {}
     for option, words in _grouped(arguments):
@@ -47,13 +47,13 @@ def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
 def one_point_study(
     task: str, source: str | None, sweep: dict[str, Any], settings: dict[str, dict[str, Any]]
 ) -> Study:
-    """A study whose sweep is one point; paths are seen from the working folder.
+    """Make a study with a single point; paths are relative to the working folder.
 
-    `sweep` has one `strategy`, `workers` and `seed`, and an `engine` unless it is the strategy's; a `source`
-    of None is the task's own.
+    `sweep` has one `strategy`, `workers` and `seed`, and an `engine` unless the strategy's is meant. If
+    `source` is None, the task's own is used.
 
     Raises:
-        UserError: If a value is not what its key takes.
+        UserError: A key does not accept its value.
     """
     if source is not None:
         absolute = source if named_source(source) else os.path.abspath(os.path.expanduser(source))
@@ -78,7 +78,7 @@ def _grouped(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def _refuse_commas(option: str, name: str, words: Sequence[str]) -> None:
-    """Refuse `32,32` where a list of two numbers would do."""
+    """Refuse `32,32` if the key accepts a list of two numbers."""
     if len(words) != 1 or not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})+", words[0]):
         return
     numbers = words[0].split(",")
@@ -106,19 +106,19 @@ def _key(option: str) -> tuple[str, str, bool]:
 
 
 def _value(section: str, key: str, word: str) -> Any:
-    """The word as TOML reads it where the key takes that, or where it is a number; else the word itself."""
+    """Read the word as TOML if the key accepts that or if it is a number; otherwise return it as a string."""
     try:
         value = tomllib.loads(f"value = {word}")["value"]
         keys.checked(f"{section}.{key}", value)
     except keys.WrongValue:
         return value if word[:1] in "-+.0123456789" else word
-    except (ValueError, RecursionError):  # no TOML, or a number of thousands of digits
+    except (ValueError, RecursionError):  # not TOML, or an integer with thousands of digits
         return word
     return value
 
 
 def _literal(value: Any) -> Any:
-    """Strings shielded from the expansion of variables, which the shell has done."""
+    """Protect strings from the expansion of variables, since the shell has already expanded them."""
     if isinstance(value, dict):
         return {key: _literal(inner) for key, inner in value.items()}
     return value.replace("$", "$$") if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""The data of a study: where its task says they are, and prepared before its first run."""
+"""The data of a study: find the source that its task names, and prepare it before the first run."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,14 +35,14 @@ PreparedFiles = tuple[str, str, int]
 
 
 class NotPreparedError(UserError):
-    """A data set is to be prepared ahead, and is not."""
+    """A data set must be prepared in advance, but is not."""
 
 
 def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Study, Kind | None]:
-    """The study with its task file's source where it names none, and the kind of data that its task wants.
+    """Return the study, with its task file's source if it names none, and the task's kind of data.
 
     Raises:
-        UserError: If neither names a source.
+        UserError: Neither names a source.
     """
     if is_ours(study.task):
         return study, task_defaults(study.task).kind
@@ -59,7 +59,7 @@ def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Stud
     data = described.get("data")
     source = data.get("source") if isinstance(data, dict) else data
     if source is None and study.data.read is not None:
-        return study.with_data(source=study.data.read), kind  # which needs no other
+        return study.with_data(source=study.data.read), kind  # a reader needs no other source
     if not isinstance(source, str):
         raise UserError(
             "a source of data",
@@ -79,10 +79,10 @@ def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Stud
 def prepared(
     points: Iterable[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
 ) -> list[Point]:
-    """The points with their data set prepared and split, and their task's weights here; each once.
+    """Prepare and split the data sets of points and fetch their tasks' weights, each once; return the points.
 
     Raises:
-        UserError: If a data set or a user's model cannot be made, or a set is too small for a point.
+        UserError: A data set or a user's model cannot be made, or a set is too small for a point.
     """
     ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place, base)
     for point in _by_weights(ready):
@@ -97,11 +97,11 @@ def prepared(
 def prepared_ahead(
     points: Iterable[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
 ) -> list[Point]:
-    """The points with their data set and split as prepared before; nothing is decoded, fetched or written.
+    """Return the points with data sets and splits prepared earlier, without decoding, fetching or writing.
 
     Raises:
-        NotPreparedError: If one is not prepared.
-        UserError: If one is too small for a point; or if the weights may be missing.
+        NotPreparedError: A data set is not prepared.
+        UserError: A data set is too small for a point, or the weights may be missing.
     """
     command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
 
@@ -128,7 +128,7 @@ def prepared_ahead(
 
 
 def prepare_data(data: DataSettings, kind: Kind | None, base: Path, listener: Listener) -> PreparedFiles:
-    """Prepare and split one data set, and tell what was left out of it."""
+    """Prepare and split one data set, and report the files that were left out."""
     assert data.source is not None
 
     def downloading(what: str, unit: str = "bytes") -> AbstractContextManager[ProgressCallback]:
@@ -143,10 +143,10 @@ def prepare_data(data: DataSettings, kind: Kind | None, base: Path, listener: Li
 def look_at_data(
     points: Sequence[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
 ) -> None:
-    """Tell what the sources leave out, and which would be kept encoded; nothing is decoded or written.
+    """Report what the sources leave out and which sets would be stored encoded; decodes and writes nothing.
 
     Raises:
-        UserError: If a source is missing, or cannot be what the task needs.
+        UserError: A source is missing, or does not suit the task.
     """
     for data in _data_sets(points):
         for note in look(data, task_kind=kind, base=base):
@@ -160,7 +160,7 @@ def look_at_data(
                         _refuse_too_few(point, len(split.train), place)
                     refuse_unusable(point, done.kind, place, base, classes=done.classes)
             continue
-        with suppress(UserError):  # what is damaged is refused where it is decoded
+        with suppress(UserError):  # damaged files are refused when they are decoded
             needed, storage = predicted_bytes(data, base=base)
             if storage == "encoded":
                 size = units.size(needed)
@@ -168,10 +168,10 @@ def look_at_data(
 
 
 def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> None:
-    """Refuse a results folder where data are read: it would be taken for data, or be lost with the cache.
+    """Refuse a results folder inside a source or the cache: it would be read as data, or lost with the cache.
 
     Raises:
-        UserError: If it is in a source's folder, or in a prepared data set.
+        UserError: It is in a source's folder, or in a prepared data set.
     """
     for data in _data_sets(points):
         assert data.source is not None
@@ -189,7 +189,7 @@ def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> 
 
 
 def data_summary(folder: str, split: str) -> Iterator[str]:
-    """How a prepared set was understood, and what is on each side of its split: a line each."""
+    """Lines on the layout found in a prepared set, and on the samples in each part of its split."""
     prepared = Prepared.open(folder)
     if prepared.understood:
         yield printable(f"understood as {prepared.understood}")
@@ -197,26 +197,26 @@ def data_summary(folder: str, split: str) -> Iterator[str]:
 
 
 def study_data(file: Path, listener: Listener) -> tuple[list[DataSettings], Kind | None, list[Point]]:
-    """What a study file needs ahead.
+    """Find what a study file needs in advance.
 
     Returns:
-        The different data settings of its points; the kind of data that they hold; one point for each model
-        that differs by its engine or its weights.
+        The different data settings of its points; the kind of their data; one point for each model that
+        differs in engine or weights.
     """
     study, kind = with_task_data(load_study(file), listener)
-    # As if no machine could be too small: where it runs is not the question here.
+    # With unlimited resources, since the machine that runs the study may be another one.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
     built = {(point.engine, point.train.weights, point.train.input_scaling): point for point in points}
     return _data_sets(points), kind, list(built.values())
 
 
 def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
-    """Each data set of the points once."""
+    """The different data settings of the points."""
     return list({point.data.model_dump_json(): point.data for point in points}.values())
 
 
 def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
-    """One point for each model that is to be built ahead."""
+    """One point for each model that must be built in advance."""
     return {
         (
             point.task, point.engine, point.train.weights, point.train.input_scaling,
@@ -229,7 +229,7 @@ def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
 def _with_data(
     points: Iterable[Point], take: Callable[[Point], PreparedFiles], place: KeyLines, base: Path
 ) -> list[Point]:
-    """The points with their files; `take` gives them, asked once for each data set."""
+    """Return the points with their files; `take` is called once for each data set."""
     taken: dict[str, PreparedFiles] = {}
     weights: dict[tuple[object, ...], tuple[float, ...] | None] = {}
     ready = []
@@ -266,7 +266,7 @@ def _refuse_too_few(point: Point, training: int, place: KeyLines) -> None:
 
 
 def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener) -> PreparedFiles:
-    """Tell what was left out of a prepared set, and where it is."""
+    """Report what was left out of a prepared set, and return its files."""
     for note in (*done.left_out, *done.remarks):
         listener.note(f"{data.source}: {note}")
     if names := untrained(done, split):
@@ -279,7 +279,7 @@ def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener)
 
 
 def _note_storage(data: DataSettings, done: Prepared, listener: Listener) -> None:
-    """A set that is decoded while training takes cores from it: nobody should have to guess."""
+    """Report a set that is decoded while training, since that takes cores from the training."""
     if done.storage == "encoded":
         size, decoded = units.size(done.bytes), units.size(done.decoded_bytes)
         change = '; storage = "arrays" under [data] decodes it only once' if data.storage == "auto" else ""

@@ -1,4 +1,4 @@
-"""A study, from what is missing of it to its report."""
+"""Run or submit the missing points of a study, and write its report."""
 
 import shlex
 import shutil
@@ -22,7 +22,7 @@ from scalestudy.util.errors import RunError, UserError
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after something was started. `goes_on`: whether it goes on without us."""
+    """Ctrl-C, after something was started. `goes_on`: whether that continues without this process."""
 
     def __init__(self, *, goes_on: bool) -> None:
         self.goes_on = goes_on
@@ -32,16 +32,16 @@ class Interrupted(KeyboardInterrupt):
 def run_study(
     request: Request, *, listener: Listener | None = None, options: Options | None = None, report: bool = True
 ) -> StudyResult:
-    """Run what is missing of a study until nothing of it runs any more, and write its report.
+    """Run the missing points of a study until all have ended, and write its report.
 
-    A failed point does not keep the others from running, and raises nothing. In a queue, what was interrupted
-    on the way (time limit, node failure, preemption) is submitted again, to go on from its checkpoint.
+    A failed point does not stop the others and raises nothing. In a queue, interrupted points (time limit,
+    node failure, preemption) are submitted again to continue from their checkpoints.
 
     Raises:
-        UserError: Before anything is started or written; or what a queue refuses.
-        RunError: If a queue cannot be reached; or if the folder was removed, or the report cannot be written,
-            once all points have had their turn.
-        Interrupted: On Ctrl-C. Workers of this machine have ended then; a queue's jobs go on.
+        UserError: Before anything is started or written; or a queue refuses a job.
+        RunError: A queue cannot be reached; or, after all points have ended, the folder was removed or the
+            report cannot be written.
+        Interrupted: On Ctrl-C. Workers of this machine have ended by then; a queue's jobs continue.
     """
     listener = listener or Listener()
     plan = survey(request, options, listener=listener)
@@ -52,14 +52,14 @@ def run_study(
 
 
 def submit_study(request: Request, options: Options, *, listener: Listener | None = None) -> int:
-    """Give what is missing of a study to its queue.
+    """Submit the missing points of a study to its queue.
 
     Returns:
-        How many points the queue has taken.
+        The number of points that the queue has accepted.
 
     Raises:
-        UserError: Before anything is written; or what the queue refuses.
-        RunError: If it cannot be reached.
+        UserError: Before anything is written; or the queue refuses a job.
+        RunError: The queue cannot be reached.
     """
     listener = listener or Listener()
     plan = survey(request, options, listener=listener)
@@ -71,10 +71,10 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
 def dry_run(
     request: Request, options: Options | None = None, *, listener: Listener | None = None
 ) -> Iterator[str]:
-    """What running or submitting a study would do, as texts; nothing is started or written.
+    """Yield texts on what running or submitting a study would do, without starting or writing anything.
 
     Raises:
-        UserError: If something is not right.
+        UserError: Something in the study is wrong.
     """
     listener = listener or Listener()
     plan = survey(request, options, must=False, listener=listener)
@@ -97,7 +97,7 @@ def dry_run(
 
 
 def _expected_time(plan: Survey, names: set[str]) -> str:
-    """How long the points of these names take, by those that have finished."""
+    """Predict how long these points take, from the finished ones."""
     from scalestudy.analysis.remaining import remaining
 
     left = remaining(with_turns(plan.overview, names).points, {}, at_once=plan.launcher.detached)
@@ -110,7 +110,7 @@ def _expected_time(plan: Survey, names: set[str]) -> str:
 
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
-    """The order of these runs, as a person reads it; a queue's scripts come in theirs."""
+    """Lines on the order of these runs."""
     if order.by == "rows":
         yield "They run in the order of this list: all seeds of one row after another."
         return
@@ -140,7 +140,7 @@ def _reported(request: Request, overview: Overview, listener: Listener, *, repor
 
 
 def _here(plan: Survey, listener: Listener) -> Overview:
-    """Run here, and stay until the last worker has ended."""
+    """Run on this machine, and wait until the last worker has ended."""
     plan.launcher.refuse(plan.todo())
     ready = plan.ready(plan.todo(), listener)
     folder, launcher = plan.folder(), plan.launcher
@@ -157,7 +157,7 @@ def _here(plan: Survey, listener: Listener) -> Overview:
 
 
 def _in_queue(plan: Survey, listener: Listener) -> Overview:
-    """Submit as many points as the queue takes, and feed it until nothing is left that can go on."""
+    """Submit as many points as the queue accepts, and add more until no point is left that can continue."""
     options = replace(plan.options, feeds=True)
     again = partial(next_submission, limit=plan.options.resubmissions)
     left = {status.name for status in plan.overview.runnable if again(status)}
@@ -177,7 +177,7 @@ def _in_queue(plan: Survey, listener: Listener) -> Overview:
 
 
 def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: Listener) -> set[str]:
-    """Give these points to the queue; the names of those that it has taken."""
+    """Submit these points to the queue; return the names of those that it accepted."""
     plan.launcher.refuse(points)
     ready = plan.ready(points, listener)
     taken: set[str] = set()
@@ -200,6 +200,6 @@ def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: L
 
 
 def _remove_if_unused(folder: StudyFolder) -> None:
-    """Take away the folder of a study of which nothing was submitted: the queue refused the first job."""
+    """Remove the folder of a study if the queue refused its first job, so that nothing was submitted."""
     if not any(folder.runs(point.name) for point in folder.points()):
         shutil.rmtree(folder.path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Points that somebody names, groups of them, and how they stand as data for programs."""
+"""Select points by name, group them, and describe their states as data for programs."""
 
 import difflib
 import fnmatch
@@ -21,7 +21,7 @@ STATUS_SCHEMA = 1
 
 @dataclass(frozen=True)
 class PointGroup:
-    """Points with common values of the axes ("horovod, 4 workers"); how many of them are in each state."""
+    """Points with the same values of the axes ("horovod, 4 workers"), and how many are in each state."""
 
     title: str
     states: dict[str, int]
@@ -29,10 +29,10 @@ class PointGroup:
 
 
 def named_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """The names that are given, or fit a pattern such as 'horovod-*', in the order of the study.
+    """The names that equal or match a pattern such as 'horovod-*', in the order of the study.
 
     Raises:
-        UserError: If one fits none, naming the nearest.
+        UserError: A pattern matches no name; the error lists the nearest names.
     """
     known, wanted = list(known), set[str]()
     for pattern in patterns:
@@ -51,10 +51,10 @@ def named_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
 def selected(
     overview: "Overview", *, states: Collection[str] = (), patterns: Sequence[str] = ()
 ) -> "Overview":
-    """The points in one of these states (any when empty) and with a name like one of these patterns.
+    """The points in one of these states (any if empty) whose names match one of these patterns.
 
     Raises:
-        UserError: If there is no such state, or if a pattern fits no point.
+        UserError: There is no such state, or a pattern matches no point.
     """
     for state in states:
         if state not in STATES:
@@ -67,10 +67,10 @@ def selected(
 
 
 def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
-    """The points by their values of these axes, in the order of the study.
+    """Group the points by their values on these axes, in the order of the study.
 
     Raises:
-        UserError: If the study has no such axis.
+        UserError: The study has no such axis.
     """
     known = [*all_but_seeds(overview), "seed"]
     for axis in axes:
@@ -84,7 +84,7 @@ def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
 
 
 def all_but_seeds(overview: "Overview") -> list[str]:
-    """The axes in which points differ, but for the seed and the fold."""
+    """The axes on which points differ, other than the seed, the split and the fold."""
     from scalestudy.study.point import without_repeats
 
     swept = dict.fromkeys(name for status in overview.points for name in without_repeats(status.point.swept))
@@ -105,10 +105,10 @@ def _counted(points: Iterable["PointStatus"]) -> dict[str, int]:
 
 
 def status_record(overview: "Overview", orphans: "Sequence[Orphan]" = ()) -> dict[str, Any]:
-    """An overview as values that JSON knows; keys are added, never renamed, while `schema` stays.
+    """An overview as JSON values; while `schema` stays the same, keys are added but never renamed.
 
-    `orphans` are jobs of the study's folder that none of its runs knows of. Times are Unix times in seconds,
-    throughputs samples per second. What is not known is None.
+    `orphans` are jobs of the study's folder that belong to none of its runs. Times are Unix times in seconds,
+    throughputs are in samples per second. Unknown values are None.
     """
     return {
         "schema": STATUS_SCHEMA,
@@ -163,6 +163,6 @@ def _point(status: "PointStatus") -> dict[str, Any]:
 def _progress(status: "PointStatus") -> dict[str, Any] | None:
     if status.progress is None:
         return None
-    # Of a run that stands still the pace tells nothing.
+    # If a run makes no progress, its last pace says nothing.
     update = {"throughput": None, "seconds_left": None} if status.still else {}
     return status.progress.model_copy(update=update).model_dump(mode="json")

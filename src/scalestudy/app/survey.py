@@ -1,4 +1,4 @@
-"""A study before anything of it is started: its points, how they stand, and which are to be run."""
+"""A study before it is started: its points, their states, and which of them to run."""
 
 import os
 from collections.abc import Mapping, Sequence, Set
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A study to run or submit: relative paths are seen from `base`, results go to `target`."""
+    """A study to run or submit: relative paths start at `base`, results go to `target`."""
 
     study: Study
     text: str
@@ -39,10 +39,10 @@ class Request:
 
 
 def request_of(file: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Request:
-    """The study of a file; the results folder is studies/NAME beside it when `out` is None.
+    """Read a study file; if `out` is None, results go to studies/NAME beside it.
 
     Raises:
-        UserError: Naming the line of whatever is not right.
+        UserError: Something in the file is wrong; the error names the line.
     """
     path = Path(file)
     study = load_study(path)
@@ -52,9 +52,9 @@ def request_of(file: str | os.PathLike[str], out: str | os.PathLike[str] | None 
 
 @dataclass
 class Survey:
-    """A study that can be started, its task's source of data filled in.
+    """A study that can be started, including its task's source of data.
 
-    `points` can be run by the launcher, row by row; `existing` is the results folder, if it was made before.
+    `points` are its points for the launcher, row by row; `existing` is the results folder, if there is one.
     """
 
     request: Request
@@ -69,18 +69,18 @@ class Survey:
     _ready: dict[str, Point] = field(default_factory=dict)
 
     def todo(self) -> list[Point]:
-        """The points to be run, in the order of their runs."""
+        """The points to run, in the order of their runs."""
         return self.in_order({status.name for status in self.overview.runnable})
 
     def in_order(self, names: Set[str]) -> list[Point]:
-        """The points of these names, in the order of their runs."""
+        """The points with these names, in the order of their runs."""
         return [point for point in self.order.arrange(self.points) if point.name in names]
 
     def ready(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
-        """These points by name, in their order, with their data; what was ready is not looked at again.
+        """Return these points by name, in their order, with their data, each of which is prepared only once.
 
         Raises:
-            UserError: If a data set cannot be prepared, or is not prepared where it has to be ahead.
+            UserError: A data set cannot be prepared, or must be prepared in advance and is not.
         """
         fresh = [point for point in points if point.name not in self._ready]
         find = prepared_ahead if self.launcher.detached else prepared
@@ -89,12 +89,12 @@ class Survey:
         return {point.name: self._ready[point.name] for point in points}
 
     def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
-        """These points by name, to show what they would be: with their data as far as it is prepared.
+        """Return these points by name for a dry run, with their data if already prepared.
 
-        What their sources leave out is told either way.
+        In either case, files that the sources leave out are reported.
 
         Raises:
-            UserError: If their data can be seen not to do.
+            UserError: Their data are visibly unsuitable.
         """
         if self.launcher.detached:
             try:
@@ -106,14 +106,14 @@ class Survey:
         return {point.name: point for point in points}
 
     def folder(self) -> StudyFolder:
-        """The results folder, made or opened."""
+        """Create or open the results folder."""
         return StudyFolder.create_or_open(
             self.request.target, self.study, self.points, self.request.text, self.order
         )
 
 
 def _note_unused_workers(study: Study, points: Sequence[Point], listener: Listener) -> None:
-    """Name the numbers of workers that the study file asks for and no strategy of it can use."""
+    """Report numbers of workers in the study file that none of its strategies can use."""
     asked = study.sweep.workers if "workers" in study.sweep.model_fields_set else ()
     if unused := sorted({*asked} - {point.workers for point in points}):
         numbers, strategies = (", ".join(map(str, values)) for values in (unused, study.sweep.strategy))
@@ -123,12 +123,12 @@ def _note_unused_workers(study: Study, points: Sequence[Point], listener: Listen
 def survey(
     request: Request, options: Options | None = None, *, must: bool = True, listener: Listener | None = None
 ) -> Survey:
-    """Check what can be known before data and queue: the task, the site, the points, the folder.
+    """Check the task, the site, the points and the folder, before data and queue are needed.
 
-    `must` says whether a queue has to answer.
+    `must` tells whether the queue is required to answer.
 
     Raises:
-        UserError: Naming the first thing that is not right. Nothing is written.
+        UserError: The first thing that is wrong. Nothing is written.
     """
     options = replace(options or Options(), base=request.base)
     launcher = launcher_of(request.study)

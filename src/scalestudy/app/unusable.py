@@ -23,17 +23,17 @@ from scalestudy.util.errors import UserError
 def refuse_unusable(
     point: Point, kind: Kind | None, place: KeyLines, base: Path, *, classes: int | None = None
 ) -> None:
-    """Refuse what can be seen not to work.
+    """Refuse settings that cannot work.
 
     Args:
-        point: Of a study.
-        kind: Of its data; None where only its task's code says it.
-        place: Where its keys stand.
+        point: A point of a study.
+        kind: Kind of its data; None if only running its task shows it.
+        place: Lines of its keys.
         base: Folder that paths are relative to.
-        classes: Of its data; None where they are not prepared.
+        classes: Number of classes of its data; None if they are not prepared.
 
     Raises:
-        UserError: Naming the key, its line, and what would do.
+        UserError: Names the key, its line, and a remedy.
     """
     train = point.train
     if train.metrics:
@@ -48,7 +48,7 @@ def refuse_unusable(
             'Correct class_weights under [train], or write "balanced".',
         )
     metrics, wanted = _metric_names(point), train.keep_best
-    # A metric may have values of its own beside it, as of each class: iou_background.
+    # A metric may have further values, such as one for each class: iou_background.
     beside = any(wanted.startswith(f"{metric}_") for metric in metrics)
     if metrics and not beside and wanted not in (*metrics, "quality", "loss", "none"):
         raise UserError(
@@ -64,7 +64,7 @@ def refuse_unusable(
         )
     cache = cache_folder(point.data.cache, base).absolute()
     there = next(path for path in (cache, *cache.parents) if path.exists())
-    on_disk = there.is_dir() and os.statvfs(there).f_blocks > 0  # /proc has none
+    on_disk = there.is_dir() and os.statvfs(there).f_blocks > 0  # /proc has no blocks
     if not on_disk or not os.access(there, os.W_OK | os.X_OK):
         why = "not writable" if on_disk else "no folder on a disk"
         raise UserError(
@@ -75,6 +75,6 @@ def refuse_unusable(
 
 
 def _metric_names(point: Point) -> list[str]:
-    """Names of the metrics of a point; none where only its task's code tells them."""
+    """Names of the metrics of a point; empty if only running its task shows them."""
     texts = point.train.metrics or task_defaults(point.task).metrics
     return [metric_key(metric_term(text)) if called(text) in METRICS else text for text in texts]

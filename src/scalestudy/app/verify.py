@@ -1,4 +1,4 @@
-"""Whether everything a study has written is still as it was written. Nothing is written."""
+"""Verify that all files of a study are as they were written. Writes nothing."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from scalestudy.study.store import StudyRecord
 from scalestudy.util.errors import UserError
 
 OnRead = Callable[[str], object]
-"""Called with the name of a file that is read now."""
+"""Called with the name of each file before it is read."""
 RECORDS: dict[str, type[Any]] = {
     **DECIDING,
     "failure.json": Failure,
@@ -32,9 +32,9 @@ RANK_RECORDS: dict[str, type[Any]] = {"ranks": RankRecord, "causes": Cause, "ste
 
 @dataclass(frozen=True)
 class Verified:
-    """The state of a file; `path` is relative to the study's folder where it lies in it.
+    """The state of a file; `path` is relative to the study's folder if the file is inside it.
 
-    `needed` says whether the study's results lose something with it: data can be prepared anew.
+    `needed` tells whether results are lost without it; data, for example, can be prepared again.
     """
 
     path: str
@@ -44,19 +44,19 @@ class Verified:
 
     @property
     def sound(self) -> bool:
-        """Whether it can be used, or is not missed."""
+        """Whether it can be used, or is missing but not needed."""
         return self.word == "sound" or (self.word == "missing" and not self.needed)
 
 
 def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
-    """Read all files of a study that have a checksum or a schema, and the data that its points name.
+    """Read all files of a study that have a checksum or a schema, and the data that its points use.
 
     Args:
-        folder: The results folder. Its study.json may itself be damaged: the runs are read all the same.
-        on_read: Is told what is read; data sets take their time.
+        folder: The results folder. Its runs are read even if study.json is damaged.
+        on_read: Called before each file is read; data sets take some time.
 
     Raises:
-        UserError: If there is no such folder, or nothing of a study in it.
+        UserError: The folder does not exist, or contains no study.
     """
     study = read_record(folder / "study.json", StudyRecord)
     if study.word == "missing" and not (folder / "points").is_dir():
@@ -71,7 +71,7 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
         _compared(folder / "study.toml", "study.toml", checksum, on_read),
     ]
     for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
-        if file.name != "study.json":  # the features alone know what is in it
+        if file.name != "study.json":  # only the features know the models of the others
             record = read_record(file, Record)
             files.append(Verified(file.relative_to(folder).as_posix(), record.word, record.why))
     names = [point.name for point in study.record.points] if study.record else []
@@ -92,7 +92,7 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     inside = run.path.relative_to(folder)
     checksums: dict[str, str] = {}
     try:
-        if not (run.failure() and not (run.path / "result.json").exists()):  # it ended on the way to it
+        if not (run.failure() and not (run.path / "result.json").exists()):  # failed before the result
             checksums = read_checksums(run.path)
     except FileNotFoundError:
         if run.result() is not None:
@@ -118,7 +118,7 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
 
 
 def _compared(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Verified:
-    """A file beside the checksum that it had; None takes any."""
+    """Compare a file with its checksum; None accepts any content."""
     on_read(file.name)
     try:
         now = file_checksum(file)
@@ -130,7 +130,7 @@ def _compared(file: Path, name: str, checksum: str | None, on_read: OnRead) -> V
 
 
 def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
-    """Each data set and split once: its description, its arrays, its rows."""
+    """Check each data set and split once: its description, its arrays, its rows."""
     files = [point.files for point in points if point.files is not None]
     for folder in dict.fromkeys(names.prepared for names in files):
         try:

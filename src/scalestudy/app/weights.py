@@ -1,4 +1,4 @@
-"""Weights of a task, fetched before its first run by building its model once."""
+"""Fetch a task's weights before its first run, by building its model once."""
 
 import os
 from pathlib import Path
@@ -19,14 +19,15 @@ def fetch_weights(
     task: str, engine: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False,
     within: float = PROGRESS_TIMEOUT, environment: str | None = None,
 ) -> None:  # fmt: skip
-    """Build a model once, so that its pretrained weights are here: not that of our tasks that have none.
+    """Build a model once to download its pretrained weights; built-in tasks without such weights are skipped.
 
-    Without the framework it says so and goes on: weights may have been fetched elsewhere. `prepared` is the
-    folder of the data set that the model is built for; `again` builds also what was built before, and
-    `environment` is where the engine is, if not here.
+    Without the framework, this is reported and nothing is built: weights may have been fetched on another
+    machine. `prepared` is the folder of the data set that the model is built for. With `again`, a model is
+    built even if it was built before. `environment` is where the engine is installed, if not in this
+    environment.
 
     Raises:
-        UserError: If the model cannot be built.
+        UserError: The model cannot be built.
     """
     if train.weights not in (None, "none") and train.input_scaling == "unit":
         listener.note(
@@ -51,12 +52,12 @@ def refuse_missing_weights(
     task: str, engine: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener,
     environment: str | None = None,
 ) -> None:  # fmt: skip
-    """Refuse a task whose model was never built here: its weights may be missing, and jobs fetch none.
+    """Refuse a task whose model was never built here: jobs do not download weights, and they may be missing.
 
-    Without the framework nobody can tell; it says so and goes on.
+    Without the framework this cannot be determined, which is reported.
 
     Raises:
-        UserError: Naming the command that builds the model.
+        UserError: The error gives the command that builds the model.
     """
     stamp = _stamp(task, engine, train, prepared)
     if stamp is None or stamp.exists() or _cannot_build(task, engine, listener, environment):
@@ -80,9 +81,9 @@ def _cannot_build(task: str, engine: str, listener: Listener, environment: str |
 
 
 def _stamp(task: str, engine: str, train: "ResolvedTrain", prepared: str) -> Path | None:
-    """A file that says: built, with this task file, for such data, and this folder of weights.
+    """File whose presence means: built, with this task file, for such data, and this folder of weights.
 
-    None of our tasks that begin without weights: they need not be built ahead.
+    None for built-in tasks that start without weights: they need not be built in advance.
     """
     from scalestudy.data.sources.base import digest
     from scalestudy.data.sources.locate import cache_folder

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints."""
+"""The command line: parses arguments, calls the app, prints results."""
 
 import io
 import sys
@@ -35,7 +35,7 @@ GROUPS = {
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "site"),
 }
-"""Commands as `--help` shows them."""
+"""Groups of commands in `--help`."""
 
 
 class _MainGroup(CommandGroup):
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
     Exit codes: 0 done, 1 a run failed, 2 wrong input, 70 a bug in Scalestudy, 130 interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a file's name may hold what no encoding can write
+        if isinstance(stream, io.TextIOWrapper):  # file names may contain undecodable bytes
             stream.reconfigure(errors="backslashreplace")
     try:
         app(arguments)

@@ -67,7 +67,7 @@ def compare(
 
 
 def _split(argument: str) -> tuple[str, Path]:
-    """Name and place of a study as the command line names it: PATH or NAME=PATH."""
+    """Name and path of a study on the command line: PATH or NAME=PATH."""
     name, separator, rest = argument.partition("=")
     return (name, Path(rest)) if separator and name and not Path(argument).exists() else ("", Path(argument))
 

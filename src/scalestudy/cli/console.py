@@ -1,4 +1,4 @@
-"""Consoles of the command line, and how it prints errors: a user's, and bugs."""
+"""Consoles of the command line, and how errors and bugs are printed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def out() -> "Console":
-    """Standard output. Long lines stay whole, so that paths can be copied."""
+    """Console of standard output. Long lines are not wrapped, so that paths can be copied."""
     import sys
 
     from scalestudy.report.console import PlainConsole
 
-    # In a file or a pipe there is no width to keep to.
+    # A file or a pipe has no width.
     return PlainConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
 
 
 def err() -> "Console":
-    """Standard error."""
+    """Console of standard error."""
     from scalestudy.report.console import PlainConsole
 
     return PlainConsole(highlight=False, soft_wrap=True, stderr=True)
@@ -41,10 +41,10 @@ def writing(file: Path | None) -> Iterator[None]:
 
 
 def write_new(file: Path, text: str, *, force: bool) -> None:
-    """Write a file for a user to fill in.
+    """Write a file for the user to fill in.
 
     Raises:
-        UserError: It is there already, without `force`, or cannot be written.
+        UserError: It exists and `force` is not set, or it cannot be written.
     """
     from scalestudy.study.targets import refuse_inside_study
     from scalestudy.util.files import write_atomically
@@ -61,13 +61,13 @@ def write_new(file: Path, text: str, *, force: bool) -> None:
 def show_document(
     document: "Document", form: str, file: Path | None, programs: Mapping[str, Callable[[], str]]
 ) -> None:
-    """Print a document, or write it into a file, with its figures in a folder beside it.
+    """Print a document, or write it into a file, with its figures in a folder next to it.
 
     Args:
-        document: What to show.
+        document: The document.
         form: "table", or one of `FORMS` or `programs`.
-        file: Where to; printed when None.
-        programs: What makes the forms for programs.
+        file: File to write; printed if None.
+        programs: Functions that render the formats for programs.
     """
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import render_document, write_document
@@ -95,7 +95,7 @@ def show_document(
 
 
 def print_error(error: ScalestudyError) -> None:
-    """The three parts of an error, each on a line of its own."""
+    """Print the three parts of an error, each on its own line."""
     from rich.text import Text
 
     console = err()
@@ -112,7 +112,7 @@ class Bug(ScalestudyError):
 
 
 def bug_of(error: Exception) -> Bug:
-    """The error as a message that names the file of its traceback, which can be sent."""
+    """Describe the error as a bug, with its traceback in a file that the user can send."""
     import traceback
 
     last = traceback.extract_tb(error.__traceback__)[-1:]
@@ -128,7 +128,7 @@ def bug_of(error: Exception) -> Bug:
 
 
 def _written(text: str) -> Path | None:
-    """A new file of this user alone with the traceback, in the folder for logs or in a temporary one."""
+    """Write the traceback to a new file readable only by the user; in the log folder or a temporary one."""
     import contextlib
     import os
     import platform

@@ -112,10 +112,10 @@ def settings_of(
     what: str, image_size: tuple[int, int] | None, cache: Path | None, listener: "Listener", *,
     skip_bad: bool = False, storage: Literal["auto", "arrays", "encoded"] = "auto",
 ) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":  # fmt: skip
-    """Sets, their kind, the folder of relative paths, and points to build: of a study file, or of a source.
+    """Data settings, their kind, the base of relative paths, and points to build: of a study or a source.
 
     Raises:
-        UserError: The file is no study, options are given with a study file, or the size is invalid.
+        UserError: The file is not a study, options are given with a study file, or the size is invalid.
     """
     from scalestudy.app.prepare import study_data
     from scalestudy.study import keys

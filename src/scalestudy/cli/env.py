@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from scalestudy.hardware.installed import Built
 
 OF_CUDA = ("nvidia-nccl-", "nvidia-cudnn-", "nvidia-cuda-runtime")
-"""Beginnings of the names of CUDA's packages that are shown."""
+"""Prefixes of the CUDA packages that are shown."""
 
 
 def print_environment(path: Path | None, *, record: bool, form: str) -> None:
-    """Print the versions in an environment (this one when None), and the id by which records name it."""
+    """Print the versions in an environment (by default this one), and its id in records."""
     from scalestudy.cli.console import err
     from scalestudy.study.engines import engine_names, engine_traits
 
@@ -29,7 +29,7 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
     known, found = engine_names(), built.packages
     decisive = [name for engine in map(engine_traits, known) for name in engine.packages]
     decisive += ["numpy", "scalestudy", *(name for name in found if name.startswith(OF_CUDA))]
-    # What decides how training runs; --format json gives all.
+    # Only packages that affect training; --format json shows all.
     shown["packages"] = {name: found[name] for name in dict.fromkeys(decisive) if name in found}
     shown["build_ids"] = {
         engine_traits(name).built if name in known else name: build
@@ -42,10 +42,10 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
 
 
 def _record(prefix: Path, *, record: bool) -> "tuple[Built, str]":
-    """What an environment was built from: as recorded where that is still so, else as it is seen now and why.
+    """Contents of an environment: its record if still correct, else its current contents, and why not.
 
     Raises:
-        UserError: There is no environment with Scalestudy in the folder, or it cannot be written to.
+        UserError: The folder has no environment with Scalestudy, or cannot be written.
     """
     from scalestudy.cli.console import writing
     from scalestudy.hardware.installed import RECORD_FILE, describe, describe_other, read_record
@@ -62,7 +62,7 @@ def _record(prefix: Path, *, record: bool) -> "tuple[Built, str]":
         return now, "was never recorded"
     if stored.id != now.id:
         return now, f"has changed since it was recorded as {stored.id}"
-    # The id leaves our own commit open, and the folder may have another name.
+    # The id does not cover Scalestudy's own commit, and the folder may have been renamed.
     return stored.model_copy(update={"packages": now.packages, "prefix": now.prefix}), ""
 
 

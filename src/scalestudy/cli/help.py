@@ -1,10 +1,10 @@
-"""What `--help` adds: examples for every command, and summaries that are not cut."""
+"""Additions to `--help`: examples for every command, and summaries that are not truncated."""
 
 from typing import Any, ClassVar
 
 from typer.core import TyperGroup
 
-# \b keeps the lines as they are.
+# \b keeps the line breaks.
 OVERVIEW = """\b
 Examples:
   See a report, without training anything:
@@ -90,21 +90,21 @@ EXAMPLES = {
     "site init": ("scalestudy site init --out my-site.toml",),
     "site list": ("scalestudy site list",),
 }
-"""Command lines by command."""
+"""Example command lines by command."""
 
 
 def epilog(command: str) -> str:
-    """The examples of a command, below its options."""
+    """Examples of a command, shown below its options."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[command])
 
 
 class CommandGroup(TyperGroup):
-    """Lists commands with their whole summaries, under headings where there are some."""
+    """Lists commands with their full summaries, under headings if there are any."""
 
     headings: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list."""
+        """Write the list of commands."""
         for title, names in (self.headings or {"Commands": tuple(self.commands)}).items():
             rows = [(name, self.commands[name].get_short_help_str(limit=300)) for name in names]
             with formatter.section(title):

@@ -13,7 +13,7 @@ from scalestudy.study.strategies import DEFAULT
 OPTION = re.compile(
     r"-n\d*|--(workers|seeds?|strategy|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL
 )
-"""Options of `launch`, which after the script would be the script's."""
+"""Options of `launch`; after the script, they would be passed to the script."""
 MOST_WORKERS = 100_000
 
 
@@ -102,10 +102,10 @@ def launch(
 
 
 def worker_counts(text: str) -> list[int]:
-    """Numbers of workers as they are given: "4", "1,2,4".
+    """Parse numbers of workers such as "4" or "1,2,4".
 
     Raises:
-        UserError: One is not a number of workers.
+        UserError: A word is not a number of workers.
     """
     from scalestudy.util.errors import UserError
 
@@ -116,10 +116,10 @@ def worker_counts(text: str) -> list[int]:
 
 
 def script_arguments(script: Path, words: list[str]) -> list[str]:
-    """The script's own arguments: those that follow it, without a first `--`.
+    """Return the script's own arguments, without a leading `--`.
 
     Raises:
-        UserError: An option of launch is among them: it might be meant for either.
+        UserError: They contain an option of launch, which could be meant for either.
     """
     from scalestudy.util.errors import UserError
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scalestudy.study.store import StudyFolder
 
 BLOCK = 1 << 16
-"""Bytes at the end of a log in which its last lines are looked for."""
+"""Bytes at the end of a log that are searched for its last lines."""
 
 
 def logs(
@@ -66,7 +66,7 @@ def logs(
 
 
 def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
-    """Of the points' newest runs one that is under way, else whichever wrote last."""
+    """Among the points' newest runs, a running one, else the one that wrote last."""
     from scalestudy.launch.status import study_status
 
     newest = {name: runs[-1] for name in names if (runs := folder.runs(name))}
@@ -82,11 +82,11 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
 
 
 def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int) -> None:
-    """Print what is new since `read` bytes of each log: of one not seen before its last lines."""
+    """Print the lines after the first `read` bytes of each log; for a new log, its last lines."""
     from scalestudy.util.escaping import printable
 
     for prefix, file in files:
-        if not file.is_file():  # a pipe in its place would be waited for
+        if not file.is_file():  # reading a pipe would block
             continue
         try:
             with open(file, "rb") as stream:
@@ -95,7 +95,7 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int
                 text = stream.read()
         except OSError:
             continue
-        whole = text[: text.rfind(b"\n") + 1]  # a line under way is left for the next time
+        whole = text[: text.rfind(b"\n") + 1]  # an incomplete line is printed next time
         added = whole.decode(errors="replace").splitlines()
         for line in added if file in read else added[-lines:]:
             print(prefix + printable(line), flush=True)

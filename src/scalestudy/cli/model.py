@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scalestudy.features.predict.predict import Predicted, Wanted
 
 SHOWN = 20
-"""Skipped images that are named."""
+"""Largest number of skipped images that are listed."""
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -188,7 +188,7 @@ def export(
     trained, terminal = _found(model, point, weights)
     beside = export_model(trained, out_path, format, terminal, raw_inputs=raw_inputs, force=force)
     height, width, channels = trained.record.input_shape
-    last = trained.path.suffix == ".keras"  # else a module, which takes channels first
+    last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
     shape = " x ".join(map(str, (height, width, channels) if last else (channels, height, width)))
     takes = "0..1" if raw_inputs else f"{trained.record.dtype}, scaled inside"
     out().print(f"{trained.label}: {out_path} (inputs {shape}, {takes}); classes in {beside}", markup=False)

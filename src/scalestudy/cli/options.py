@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, each defined once; the study that a command is about."""
+"""Arguments and options that several commands share, and how commands find their study."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -35,7 +35,7 @@ AnswerOption = Annotated[Literal["table", "json"], typer.Option("--format", help
 
 
 def format_option(*formats: str, more: str = "") -> Any:
-    """The option `--format`, of which the first format is the default."""
+    """The option `--format`; the first format is the default."""
     text = ", ".join([*formats, *filter(None, [more])])
     default = f"by the ending of --out, else {formats[0]}"
     return typer.Option("--format", help=f"Output format: {text}.", metavar="FORMAT", show_default=default)
@@ -110,11 +110,10 @@ DryRunOption = Annotated[
 
 
 def open_study(given: Path | None) -> "StudyFolder":
-    """The folder of a study that has been run.
+    """Open the folder of a study that has been run.
 
     Args:
-        given: A study file, a results folder, or None: then this folder if it is one, else the newest of
-            those in it and in its `studies`.
+        given: A study file, a results folder, or None for the result of `newest_study`.
 
     Raises:
         UserError: There is none.
@@ -136,10 +135,10 @@ def open_study(given: Path | None) -> "StudyFolder":
 
 
 def newest_study(*, besides: Path | None = None) -> Path:
-    """The results folder to use if none is named: this one, or the newest in it.
+    """The results folder to use if none is named: the working folder, or the newest study in it.
 
     Args:
-        besides: A study file or a results folder that is not meant.
+        besides: A study file or a results folder to exclude.
 
     Raises:
         UserError: There is none.

@@ -1,4 +1,4 @@
-"""The points of a study: each in a line, all in a table, many in groups."""
+"""The points of a study as lines, as a table, or, if there are many, in groups."""
 
 import time
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ STYLES = {
     "done": "green", "failed": "red", "cancelled": "magenta", "running": "bold cyan", "queued": "yellow",
     "missing": "dim", "corrupt": "bold red",
 }  # fmt: skip
-"""How a terminal shows each state."""
+"""Style of each state in a terminal."""
 
 
 @dataclass(frozen=True)
 class PointLine:
-    """A point as shown: `share` of its training is done, its last sign of life `silent` seconds old."""
+    """A point as shown: `share` of its training is done; its last sign of life is `silent` seconds old."""
 
     name: str
     state: str
@@ -40,7 +40,7 @@ class PointLine:
     restarts: int = 0
 
     def line(self, count: str) -> str:
-        """As a plain line, for logs."""
+        """Format as a plain line, for logs."""
         parts = [f"{count} {self.name} {self.state}"]
         if self.reason:
             parts.append(self.reason)
@@ -54,7 +54,7 @@ class PointLine:
 
 
 def line_of(status: PointStatus) -> PointLine:
-    """A point with its progress, and its job with its nodes or with what it waits for."""
+    """A point with its progress, and its job with its nodes or the reason why it waits."""
     name, state, job = status.name, status.state, status.job
     if status.result is not None:
         result = status.result
@@ -65,7 +65,7 @@ def line_of(status: PointStatus) -> PointLine:
         )  # fmt: skip
     if state == "running":
         line = replace(running_line(name, _of_this_life(status)), silent=status.silent)
-        if status.still:  # no pace, so no time left
+        if status.still:  # without progress there is no pace
             line = replace(line, throughput=None, seconds_left=None)
     else:
         line = PointLine(name, state, reason=status.reason)
@@ -83,7 +83,7 @@ def line_of(status: PointStatus) -> PointLine:
 
 
 def running_line(name: str, progress: Progress | None) -> PointLine:
-    """A point that is running, at this progress."""
+    """A running point at this progress."""
     if progress is None:
         return PointLine(name, "running", phase="start-up")
     steps = max(progress.steps, 1)
@@ -96,19 +96,19 @@ def running_line(name: str, progress: Progress | None) -> PointLine:
 
 
 def figure(value: float | None) -> str:
-    """A throughput with three digits at least."""
+    """Format a throughput with at least three digits."""
     return "" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def silence(overview: Overview) -> str:
-    """That the queue does not answer, why, and how old its last word is."""
+    """A sentence that the queue does not answer, with the error and the age of its last answer."""
     age = units.duration(time.time() - overview.asked)
     last = f"its last word is {age} old" if overview.asked else "it never did"
     return f"{overview.silent} does not answer ({overview.error}); {last}."
 
 
 def _of_this_life(status: PointStatus) -> Progress | None:
-    """The progress, unless it is of the job's life before it was put back into the queue."""
+    """The progress, unless it is from before the job was requeued."""
     progress, job = status.progress, status.job
     if progress is None or job is None:
         return progress
@@ -125,12 +125,12 @@ def _unix(text: str) -> float | None:
 
 MOST_REASONS = 5
 FEWEST_REASONS = 3
-"""Reasons shown however low a terminal is."""
+"""Number of reasons that are shown even on a small terminal."""
 OPEN = ("queued", "missing")
 
 
 def overview_table(overview: Overview, height: int) -> "RenderableType":
-    """The points as a table, with the age of the queue's word where it does not answer."""
+    """The points as a table, with the age of the queue's last answer if it does not answer."""
     from rich.console import Group
     from rich.text import Text
 
@@ -139,7 +139,7 @@ def overview_table(overview: Overview, height: int) -> "RenderableType":
 
 
 def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
-    """All rows, or those around the first unfinished one if they need more than `height` lines."""
+    """All rows, or those around the current one if they need more than `height` lines."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table
@@ -150,7 +150,7 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
     explained = explained[max(left, 0) :]
     shown = _window(rows, max(height - len(explained), 3))
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    # Names alone are folded in a narrow terminal; figures stay whole.
+    # In a narrow terminal only names are wrapped; numbers stay whole.
     table.add_column("point", overflow="fold")
     table.add_column("state", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -210,7 +210,7 @@ def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:
 
 
 def groups_table(groups: Sequence["PointGroup"], overview: Overview) -> "RenderableType":
-    """A line for each group, then each reason once with the number of points that have it."""
+    """A line for each group, then each reason with the number of points that have it."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Group as Lines
     from rich.table import Table
@@ -237,7 +237,7 @@ def groups_table(groups: Sequence["PointGroup"], overview: Overview) -> "Rendera
 
 
 def reasons(overview: Overview) -> list[str]:
-    """Each reason of a failure once, the commonest first: "12 points, native-w2-s0 first: out of memory"."""
+    """The most common reasons of failures: "12 points, native-w2-s0 first: out of memory"."""
     names_of: dict[str, list[str]] = {}
     for status in overview.failed:
         names_of.setdefault(status.reason, []).append(status.name)

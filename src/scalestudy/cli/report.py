@@ -162,7 +162,7 @@ def _share(study: Path | None, file: Path) -> None:
 
 
 def _page(opened: "StudyFolder", findings: "Findings") -> str:
-    """Where the page of a study is, or the command that writes one with every run."""
+    """Path of a study's page if it is up to date, else the command that writes it."""
     page = opened.path / "report" / "report.html"
     latest = max((run.result.finished for run in findings.runs), default="")
     if page.exists():
@@ -176,7 +176,7 @@ def _findings(
     opened: "StudyFolder | None", source: list[str] | None, file: Path | None, imported: tuple[Any, ...],
     target_quality: float | None,
 ) -> "Findings":  # fmt: skip
-    """Findings of a study, of imported numbers, or of both; `imported` are the options for the latter."""
+    """Findings of a study, of imported numbers, or of both; `imported` holds the options for the latter."""
     from scalestudy.analysis.read import read_study
     from scalestudy.util.errors import UserError
 

@@ -45,9 +45,9 @@ def conducted(
     request: "Request", resume: str, options: "Options | None" = None, *, dry_run: bool = False,
     report: bool = True, verbose: bool = False,
 ) -> int:  # fmt: skip
-    """Run the missing points of a study here, and report; `resume` is the command that continues it.
+    """Run the missing points of a study, and report; `resume` is the command that continues it.
 
-    The exit code is 0 where all is done, 1 where a run failed, 130 after an interruption.
+    Returns the exit code: 0 if everything is done, 1 if a run failed, 130 after an interruption.
 
     Raises:
         UserError: Before anything is started or written.
@@ -78,7 +78,7 @@ def conducted(
 
 
 def print_dry_run(request: "Request", options: "Options | None" = None) -> None:
-    """Print what running or submitting would do; nothing is started or written."""
+    """Print what running or submitting would do, without starting or writing anything."""
     from scalestudy.app.run import dry_run
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scalestudy.launch.base import Overview
 
 MANY = 40
-"""Points beyond which they are shown in groups, unless they are asked for."""
+"""Largest number of points shown individually, unless the user asks for more."""
 
 
 def status(
@@ -92,7 +92,7 @@ def status(
 
 
 def _results(given: Path | None) -> Path:
-    """The folder to verify, which may be damaged beyond being opened."""
+    """The folder to verify, which may be too damaged to be opened."""
     return given if given is not None and given.is_dir() else open_study(given).path
 
 
@@ -113,7 +113,7 @@ def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableTyp
 
 
 def _print_verified(folder: Path, form: str) -> bool:
-    """Verify a results folder and print what was found, as "table" or "json"; whether all is sound."""
+    """Verify a results folder and print the result as "table" or "json"; return whether all is sound."""
     from rich.markup import escape
 
     from scalestudy.app.verify import verify

@@ -1,4 +1,4 @@
-"""The terminal as a listener: bars, notes, a live table, or one line for each run that ends."""
+"""A listener for the terminal: bars, notes, a live table, or one line for each run that ends."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,12 +30,12 @@ class Terminal(Listener):
         self._silence_shown = False
 
     def note(self, text: str) -> None:
-        """On standard error."""
+        """Print on standard error."""
         err().print(text, markup=False)
 
     @contextmanager
     def progress(self, what: str, total: int | None = None, unit: str = "") -> Iterator[ProgressCallback]:
-        """A bar on standard error that goes away."""
+        """Show a progress bar on standard error, removed at the end."""
         from rich.progress import (
             BarColumn,
             DownloadColumn,
@@ -48,22 +48,22 @@ class Terminal(Listener):
         amount = DownloadColumn(binary_units=True) if unit == "bytes" else MofNCompleteColumn()
         text, console = TextColumn("{task.description}", markup=False), err()
         columns = (text, BarColumn(), amount, TimeRemainingColumn(elapsed_when_finished=True))
-        # Where nothing can be redrawn it would leave an empty line.
+        # Without a terminal, the bar would leave an empty line.
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
             bar = bars.add_task(what, total=total)
             yield lambda done, total=total: bars.update(bar, completed=done, total=total)
 
     def already_done(self, count: int, total: int) -> None:
-        """One line."""
+        """Print one line."""
         self.console.print(f"{count} of {total} points are already done.", markup=False)
 
     def submitted(self, name: str, job: str) -> None:
-        """One line."""
+        """Print one line."""
         self.console.print(f"Submitted {name} as job {job}", markup=False)
 
     @contextmanager
     def following(self, overview: "Overview") -> Iterator[None]:
-        """The live table, from here to the end."""
+        """Show the live table, if there is a terminal."""
         self._shown, self._silence_shown = overview, False
         if not self.console.is_terminal:
             self._print_silence(overview)
@@ -76,17 +76,17 @@ class Terminal(Listener):
         self._live = None
 
     def seen(self, overview: "Overview") -> None:
-        """Redraw what is new, or print a line for each run that has ended."""
+        """Redraw changes, or print a line for each run that has ended."""
         before, self._shown = self._shown, overview
         if self._live is None:
             self._print_silence(overview)
             self._print_ends(overview, _ended(before) if before else {})
         elif overview != before or overview.error:
-            # Drawing takes time from workers on the same cores, so only what is new is drawn.
+            # Drawing takes time from workers on the same cores, so only changes are drawn.
             self._live.update(self._table(overview), refresh=True)
 
     def failed(self, status: "PointStatus") -> None:
-        """The reason, its last lines, and where its logs are."""
+        """Print the reason, the last lines of the log, and the folder of logs."""
         console = err()
         verb = {"cancelled": "was cancelled", "failed": "failed"}.get(status.state)
         verb = verb or f"is {status.state} and was left alone"
@@ -97,7 +97,7 @@ class Terminal(Listener):
             console.print(f"  logs: {status.run.path / 'logs'}", markup=False)
 
     def reported(self, folder: "StudyFolder", findings: "Findings", files: "ReportPaths") -> None:
-        """The decision, or all of the report, and where its page is."""
+        """Print the decision, or with `verbose` the whole report, and the path of its page."""
         from scalestudy.report.formats import FORMATS, Medium
 
         medium = Medium(colour=self.console.is_terminal, verbose=self.verbose, page=str(files.page))
