@@ -1,4 +1,4 @@
-"""What is measured over all rows of a study: each quantity on its scale, with the spread of its design.
+"""Measurements over all rows of a study: each quantity on its scale, with the spread of its design.
 
 Runs of one seed are a block (`blocks`): they share split and initial weights and were taken in one round, in
 random order (`study.expand`). Only comparable rows share a design: qualities by one metric, for rows whose

@@ -1,4 +1,4 @@
-"""Read a study's folder for analysis; no other module of analysis does."""
+"""Read a study's folder and analyse its runs."""
 
 from pathlib import Path
 

@@ -125,7 +125,7 @@ def survey(
 ) -> Survey:
     """Check the task, the site, the points and the folder, before data and queue are needed.
 
-    `must` tells whether the queue is required to answer.
+    `must` tells whether a queue must answer.
 
     Raises:
         UserError: The first thing that is wrong. Nothing is written.

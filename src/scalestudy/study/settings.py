@@ -46,7 +46,7 @@ class OneOf:
 
 
 EngineName = Annotated[str, OneOf(engine_names)]
-"""What computes: the framework."""
+"""Name of an engine."""
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
 StrategyWord = Annotated[str, OneOf(swept_words)]

@@ -108,7 +108,7 @@ class Model:
     def limit(self) -> Estimate:
         """Speed-up that the model does not exceed on any number of workers, with its interval; else empty.
 
-        It is empty if the model lacks fit, if the numbers of workers span less than a factor of `REACH`, if
+        It is empty for weak scaling or lack of fit, if workers span less than a factor of `REACH`, if
         the limit exceeds `REACH` times the largest speed-up measured, and if the interval has no upper end.
         """
         counts = self.series.different
