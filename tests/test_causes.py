@@ -58,6 +58,18 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
     assert not workers_of(folder)
 
 
+def test_a_worker_that_is_killed_before_the_coordinator_has_joined_it_ends_the_run(tmp_path):
+    file = write(tmp_path, ["parameter-server"], (2,))
+    plan(tmp_path, {"*": {"python": "import os\nos.kill(os.getpid(), 9)"}})
+    code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
+    assert code == 1
+    (failure,) = (tmp_path / "studies" / "study").glob("points/*/run-1/failure.json")
+    failed = json.loads(failure.read_text())
+    assert (failed["rank"], failed["signal"]) == (0, "SIGKILL")
+    assert failed["reason"] in in_one_line(output)
+    assert not workers_of(tmp_path / "studies" / "study")
+
+
 def test_a_run_that_used_up_its_memory_says_so(tmp_path, small_cgroup):
     file = write(tmp_path, ["multiworker"], (2,))
     plan(tmp_path, {"multiworker-w2-s0": {"rank": 1, "python": "b'1' * (1 << 30)"}})

@@ -126,6 +126,10 @@ def test_a_worker_that_was_survived_is_not_blamed_for_a_later_end(tmp_path, caus
     write_point(run.path / "point.json", point("parameter-server", 2, site(cpus_per_node=4)))
     for cause in causes:
         run.write_cause(cause)
+    assert lost_workers(run) == []
+    assert first_cause(deciding(run, run.causes())).rank == causes[0].rank
+    run.joined.parent.mkdir()
+    run.joined.touch()
     assert [cause.rank for cause in lost_workers(run)] == lost
     first = first_cause(deciding(run, run.causes()))
     assert first.rank == rank

@@ -93,11 +93,11 @@ def _point(run: RunFolder) -> Point | None:
 def lost_workers(run: RunFolder) -> list[Cause]:
     """Return the ends of workers that the run survived, in order of time; none for a synchronous strategy.
 
-    An asynchronous run survives workers ended by a signal, but not its last worker. Ends after any other kind
-    of end do not count.
+    An asynchronous run survives workers ended by a signal once its coordinator has joined them, but not its
+    last worker. Ends after any other kind of end do not count.
     """
     point, lost = _point(run), list[Cause]()
-    if point is None or point.traits.synchronous:
+    if point is None or point.traits.synchronous or not run.joined.exists():
         return lost
     for cause in sorted(run.causes(), key=lambda cause: cause.time):
         is_worker = point.roles[cause.rank] == "worker"

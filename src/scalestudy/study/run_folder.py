@@ -371,6 +371,11 @@ class RunFolder:
         """Remove the signs of life of ended processes, before new ones start."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
 
+    @property
+    def joined(self) -> Path:
+        """The file whose presence says that the coordinator has joined its workers and servers."""
+        return self.path / "signs" / "joined"
+
     def let_go(self) -> None:
         """Release the processes that serve this run's coordinator."""
         self._let_go.parent.mkdir(exist_ok=True)

@@ -2,8 +2,8 @@
 
 The coordinator runs the same loop and writes the same files as the process of a one-worker run. It schedules
 each step and each part of an evaluation on a worker that is free. The order of samples is that of the study;
-a step takes the next per-worker batch. If a signal kills a worker, the remaining workers do its work. If a
-server or the coordinator ends, the run fails.
+a step takes the next per-worker batch. If a signal kills a worker that the coordinator has joined, the
+remaining workers do its work. If a server or the coordinator ends, the run fails.
 """
 
 import time
@@ -53,9 +53,10 @@ def _coordinate(part: OwnPart) -> None:
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     with part.clock.phase("join"):
         while len([sign for sign in folder.signs() if sign.phase == SERVING]) < part.placement.size - 1:
-            _refuse_lost(folder, starting=True)
+            _refuse_lost(folder)
             time.sleep(LOOK_EVERY)
     engine, joined = joined_workers(part)
+    folder.joined.touch()
     changed, plain = readers(point, prepared, split.train)
     joined.replicas.remote = RemoteRows(
         _forms(prepared, changed), _forms(prepared, plain),
@@ -112,10 +113,9 @@ def _ended(folder: RunFolder) -> list[str]:
     return [sentence(cause, point=point) for cause in ends]
 
 
-def _refuse_lost(folder: RunFolder, *, starting: bool = False) -> None:
-    """Raise RunError if a required process has ended; during start-up, all processes are required."""
-    gone = _ended(folder) or [sentence(cause) for cause in lost_workers(folder) if starting]
-    if gone:
+def _refuse_lost(folder: RunFolder) -> None:
+    """Raise RunError if a required process has ended; until all have joined, all processes are required."""
+    if gone := _ended(folder):
         raise RunError(
             "the workers and servers to stay available",
             "; ".join(gone),

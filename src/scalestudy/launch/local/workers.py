@@ -53,11 +53,11 @@ class WorkerProcesses:
 
     Attributes:
         commands: Commands to start, by rank.
-        spared: Ranks that may be ended by a signal without failing the run, unless all of them are.
+        spared: Returns the ranks that may be ended by a signal without failing the run, unless all of them are.
     """
 
     commands: Sequence[Command]
-    spared: Sequence[int] = ()
+    spared: Callable[[], Sequence[int]] = tuple
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _ends: dict[int, float] = field(default_factory=dict)
 
@@ -107,8 +107,9 @@ class WorkerProcesses:
     def first_failure(self) -> tuple[int, int] | None:
         """Return rank and exit code (negative: a signal) of the worker that failed first, or None."""
         codes = {rank: self._processes[rank].returncode for rank in self._ends.copy()}
-        lost = [rank for rank in self.spared if codes.get(rank, 0) < 0]
-        if len(lost) == len(self.spared):
+        spared = self.spared()
+        lost = [rank for rank in spared if codes.get(rank, 0) < 0]
+        if len(lost) == len(spared):
             lost = []
         failed = [rank for rank, code in codes.items() if code != 0 and rank not in lost]
         first = min(failed, key=lambda rank: self._ends[rank], default=None)

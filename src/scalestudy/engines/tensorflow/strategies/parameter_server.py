@@ -4,6 +4,7 @@ The coordinator assigns rows to a step. A worker reads them, fetches the current
 gradients to the server, which applies them even if other workers have updated the weights meanwhile.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -35,7 +36,12 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
     """Join as coordinator. All other processes must serve; TF_CONFIG must be set before the import."""
     gpu(0)  # cached now, because TensorFlow later lists the workers' GPUs as well
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    strategy = tf.distribute.ParameterServerStrategy(resolver)
+    # Else it waits for ever for a process that has ended, and holds Python's lock meanwhile.
+    os.environ["GRPC_FAIL_FAST"] = "true"
+    try:
+        strategy = tf.distribute.ParameterServerStrategy(resolver)
+    finally:
+        del os.environ["GRPC_FAIL_FAST"]
     group = TensorGroup()
     return Joined(group, RemoteReplicas(strategy, group, workers))
 
