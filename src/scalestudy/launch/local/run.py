@@ -186,9 +186,9 @@ def _attempt(
     kills = oom_kills()
     point = run.point()
     detector = HangDetector(run, len(commands), point.launch.progress_timeout)
-    several = [] if point.traits.synchronous else [r for r, role in enumerate(point.roles) if role == "worker"]
+    spared = [] if point.traits.synchronous else [r for r, role in enumerate(point.roles) if role == "worker"]
     asked, deadline = False, float("inf")
-    with WorkerProcesses(commands, lambda: several if run.joined.exists() else []) as workers:
+    with WorkerProcesses(commands, lambda: spared if run.joined.exists() else []) as workers:
         try:
             STOP.awaited = True
             while workers.running() and workers.first_failure() is None and not gone(run):
