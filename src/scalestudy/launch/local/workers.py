@@ -53,7 +53,7 @@ class WorkerProcesses:
 
     Attributes:
         commands: Commands to start, by rank.
-        spared: Returns the ranks that may be ended by a signal without failing the run, unless all of them are.
+        spared: Returns the ranks that a signal may end without failing the run, unless it is all of them.
     """
 
     commands: Sequence[Command]
