@@ -88,7 +88,6 @@ def advise(
 
 
 def _nothing(decision: Decision) -> str:
-    """Headline when no row can be recommended."""
     return {
         "no-runs": "No run has finished, so there is nothing to advise yet.",
         "nothing-learned": "No point has learned anything, so there is nothing to advise.",
@@ -190,7 +189,6 @@ def _quality(choice: Row, verdict: Verdict) -> str:
 
 
 def _target(reached: ToTarget | None, choice: Row) -> str:
-    """Time until the choice reached the target quality."""
     if reached is None:
         return ""
     goal = f"{metric_label(choice.metric)} {reached.quality:.{choice.digits}f}"
@@ -203,7 +201,6 @@ def _target(reached: ToTarget | None, choice: Row) -> str:
 
 
 def _passed_over(row: PassedOver, decision: Decision) -> str:
-    """Sentence on why a faster row was not chosen."""
     price, verdict = decision.prices[row.key], decision.verdicts[row.key]
     if row.why == "cost":
         value = price.efficiency.value or 0.0

@@ -1,11 +1,11 @@
 """Means and differences of rows whose runs come in randomised blocks: row + block + error.
 
-Runs of one seed form a block: they share the split, the initial weights and the hour. Rows are compared
-within blocks, which cancels drift and the effect of the seed (Fisher, "The design of experiments", 1935;
-Montgomery, "Design and analysis of experiments", chapter 4). Intervals use the residual of the whole design,
-with (rows - 1)(blocks - 1) degrees of freedom, unless the pair's own variance is larger. A row whose residual
-is too large for the design (an F test at 1 % with Bonferroni's correction; Cochran 1941) is removed from it.
-A single run has no interval, even if the spread of other rows is known: its own spread may differ.
+Runs of one seed form a block: they share split, initial weights and hour. Comparing rows within blocks
+cancels drift and the effect of the seed (Fisher, "The design of experiments", 1935; Montgomery, "Design and
+analysis of experiments", chapter 4). Intervals use the residual of the whole design, with
+(rows - 1)(blocks - 1) degrees of freedom, unless the pair's own variance is larger. A row with too large a
+residual (an F test at 1 % with Bonferroni's correction; Cochran 1941) leaves the design. A single run has no
+interval, even if the spread of other rows is known: its own may differ.
 `tests/analysis/test_coverage.py` simulates how often intervals contain the true value.
 """
 
@@ -56,8 +56,7 @@ class Pooled(NamedTuple, Generic[K]):
 def pooled(rows: Mapping[K, Values]) -> Pooled[K] | None:
     """Fit row + block; return None if no row has two runs. Rows with one run are left out.
 
-    Args:
-        rows: Values of each row's runs by block; finite, on the scale of the intervals.
+    `rows` holds the values of each row's runs by block; finite, on the scale of the intervals.
     """
     rows = {key: values for key, values in rows.items() if len(values) > 1}
     if not rows:

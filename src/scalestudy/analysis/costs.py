@@ -139,7 +139,6 @@ def _hours(run: Run, count: int | None) -> float | None:
 
 
 def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
-    """Reasons for blank values, without repeats."""
     reasons = [
         f"{name}: {why}" for run in runs for rank in run.ranks for name, why in rank.unmeasured.items()
     ]

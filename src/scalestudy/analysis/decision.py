@@ -173,7 +173,6 @@ def _stricter_verdicts(
 def _choose(
     made: Decision, rows: Sequence[Row], sound: set[Key], reference: Key | None, measure: Measure
 ) -> Decision:
-    """Make the decision from prices and verdicts."""
     target, verdicts, prices = made.target, made.verdicts, made.prices
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")

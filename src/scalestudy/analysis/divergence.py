@@ -1,4 +1,4 @@
-"""Runs that did not learn: they diverged, stayed at chance level, or collapsed compared with their row.
+"""Runs that did not learn: they diverged, stayed at chance level, or collapsed.
 
 Chance is the quality of a constant prediction for every sample (or pixel), which each run measures on its
 own validation set. The share of correct predictions over n labels has a standard error of sqrt(c(1 - c) / n)

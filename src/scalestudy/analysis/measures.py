@@ -41,8 +41,7 @@ class Measure:
     Attributes:
         values: Each row's values by block; empty for rows that lack it.
         scales: Scale on which the interval of each row's mean is computed.
-        differences: Scale on which two rows are compared: logarithmic for quantities compared by ratio,
-            otherwise linear.
+        differences: Scale on which two rows are compared: logarithmic for ratios, otherwise linear.
         of_means: Design of each row on its scale in `scales`.
         of_differences: Design of each row on the scale `differences`.
     """

@@ -1,7 +1,7 @@
 """Quality compared with the one-worker runs: does the model still learn as well?
 
-The verdict follows from the 95 % interval of the difference, paired by seed: if all of it is on the good
-side of the margin, the row is no worse; if all of it is beyond the margin, worse; otherwise it is unclear.
+The 95 % interval of the difference, paired by seed, decides: if all of it is on the good side of the margin,
+the row is no worse; if all of it is beyond the margin, worse; otherwise it is unclear.
 Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1.
 """
 

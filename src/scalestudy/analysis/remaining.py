@@ -35,14 +35,14 @@ class Remaining:
 def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool) -> Remaining:
     """Estimate what is left of a study.
 
-    A point takes as long as finished points with the same strategy and number of workers. If there are none,
-    a scaling model predicts the duration from three or more other numbers of workers; with fewer, the
-    estimate lies between no speed-up and ideal speed-up from the nearest number.
+    A point takes as long as finished points with the same strategy and number of workers. Otherwise a scaling
+    model predicts it from three or more other numbers of workers; with fewer, it lies between no speed-up and
+    ideal speed-up from the nearest number.
 
     Args:
         points: All points with their state.
         elapsed: Seconds since each running run began, by its point's name.
-        at_once: Whether a queue runs points in parallel; assumes as many at once as are running now.
+        at_once: Whether a queue runs points in parallel, as many as are running now.
     """
     durations, spent = _durations(points, elapsed), 0.0
     expected: dict[tuple[str, int], Range | None] = {}
@@ -77,7 +77,6 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
 
 
 def _expected_seconds(series: str, workers: int, durations: Durations) -> Range | None:
-    """Predict the duration of a point from the durations of others."""
     # Imports NumPy, which `watch` would otherwise do without.
     from scalestudy.analysis.scaling.fit import fit, terms_of
 

@@ -8,7 +8,7 @@ from scalestudy.study.strategies import of_engine
 from scalestudy.study.template import study_template
 
 MOST_WORKERS = 8
-"""Largest number of workers; a larger first study would take longer and show little more."""
+"""A larger first study would take longer and show little more."""
 SMALL_SET: dict[str, Any] = {
     "data.source": "indents:240",
     "data.image_size": [64, 64],
@@ -50,7 +50,7 @@ def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
 
 
 def _installed_strategies(name: str) -> list[str]:
-    """Strategies of an engine, besides its default, that have a library and it is installed."""
+    """Strategies of an engine that have a library, if it is installed."""
     engine = engine_traits(name)
     rows = [row for row in of_engine(name) if row.library]
     return [row.name for row in rows if engine.missing_software([row.library or ""]) is None]

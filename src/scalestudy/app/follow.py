@@ -18,7 +18,7 @@ SHARE = 0.2
 
 
 def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> Overview:
-    """Report the state of a folder's points until none is queued or running, or until one of those has ended.
+    """Report the state of a folder's points until none is open, or with `until_one_ends` until one has ended.
 
     Returns:
         The state of the points at the end.

@@ -211,7 +211,6 @@ def study_data(file: Path, listener: Listener) -> tuple[list[DataSettings], Kind
 
 
 def _data_sets(points: Iterable[Point]) -> list[DataSettings]:
-    """The different data settings of the points."""
     return list({point.data.model_dump_json(): point.data for point in points}.values())
 
 

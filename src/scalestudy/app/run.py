@@ -97,7 +97,6 @@ def dry_run(
 
 
 def _expected_time(plan: Survey, names: set[str]) -> str:
-    """Predict how long these points take, from the finished ones."""
     from scalestudy.analysis.remaining import remaining
 
     left = remaining(with_turns(plan.overview, names).points, {}, at_once=plan.launcher.detached)
@@ -110,7 +109,6 @@ def _expected_time(plan: Survey, names: set[str]) -> str:
 
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
-    """Lines on the order of these runs."""
     if order.by == "rows":
         yield "They run in the order of this list: all seeds of one row after another."
         return

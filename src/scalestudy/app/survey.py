@@ -113,7 +113,6 @@ class Survey:
 
 
 def _note_unused_workers(study: Study, points: Sequence[Point], listener: Listener) -> None:
-    """Report numbers of workers in the study file that none of its strategies can use."""
     asked = study.sweep.workers if "workers" in study.sweep.model_fields_set else ()
     if unused := sorted({*asked} - {point.workers for point in points}):
         numbers, strategies = (", ".join(map(str, values)) for values in (unused, study.sweep.strategy))

@@ -19,12 +19,11 @@ def fetch_weights(
     task: str, engine: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False,
     within: float = PROGRESS_TIMEOUT, environment: str | None = None,
 ) -> None:  # fmt: skip
-    """Build a model once to download its pretrained weights; built-in tasks without such weights are skipped.
+    """Build a model once to download its pretrained weights, unless the task is built in and has none.
 
-    Without the framework, this is reported and nothing is built: weights may have been fetched on another
-    machine. `prepared` is the folder of the data set that the model is built for. With `again`, a model is
-    built even if it was built before. `environment` is where the engine is installed, if not in this
-    environment.
+    Without the framework, this is only noted: weights may have been fetched on another machine. The model is
+    built for the data set in `prepared`, with the engine in `environment` (by default this one). With
+    `again`, it is built even if it was built before.
 
     Raises:
         UserError: The model cannot be built.
@@ -54,7 +53,7 @@ def refuse_missing_weights(
 ) -> None:  # fmt: skip
     """Refuse a task whose model was never built here: jobs do not download weights, and they may be missing.
 
-    Without the framework this cannot be determined, which is reported.
+    Without the framework, this is only noted.
 
     Raises:
         UserError: The error gives the command that builds the model.

@@ -1,4 +1,4 @@
-"""The command line: parses arguments, calls the app, prints results."""
+"""The command line: parse, call, print."""
 
 import io
 import sys

@@ -101,7 +101,7 @@ def figure(value: float | None) -> str:
 
 
 def silence(overview: Overview) -> str:
-    """A sentence that the queue does not answer, with the error and the age of its last answer."""
+    """A sentence on a queue that does not answer: the error, and the age of its last answer."""
     age = units.duration(time.time() - overview.asked)
     last = f"its last word is {age} old" if overview.asked else "it never did"
     return f"{overview.silent} does not answer ({overview.error}); {last}."

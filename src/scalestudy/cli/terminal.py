@@ -125,5 +125,4 @@ class Terminal(Listener):
 
 
 def _ended(overview: "Overview") -> "Mapping[str, str]":
-    """States of the points that have ended, by name."""
     return {status.name: status.state for status in overview.points if status.state in ENDED}

@@ -19,12 +19,7 @@ MOST_ROWS = 1000
 
 
 def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
-    """Render a document as a page for screens, phones and paper.
-
-    Args:
-        document: The document.
-        pictures: Its figures on white by name, if already drawn.
-    """
+    """Render a document as a page for screens, phones and paper; `pictures` are its drawn figures by name."""
     from scalestudy import __version__
 
     shown = list(drawings(document.blocks))
@@ -73,7 +68,6 @@ def _kind(block: Block) -> str:
 
 
 def _marked(text: str) -> "Markup":
-    """Escape the text, with `backticks` as code elements."""
     from markupsafe import Markup, escape
 
     return Markup("").join(

@@ -75,9 +75,7 @@ MOST_ROWS = 30
 def latex(document: Document, pictures: Mapping[str, str] | None = None) -> str:
     """Render a document as a complete LaTeX file.
 
-    Args:
-        document: The document.
-        pictures: Path of each figure's PDF by the figure's name; a figure without one shows only its caption.
+    `pictures` maps names of figures to paths of their PDF files; other figures show only their captions.
     """
     subtitle = [rf"{{\large {escaped(document.subtitle)}\par}}"] if document.subtitle else []
     return "\n".join(
@@ -133,7 +131,6 @@ def escaped(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A line of code, to be set in a typewriter font."""
     indent = len(text) - len(text.lstrip(" "))
     return "~" * indent + _line(text[indent:], CODE).replace(" ", r"\ ")
 
@@ -143,7 +140,6 @@ def _line(text: str, signs: Mapping[str, str]) -> str:
 
 
 def _word(word: str, signs: Mapping[str, str]) -> str:
-    """A word, with allowed breaks if it is long."""
     long, run, made = len(word) >= LONG_WORD, 0, []
     for place, sign in enumerate(word):
         made.append(_sign(sign, signs, word[place - 1] if place else ""))

@@ -25,10 +25,7 @@ SPECIAL = re.compile(r"(https?://[^\s<>|`]+)|([\\`*_{}\[\]<>#|~$])")
 def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> str:
     """Render a document as Markdown.
 
-    Args:
-        document: The document.
-        pictures: Address of each figure's image by the figure's name; a figure without one shows only its
-            caption.
+    `pictures` maps names of figures to addresses of their images; other figures show only their captions.
     """
     lines = [f"# {escaped(document.title)}"]
     if document.subtitle:

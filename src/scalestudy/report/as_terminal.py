@@ -29,13 +29,7 @@ MOST_ROWS = 100
 
 
 def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
-    """Render a document as a string.
-
-    Args:
-        document: The document.
-        width: Columns.
-        colour: Whether to use terminal colour codes.
-    """
+    """Render a document as a string of `width` columns, with terminal colour codes if `colour`."""
     from rich.text import Text
 
     console, stream = console_of(width, colour)
@@ -93,7 +87,7 @@ def _print_table(table: Table, console: "Console") -> None:
 
 
 def laid_table(table: Table, console: "Console", *, brief: bool = False) -> "tuple[RichTable, list[str]]":
-    """Lay out a table for the console's width; return it and the names of columns that were dropped.
+    """Lay out a table for the console's width; return it and the names of dropped columns.
 
     Headings are short if the table is too wide or `brief` is set. If it is still too wide, intervals go below
     their values, and then the last non-essential columns are dropped.

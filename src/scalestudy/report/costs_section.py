@@ -114,7 +114,6 @@ def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> 
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
-    """Reasons for blank values, without repeats."""
     reasons = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
     parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
     return [f"Unknown: {WORDS.get(name, name)}, since {why}." for name, _, why in parts]

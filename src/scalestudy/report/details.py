@@ -65,7 +65,7 @@ def key_numbers(findings: Findings) -> KeyNumbers:
 
 
 def all_metrics(findings: Findings) -> list[Table]:
-    """Every row's metrics; classes and confusion matrices of the recommended row, or of the first row.
+    """Every row's metrics; classes and confusion matrices of the recommended row, or of the first.
 
     Metrics are means over a row's runs, confusion matrices are sums.
     """
@@ -174,9 +174,7 @@ def _photo(sample: GallerySample, record: GalleryRecord) -> Photo:
 def every_run(findings: Findings, study_link: str) -> Folded | None:
     """Every run and planned run: those without a result first, with their reasons and last lines of logs.
 
-    Args:
-        findings: The study.
-        study_link: Path from the page's folder to the study's, for links to runs.
+    `study_link` is the path from the page's folder to the study's, for links to runs.
     """
     names = {run.result.name for run in findings.runs}
     undone = [point for point in {p.name: p for p in findings.planned}.values() if point.name not in names]

@@ -117,7 +117,7 @@ class Drawing:
 
     @cached_property
     def figure(self) -> Figure:
-        """The figure, made on first access."""
+        """The figure."""
         return self.made if isinstance(self.made, Figure) else self.made()
 
 

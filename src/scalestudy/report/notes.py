@@ -91,7 +91,6 @@ def notes(findings: Findings) -> list[str]:
 
 
 def _several_engines(findings: Findings) -> Iterator[str]:
-    """A note if several engines were used."""
     engines = [label_of(name) for name in dict.fromkeys(engines_of(findings.measures.groups).values())]
     if len(engines) > 1:
         yield (
@@ -126,7 +125,6 @@ def _by_script(findings: Findings) -> bool:
 
 
 def _chance(findings: Findings) -> Iterator[str]:
-    """The quality of a model that learned nothing."""
     chance = dict.fromkeys(
         number(row.constant_quality, row.digits) for row in findings.rows if row.constant_quality is not None
     )
@@ -149,7 +147,6 @@ def margin_words(findings: Findings) -> str:
 
 
 def _taken(findings: Findings) -> Iterator[str]:
-    """When, where and in which order runs were taken."""
     results = [run.result for run in findings.runs if not run.foreign]
     dates = sorted(result.finished[:10] for result in results if result.finished)
     if not dates:
@@ -164,7 +161,6 @@ def _taken(findings: Findings) -> Iterator[str]:
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:
-    """Precision, determinism, initial weights and GPUs of the runs."""
     results = [run.result for run in findings.runs]
     known = sorted({result.precision for result in results if result.precision})
     if known:

@@ -186,7 +186,6 @@ def _columns(findings: Findings) -> list[_Column]:
 
 
 def _known_elsewhere(column: _Column, rows: Sequence[Row]) -> bool:
-    """Whether a column has information about rows that are all from other tools."""
     if column.brief and column.heading.name in ("Quality", "Speed-up", "Scaling efficiency"):
         return True
     # The speed-up of training times is shown once.

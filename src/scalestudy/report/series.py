@@ -119,7 +119,6 @@ def reach(records: Records) -> list[float]:
 
 
 def _in_words(estimate: Estimate) -> str:
-    """A value with its interval, for a tooltip."""
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return f"{estimate.value:.3g}"
     return f"{estimate.value:.4g} (95 %: {estimate.low:.4g} to {estimate.high:.4g})"
@@ -131,12 +130,9 @@ def rounded(value: float) -> float:
 
 
 def downsampled(values: Sequence[int], most: int, keep: Collection[int] = ()) -> list[int]:
-    """At most `most` of these positive numbers, sorted: both ends, `keep`, and others evenly by ratio.
+    """At most `most` (2 or more) of these positive numbers, sorted: the ends, `keep`, others evenly by ratio.
 
-    Args:
-        values: The numbers.
-        most: How many to return, at least 2; exceeded if `keep` alone has more.
-        keep: Numbers that are always kept.
+    All of `keep` are returned, even if these are more than `most`.
     """
     every = sorted(set(values))
     if len(every) <= most:

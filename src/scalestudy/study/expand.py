@@ -36,14 +36,11 @@ class RunOrder(StrictModel):
         return cls(seed=int(hashlib.sha256(study_text.encode()).hexdigest()[:8], 16))
 
     def arrange(self, points: Sequence[Point]) -> list[Point]:
-        """Return the points in the order of their runs, each with its turn.
+        """Return the study's points, given row by row, in the order of their runs, each with its turn.
 
         Blocks come in the order in which their seeds and folds first occur. Inside a block, points are sorted
-        by a digest of the order's seed and their name. The relative order of two points of a block depends on
-        these alone; adding seeds, workers or other values never changes it.
-
-        Args:
-            points: All points of the study, row by row.
+        by a digest of the order's seed and their name, so that adding seeds, workers or other values never
+        changes the relative order of two points.
         """
         if self.by == "blocks":
             names = dict.fromkeys(point.block for point in points)

@@ -34,8 +34,8 @@ class Machine:
         gpus: GPUs of a node.
         cores: Cores of a node.
         cluster: Whether workers may spread over as many nodes as they need.
-        tasks_per_node: Largest number of workers on a node of a cluster, limited to the number of GPUs if
-            they compute on GPUs. If None, one for each GPU, or as many as the cores allow.
+        tasks_per_node: Largest number of workers on a node of a cluster; on GPUs at most one for each. If
+            None, one for each GPU, or as many as the cores allow.
         capability: Lowest compute capability of its GPUs, such as (7, 0); None if unknown.
         node_gpus: Number of GPUs that share the cores, if it exceeds the usable GPUs; None for `gpus`.
     """

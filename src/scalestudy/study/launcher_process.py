@@ -33,9 +33,7 @@ def this_process() -> LauncherProcess:
 def is_alive(process: LauncherProcess, last_sign: float | None = None) -> bool:
     """Whether a process is still running.
 
-    Args:
-        process: The process.
-        last_sign: Unix time of the run's latest progress, which decides for a process on another host.
+    For a process on another host, `last_sign` decides: the Unix time of the run's latest progress.
     """
     if process.host == socket.gethostname():
         return _start(process.pid) == process.started

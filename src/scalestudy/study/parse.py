@@ -33,7 +33,7 @@ def parse_study(text: str, path: Path) -> Study:
 
     Args:
         text: Contents of the file.
-        path: Path of the file, for messages, for the study's name, and for the task's relative path.
+        path: Path of the file, for messages, the study's name, and the task's relative path.
 
     Raises:
         UserError: Something in it is wrong; the error names the file and the line.
@@ -292,7 +292,6 @@ def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:
 
 
 def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
-    """A remedy for an unknown key."""
     if section and key in keys.TOP_KEYS:
         return f"`{key}` belongs at the top of the file, before the first [section]."
     owners = [name for name, model in keys.SECTIONS.items() if key in model.model_fields and name != section]

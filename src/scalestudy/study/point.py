@@ -86,7 +86,7 @@ class Point(StrictModel):
     files: PointFiles | None = None
     """Set when the run is started; None for a planned point."""
     turn: Turn | None = None
-    """Set when the run is started; None for a planned point."""
+    """Set with `files`."""
 
     @property
     def implementation(self) -> str:

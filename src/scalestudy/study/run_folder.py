@@ -64,7 +64,7 @@ def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecor
 
 
 def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
-    """Reader of the records of all ranks that wrote one, sorted by rank."""
+    """Read the records of all ranks, sorted by rank."""
 
     def read(run: "RunFolder") -> list[RankedRecord]:
         try:
@@ -78,7 +78,7 @@ def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder]
 
 
 def _writer(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder, AnyRecord], None]":
-    """Writer of a record; `{rank}` in the name is replaced by the record's rank."""
+    """`{rank}` in the name is replaced by the record's rank."""
 
     def write(run: "RunFolder", record: AnyRecord) -> None:
         run.write(name.format(rank=getattr(record, "rank", "")), record)

@@ -75,7 +75,6 @@ BucketSize = Literal["auto", "all"] | Annotated[str, _SIZE]
 
 
 def _as_tuple(given: object) -> object:
-    """Accept a single metric as a list."""
     return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
 
 

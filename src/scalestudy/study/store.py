@@ -86,10 +86,10 @@ class StudyFolder:
 
     @classmethod
     def check(cls, path: str | Path, study: Study, points: list[Point]) -> "StudyFolder | None":
-        """Return this study's existing folder at `path`, or None if it can be created there. Writes nothing.
+        """This study's folder at `path`, or None if it can be created there. Writes nothing.
 
         Raises:
-            UserError: The folder holds something else, belongs to another study, or cannot be created.
+            UserError: The folder holds something else or another study, or cannot be created.
         """
         path = Path(path)
         if path.exists() and not path.is_dir():

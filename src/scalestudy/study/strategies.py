@@ -179,8 +179,7 @@ def working_names() -> list[str]:
 def references(engine: str | None) -> tuple[str, ...]:
     """Strategies of an engine whose one worker is plain training on one device, the common baseline.
 
-    Args:
-        engine: Name of the engine; None, for numbers from other tools, includes every engine.
+    None, for numbers from other tools, stands for every engine.
     """
     rows = [traits(name) for name in REGISTRY.names()]
     return tuple(row.name for row in rows if row.plain and engine in (None, row.engine))

@@ -2,12 +2,11 @@
 
 See docs/explanation/scaling-models.md.
 
-T(n) = fixed + updates(n) * t_step(n). With a batch per worker and fixed epochs, the number of updates falls
-as 1/n, and an update takes compute + exchange(n). With a fixed global batch, the number of updates is
-constant, and an update takes compute/n + serial + exchange(n). Terms of exchange are 0 on one worker. They
-are: a constant; a ring (Patarasuk and Yuan, JPDC 69, 2009); log2 n, for trees and for waiting for the slowest
-of n (Thakur, Rabenseifner and Gropp, 2005); n - 1; and a constant from the second node on. Terms that are
-sums of others are left out.
+T(n) = fixed + updates(n) * t_step(n). With a batch per worker and fixed epochs, updates fall as 1/n, and each
+takes compute + exchange(n). With a fixed global batch, updates are constant, and each takes compute/n +
+serial + exchange(n). Terms of exchange are 0 on one worker: a constant; a ring (Patarasuk and Yuan, JPDC 69,
+2009); log2 n, for trees and the slowest of n (Thakur, Rabenseifner and Gropp, 2005); n - 1; a constant from
+the second node on. Terms that are sums of others are left out.
 
 Coefficients are non-negative (Lawson and Hanson 1974), and runs are weighted by the geometric mean at their
 number of workers. The model has the least corrected Akaike criterion (Hurvich and Tsai, Biometrika 76, 1989).
@@ -63,7 +62,7 @@ class ScalingTerm:
 
 
 def terms_of(work: Work, update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
-    """Return the terms that the times of a series (`series.Series`) may have; the first is in every model.
+    """Terms that the times of a series (`series.Series`) may have; the first is in every model.
 
     `full_node` is the largest number of workers on one node if a term for the second node can be fitted; else
     None.
@@ -99,7 +98,7 @@ class ScalingFit:
     Attributes:
         coefficients: Seconds, one for each of `terms`; 0 for terms that are not in the model.
         counts: Different numbers of workers it was fitted to, in order.
-        residuals: Geometric mean at each number of workers divided by the model's time, minus 1.
+        residuals: Geometric mean at each number of workers over the model's time, minus 1.
         lack_of_fit: Whether the runs deviate from the model by more than their scatter.
         columns: Values of all terms, weighted, [runs, terms].
         values: Times, weighted, [runs].
