@@ -18,7 +18,7 @@ from scalestudy.study.store import StudyRecord
 from scalestudy.util.errors import UserError
 
 OnRead = Callable[[str], object]
-"""Called with the name of each file before it is read."""
+"""Called with the name of the file or run folder that is read next."""
 RECORDS: dict[str, type[Any]] = {
     **DECIDING,
     "failure.json": Failure,
@@ -53,7 +53,7 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
 
     Args:
         folder: The results folder. Its runs are read even if study.json is damaged.
-        on_read: Called before each file is read; data sets take some time.
+        on_read: Called with what is read next; data sets take some time.
 
     Raises:
         UserError: The folder does not exist, or contains no study.

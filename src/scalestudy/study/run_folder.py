@@ -64,7 +64,7 @@ def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecor
 
 
 def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
-    """Read the records of all ranks, sorted by rank."""
+    """Return a reader of all ranks' records, sorted by rank."""
 
     def read(run: "RunFolder") -> list[RankedRecord]:
         try:
