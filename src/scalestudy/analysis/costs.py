@@ -1,6 +1,6 @@
 """What a row cost: utilisation, memory, energy, hours, bytes moved, and the share of its devices' peak.
 
-Each value is a mean over the row's runs, and blank if any of the runs did not record it.
+Values are means over the row's runs, memory the largest of them; blank if any run did not record a value.
 """
 
 from collections.abc import Iterable, Sequence

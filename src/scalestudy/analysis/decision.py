@@ -228,7 +228,8 @@ def _choose(
 def is_undecided(price: Price, target: float) -> bool:
     """Whether the measurement is too uncertain to say if a row reaches `target` or is of no use.
 
-    The interval contains or exceeds `target`, but also includes half of the measured speed-up or no speed-up.
+    The interval of its efficiency reaches `target`, and that of its speed-up reaches down to 1, or below half
+    of the measured value.
     """
     speed, reached = price.speedup, price.efficiency.high
     if speed.value is None or speed.low is None or reached is None:

@@ -53,7 +53,7 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
 
     Args:
         folder: The results folder. Its runs are read even if study.json is damaged.
-        on_read: Called with what is read next; data sets take some time.
+        on_read: Called with the name of what is read next; data sets take some time.
 
     Raises:
         UserError: The folder does not exist, or contains no study.
