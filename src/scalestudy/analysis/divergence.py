@@ -22,7 +22,7 @@ ERRORS = 2.0
 LEAST = 0.02
 """The same as a share of chance, or of 1 - chance if that is less."""
 COLLAPSED = 0.5
-"""A run has collapsed if it learned less than this share of what its row's median run learned."""
+"""Share of the gain over chance of a row's median run; a run that gained less has collapsed."""
 
 FailureKind = Literal["diverged", "chance", "collapsed"]
 

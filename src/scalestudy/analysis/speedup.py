@@ -22,7 +22,7 @@ from scalestudy.study.strategies import references
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """Speed-up of one row; a missing value always has a reason.
+    """Speed-up of one row; if `steady` or `training` is missing, there is a reason.
 
     Attributes:
         steady: Ratio of steady throughputs, or of their substitutes (`measures.RATES`).
