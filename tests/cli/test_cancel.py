@@ -87,7 +87,7 @@ def test_the_status_says_when_slurm_does_not_answer(call, slurm, queued: StudyFo
     slurm(squeue="echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
     code, text, _ = call("status", queued.path)
     assert code == 0
-    assert "Slurm does not answer" in text and "it never did" in text
+    assert "Slurm does not answer" in text and "it has never answered" in text
     assert "2 queued" in text
 
 

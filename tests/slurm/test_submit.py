@@ -270,7 +270,7 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
     here.cluster.stop_controller()
     environment = here.cluster.env
     here.cluster.env = environment | {"SCALESTUDY_SLURM_TIMEOUT": "1"}
-    words = "Slurm does not answer (none within 1 s); its last word is"
+    words = "Slurm does not answer (none within 1 s); its last answer is"
     try:
         # Until then its last answer counts as fresh.
         text = here.cluster.wait_for(

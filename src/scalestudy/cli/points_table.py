@@ -103,7 +103,7 @@ def figure(value: float | None) -> str:
 def silence(overview: Overview) -> str:
     """A sentence on a queue that does not answer: the error, and the age of its last answer."""
     age = units.duration(time.time() - overview.asked)
-    last = f"its last word is {age} old" if overview.asked else "it never did"
+    last = f"its last answer is {age} old" if overview.asked else "it has never answered"
     return f"{overview.silent} does not answer ({overview.error}); {last}."
 
 

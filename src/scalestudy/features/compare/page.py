@@ -30,11 +30,11 @@ from scalestudy.report.tabular import plain
 ROW = 24
 """Height of a row of the figure, in pixels."""
 METHOD = (
-    "Ratios are of geometric means over runs, unpaired, with Welch's 95 % interval on logarithms. Differences"
-    " of quality are paired by seed if both sides asked for the same task, data and training, so that one"
-    " seed means one split and one start. Spreads are pooled over both sides for paired differences, and"
-    " within each side otherwise. A difference is real if its P value, corrected by Holm's method (1979) for all"
-    " comparisons of this page, is below 0.05; intervals are not corrected."
+    "Ratios are of geometric means over runs, unpaired, with Welch's 95 % interval on logarithms."
+    " Differences of quality are paired by seed if both sides asked for the same task, data and training,"
+    " so that one seed means one split and one start. Spreads are pooled over both sides for paired"
+    " differences, and within each side otherwise. A difference is real if its P value, corrected by"
+    " Holm's method (1979) for all comparisons of this page, is below 0.05; intervals are not corrected."
 )
 COLUMNS = (
     *("strategy", "workers", "swept", "quantity", "reference", "other"),
