@@ -103,20 +103,16 @@ def test_what_is_removed_while_it_trains_keeps_no_other_point_from_running(tmp_p
         assert done
 
 
-def test_a_full_disk_fails_its_points_and_the_report_and_raises_nothing(tmp_path, small_disk):
+def test_a_disk_that_a_run_has_filled_is_named_in_its_folder_and_raises_nothing(tmp_path, small_disk):
     file = write(tmp_path, ["single"], (1,), seeds=(0, 1))
     plan(small_disk, {"single-w1-s0": {"python": FILL}})
     out = small_disk / "studies" / "study"
     code, output = scalestudy("run", file, "--out", out, cwd=tmp_path, module="stand_in")
     assert code == 1
     assert "Traceback" not in output
-    text = in_one_line(output)
-    assert (
-        "single-w1-s0 failed: rank 0 ended with exit code 1; "
-        "its folder cannot say so (No space left on device)" in text
-    )
-    assert "single-w1-s1 failed: it could not be run: No space left on device" in text
-    assert "the report can be written" in text
+    reason = failures(out)["single-w1-s0"]
+    assert "No space left on device" in reason and f"{out}/points/single-w1-s0/run-1" in reason
+    assert f"single-w1-s0 failed: {reason}" in in_one_line(output)
     assert not workers_of(out)
 
 

@@ -1,5 +1,7 @@
 """Files: whole or not at all, shared like any file of their user; lines that no kill can mix up."""
 
+import contextlib
+import errno
 import os
 import threading
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.util.files import append_line, replacing, write_atomically
+from scalestudy.util.files import append_line, replacing, spare_space, write_atomically
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -91,3 +93,29 @@ def test_a_torn_last_line_is_closed_before_the_next(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"whole\nto")
     append_line(tmp_path / "a", "next")
     assert (tmp_path / "a").read_text() == "whole\nto\nnext\n"
+
+
+def fill(disk: Path) -> None:
+    with contextlib.suppress(OSError), open(disk / "filler", "wb", buffering=0) as file:
+        while True:
+            file.write(b"0" * 4096)
+
+
+def test_an_error_of_a_full_disk_names_the_file_that_could_not_be_written(small_disk: Path) -> None:
+    (small_disk / "lines").touch()
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as whole:
+        write_atomically(small_disk / "file", b"0" * 2**21)
+    fill(small_disk)
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as line:
+        append_line(small_disk / "lines", "one")
+    for error, name in ((whole, "file"), (line, "lines")):
+        assert error.value.filename == str(small_disk / name)
+
+
+def test_spare_space_has_room_for_a_record_on_a_disk_that_was_filled_meanwhile(small_disk: Path) -> None:
+    with spare_space(small_disk):
+        fill(small_disk)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            write_atomically(small_disk / "record", "why")
+    write_atomically(small_disk / "record", "why")
+    assert sorted(path.name for path in small_disk.iterdir()) == ["filler", "record"]

@@ -27,6 +27,7 @@ from scalestudy.study.records import Cause
 from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 from scalestudy.util.escaping import escaped
+from scalestudy.util.files import spare_space
 from scalestudy.util.tracebacks import crashed_at, raised_at, user_frame, words_of
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -55,7 +56,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
     nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     # Signals are waited for, never caught: one just before a blocking wait would be handled only after it.
     waited: set[int] = {signal.SIGCHLD, *STOPS, *OTHERS}
-    with _temporary_folder() as folder:
+    with _temporary_folder() as folder, spare_space(run.path):
         before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
         child = os.fork()
         if child == 0:

@@ -5,7 +5,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
@@ -57,8 +57,12 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
         os.replace(temporary, path)
         if durable:
             sync_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = error.filename or str(
+                path
+            )  # a full disk is found at a write, which names no file
         raise
 
 
@@ -104,10 +108,32 @@ def append_line(path: Path, line: str) -> None:
         if end:
             file.seek(end - 1)
         torn = end > 0 and file.read(1) != b"\n"
-        file.write(("\n" * torn + line + "\n").encode())
-        os.fsync(file.fileno())
+        try:
+            file.write(("\n" * torn + line + "\n").encode())
+            os.fsync(file.fileno())
+        except OSError as error:
+            error.filename = str(path)
+            raise
     if not end:
         sync_folder(path.parent)
+
+
+@contextmanager
+def spare_space(folder: Path, size: int = 1 << 16) -> Iterator[None]:
+    """Reserve `size` bytes on the disk of a folder until the block ends: room for a record if the disk fills.
+
+    A file without a name holds them, so a kill leaves nothing. No error if the disk is already full, or the
+    folder cannot be written to.
+    """
+    owner = os.getpid()
+    with ExitStack() as held:
+        with suppress(OSError):
+            file = held.enter_context(tempfile.TemporaryFile(dir=folder))
+            os.posix_fallocate(file.fileno(), 0, size)
+            held.callback(
+                lambda: os.getpid() != owner or file.truncate(0)
+            )  # forked processes may hold it open
+        yield
 
 
 def sync_folder(folder: Path) -> None:

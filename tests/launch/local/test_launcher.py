@@ -214,8 +214,9 @@ def fill(disk: Path) -> Path:
 
 
 def test_a_failure_that_a_full_disk_cannot_hold_is_told_and_the_next_point_has_its_turn(
-    tmp_path, small_disk, workers
+    tmp_path, small_disk, workers, monkeypatch
 ):
+    monkeypatch.setattr("scalestudy.launch.local.run.spare_space", contextlib.nullcontext)
     study = parse_study(TEXT, Path("study.toml"))
     points = expand(study, gpus=0, cores=8)
     folder = StudyFolder.create_or_open(small_disk / "results", study, points, TEXT)

@@ -20,6 +20,7 @@ from scalestudy.study.records import Cause, Failure, Progress
 from scalestudy.study.run_folder import RunFolder, write_point
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import RunError
+from scalestudy.util.files import spare_space
 
 
 def failure_of_end(
@@ -188,7 +189,8 @@ def _attempt(
     detector = HangDetector(run, len(commands), point.launch.progress_timeout)
     spared = [] if point.traits.synchronous else [r for r, role in enumerate(point.roles) if role == "worker"]
     asked, deadline = False, float("inf")
-    with WorkerProcesses(commands, lambda: spared if run.joined.exists() else []) as workers:
+    processes = WorkerProcesses(commands, lambda: spared if run.joined.exists() else [])
+    with spare_space(run.path), processes as workers:
         try:
             STOP.awaited = True
             while workers.running() and workers.first_failure() is None and not gone(run):
