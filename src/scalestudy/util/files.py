@@ -59,10 +59,8 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
             sync_folder(path.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = error.filename or str(
-                path
-            )  # a full disk is found at a write, which names no file
+        if isinstance(error, OSError) and not error.filename:  # a write to a full disk names no file
+            error.filename = str(path)
         raise
 
 
@@ -130,9 +128,7 @@ def spare_space(folder: Path, size: int = 1 << 16) -> Iterator[None]:
         with suppress(OSError):
             file = held.enter_context(tempfile.TemporaryFile(dir=folder))
             os.posix_fallocate(file.fileno(), 0, size)
-            held.callback(
-                lambda: os.getpid() != owner or file.truncate(0)
-            )  # forked processes may hold it open
+            held.callback(lambda: os.getpid() != owner or file.truncate(0))  # forked processes may hold it
         yield
 
 
