@@ -1,10 +1,10 @@
-"""What it costs to change training samples anew in each epoch: samples/s with each operation against without.
+"""Cost of augmentation: samples/s with each operation relative to none.
 
-`.venv/bin/python benchmarks/augmentation.py [--size 256] [--rounds 7]`. Images with masks are
-read by the loader as a run reads them, on the cores that this process is granted; each round reads all kinds
-in turn, in changing order, so that a machine whose speed drifts drifts under all of them. A ratio is taken
-within its round; printed are the median over the rounds and the 2nd lowest and highest.
-(The loader reads ahead, so where cores are left a step does not wait for it.)
+`.venv/bin/python benchmarks/augmentation.py [--size 256] [--rounds 7]`. The loader reads images with masks as
+in a run, on all granted cores. Each round reads with every operation in turn, in rotating order, so that a
+drift of the machine's speed affects all of them. Ratios are taken within a round; the table shows the median
+over the rounds and the second lowest and second highest.
+(The loader reads ahead, so a step does not wait for augmentation while cores are idle.)
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
-    """Reads an epoch with an operation; gives its rate."""
+    """Return a function that reads one epoch with the operations `text` and returns its rate."""
     reader = reader_of(prepared)
     if text != NONE:
         reader = Augmented(
@@ -69,7 +69,7 @@ def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
 
 
 def measured(kinds: Mapping[str, Callable[[int], Rate]], rounds: int) -> dict[str, list[Rate]]:
-    """The rates of each kind, round by round."""
+    """Rates of each kind, one per round."""
     for measure in kinds.values():
         measure(0)
     found: dict[str, list[Rate]] = {name: [] for name in kinds}
@@ -82,7 +82,7 @@ def measured(kinds: Mapping[str, Callable[[int], Rate]], rounds: int) -> dict[st
 
 
 def report(found: Mapping[str, list[Rate]]) -> None:
-    """One line a kind."""
+    """Print one line per kind."""
     print(f"  {'':<58} {'samples/s against nothing':>26} {'CPU s per 1,000':>16}")
     for name, rates in found.items():
         ratios = sorted(rate / nothing for (rate, _), (nothing, _) in zip(rates, found[NONE], strict=True))

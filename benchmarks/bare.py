@@ -1,13 +1,13 @@
-"""What `gpu.py` holds our loop against: one rank of a bare loop, or of plain Keras `model.fit`.
+"""One rank of the programs that `gpu.py` compares with our loop: a bare loop or plain Keras `model.fit`.
 
 `python bare.py ERRAND`, with ERRAND as JSON: `way` ("fit", "loop" or "fused"), `strategy`, `task`, `arrays`
-(an .npz with inputs and targets), `kind`, `classes`, `batch` (of a worker), `steps`, `epochs`, `workers`,
-`precision`, `device`. The place among the ranks is in torchrun's variables. Rank 0 prints samples per second
-of all.
+(an .npz with inputs and targets), `kind`, `classes`, `batch` (per worker), `steps`, `epochs`, `workers`,
+`precision`, `device`. The rank is taken from torchrun's variables. Rank 0 prints samples per second over all
+ranks.
 
-"loop" is as little as a strategy can be used with: one compiled step on one batch that stays on the device;
-no loader, no metrics, no uneven batches. "fused" is the same with Adam by one kernel a variable. "fit" is
-Keras with the published tf.data pipeline, its default for XLA, and the first epoch left out.
+"loop" is the minimal use of a strategy: one compiled step on one batch that stays on the device, without
+loader, metrics or uneven batches. "fused" is the same with one Adam kernel per variable. "fit" is Keras with
+the published tf.data pipeline and Keras's default for XLA, without the first epoch.
 """
 
 import json
@@ -41,11 +41,11 @@ def main(errand: dict[str, Any]) -> None:
     if placement.rank == 0:
         print("THROUGHPUT", rate, flush=True)
     if kind.rendezvous and not kind.rendezvous.secret:
-        sys.stdin.read()  # another rank's last sum may still read from this one
+        sys.stdin.read()  # another rank's last all-reduce may still read from this one
 
 
 def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
-    """Give this process the variables of one of our workers; before TensorFlow is imported."""
+    """Set the variables of one of our workers in this process; call before TensorFlow is imported."""
     from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.hardware.devices import visible_gpus
     from scalestudy.study.engines import engine_traits
@@ -57,7 +57,7 @@ def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
     changes = process_environment(
         os.environ, engine_traits(kind.engine), gpus=gpus, rendezvous=kind.rendezvous, placement=placement
     )
-    for name in changes.unset:  # proxies, by which gRPC would reach no other rank
+    for name in changes.unset:  # proxies: with them gRPC would not reach the other ranks
         del os.environ[name]
     os.environ.update(changes.values)
 
@@ -70,7 +70,7 @@ def task_of(errand: dict[str, Any], shape: tuple[int, ...]) -> Any:
 
 
 def joined(errand: dict[str, Any], placement: Any) -> tuple[Any, Callable[[list[Any]], list[Any]]]:
-    """TensorFlow's strategy or None, and what sums gradients where that does not do it itself."""
+    """TensorFlow's strategy or None, and a function that all-reduces gradients if the strategy does not."""
     import tensorflow as tf
 
     if errand["strategy"] == "mirrored":
@@ -114,7 +114,7 @@ def loop(errand: dict[str, Any], placement: Any) -> float:
         optimizer = keras.optimizers.Adam()
         if errand["way"] == "fused":
             fuse(optimizer)
-            if strategy:  # what Keras's own update does first
+            if strategy:  # as Keras's own update does first
                 summed = sum_of_replicas
         optimizer.build(variables)
 
@@ -139,7 +139,7 @@ def loop(errand: dict[str, Any], placement: Any) -> float:
 
 
 def fit(errand: dict[str, Any], placement: Any) -> float:
-    """Samples per second of Keras, the first epoch left out; its default for XLA."""
+    """Samples per second of Keras with its default for XLA, without the first epoch."""
     import keras
     import numpy as np
     import tensorflow as tf

@@ -1,8 +1,9 @@
-"""What `engines.py` and `gpu.py` hold the engine of PyTorch against: one rank of a plain loop.
+"""One rank of a plain PyTorch loop, with which `engines.py` and `gpu.py` compare the PyTorch engine.
 
-`python bare_torch.py ERRAND`, as for `bare.py`. It is what PyTorch's documentation shows for speed: a module
-in channels last, autocast, a fused optimizer, DistributedDataParallel over several ranks; one compiled-free
-step on one batch that stays on the device, no loader, no metrics. Rank 0 prints samples per second of all.
+`python bare_torch.py ERRAND`, as for `bare.py`. The loop follows the advice of PyTorch's documentation:
+channels last, autocast, a fused optimizer, DistributedDataParallel for several ranks. It repeats one step
+without `torch.compile` on one batch that stays on the device, without loader or metrics. Rank 0 prints
+samples per second over all ranks.
 """
 
 import json
@@ -89,7 +90,6 @@ def module_of(errand: dict[str, Any], shape: tuple[int, ...]) -> nn.Module:
 
 
 def loss_of(logits: Any, targets: Any) -> Any:
-    """Mean cross-entropy."""
     if logits.ndim == 4:
         return nn.functional.binary_cross_entropy_with_logits(logits[:, 0], targets.float())
     return nn.functional.cross_entropy(logits, targets.long())

@@ -1,23 +1,24 @@
-"""Our loader against tf.data in the published order, Grain and PyTorch's DataLoader: speed, CPU and memory.
+"""Compare our loader with tf.data in the published order, Grain and PyTorch's DataLoader: speed, CPU, memory.
 
 `.venv/bin/python benchmarks/compare_loaders.py [--data FOLDER] [--rounds 5] [--workers 1 2 4] [--case NAME]`.
-FOLDER holds mnist/mnist.npz, nuclei/ (images, masks) and flowers/ (JPEGs by class); what is missing is made.
-Peers that are not installed are left out by name: `pip install --target SITE torch grain`, and put SITE on
-PYTHONPATH.
+FOLDER holds mnist/mnist.npz, nuclei/ (images, masks) and flowers/ (JPEGs by class); missing sets are
+generated. Loaders that are not installed are listed and skipped: `pip install --target SITE torch grain`, and
+put SITE on PYTHONPATH.
 
-Each worker is a process of its own, pinned to its part of the cores, as a rank of a run is. Those of all
-loaders are started, and then take turns, so that what else the machine does meets all alike:
-- cold: the first epoch of new processes, whose libraries are imported: from making the loader to the last
-  batch. Before it the kernel was asked to let go of the files' pages: they come from the disk if it did so.
-- warm: whole epochs for some seconds, in each round one loader after the other. The ratio is ours / theirs,
+Each worker is a process of its own, pinned to its share of the cores, like a rank of a run. The processes of
+all loaders are started first and then take turns, so that other load on the machine affects all equally:
+- cold: the first epoch of new processes after importing their libraries, from creating the loader to the last
+  batch. The kernel is asked beforehand to evict the files' pages; if it does, they are read from the disk.
+- warm: whole epochs for some seconds, one loader after the other in each round. The ratio is ours / theirs,
   paired by round, with Student's 95 % interval on its logarithm: above 1 ours is faster.
-- CPU: seconds of all processes per 1,000 samples, warm, and theirs / ours. Where others use the cores too, go
-  by this: a loader of many threads is given more of a busy core than one of few.
-- memory: the node's most in an epoch, in copies of the 8-bit set: what the processes hold beyond what they
-  held when their libraries were imported (the kernel's Pss without pages of files), and those pages of their
-  files that are cached, each once.
-- proof: every sample arrives once, by checksums of inputs and targets that are ours as prepared. Another
-  library that decodes and scales JPEGs differs by a few grey levels; then classes and means must agree.
+- CPU: seconds of all processes per 1,000 samples, warm, and theirs / ours. Prefer this figure if other
+  programs use the cores: a loader with many threads then gets a larger share of a busy core than one with
+  few.
+- memory: the node's peak in an epoch, in multiples of the 8-bit set: the growth of the processes since their
+  libraries were imported (the kernel's Pss without pages of files) plus the cached pages of their files, each
+  counted once.
+- proof: every sample arrives once, by checksums of inputs and targets against our prepared set. A library
+  that decodes and scales JPEGs itself differs by a few grey levels; then classes and means must agree.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def main() -> None:
 
 
 def read(name: str, case: Case, data: Path | None, folder: Path) -> tuple[str, Prepared, Prepared, Path]:
-    """The set in words, ours as a run would take it, ours as arrays, and what the others read."""
+    """Description of the set, ours as a run would read it, ours as arrays, and the file the others read."""
     where = sets.source(name, data, folder)
     storage = "encoded" if "ours encoded" in case.loaders else "arrays"
     own, arrays = (
@@ -88,7 +89,7 @@ def read(name: str, case: Case, data: Path | None, folder: Path) -> tuple[str, P
 def compare(
     case: Case, about: tuple[str, Prepared, Prepared, Path], workers: int, rounds: int, seconds: float
 ) -> None:
-    """Print the rows of a set with so many workers."""
+    """Print the rows of a set for a number of workers."""
     _, own, arrays, file = about
     theirs = [file] if file.suffix == ".npz" else sets.files_of(file)
     task = Task(str(own.path), str(file), list(case.size) if case.size else None, case.batch, 0, workers, 1)
@@ -129,7 +130,6 @@ def compare(
 
 
 def show(name: str, workers: int, row: dict[str, Any], ours: dict[str, Any]) -> None:
-    """Print a row."""
     sides = {"warm": (ours, row), "cpu": (row, ours)}
     against = {
         key: "1" if row is ours else interval([a / b for a, b in zip(one[key], other[key], strict=True)])
@@ -144,7 +144,7 @@ def show(name: str, workers: int, row: dict[str, Any], ours: dict[str, Any]) -> 
 
 
 def interval(ratios: list[float]) -> str:
-    """Geometric mean and Student's interval of it."""
+    """Geometric mean and its Student's 95 % interval."""
     logarithms = [math.log(each) for each in ratios]
     mean = statistics.mean(logarithms)
     if len(ratios) < 2:
@@ -154,10 +154,10 @@ def interval(ratios: list[float]) -> str:
 
 
 def prove(name: str, found: list[Any], arrays: Prepared) -> None:
-    """Hold what was delivered against the prepared set: every sample, once.
+    """Check that the loader delivered every sample of the prepared set exactly once.
 
     Raises:
-        AssertionError: Something is missing, came twice, or is another.
+        AssertionError: A sample is missing, repeated or different.
     """
     wanted = proof([(arrays.inputs, arrays.targets)])
     if Counter(each[:2] for each in found) == Counter(each[:2] for each in wanted):

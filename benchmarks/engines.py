@@ -1,9 +1,9 @@
-"""How fast each engine and strategy is on CPUs: against a bare loop of its own library, and each other.
+"""Speed of each engine and strategy on CPUs, compared with a bare loop of its own library and each other.
 
 `.venv/bin/python benchmarks/engines.py [--rounds 3] [--model unet] [--engine torch] [--precision float32]`.
-The same batches for all: the U-Net on 128 indents of 256 x 256 pixels (batch 8 of a worker), the CNN on
-6,000 images of 28 x 28 (batch 128), on one core and on two, in float32 and bfloat16. How it is measured, and
-what the bare loops are, is said in `gpu.py`.
+All train on the same batches: the U-Net on 128 indents of 256 x 256 pixels (batch 8 per worker), the CNN on
+6,000 images of 28 x 28 (batch 128), on one core and on two, in float32 and bfloat16. `gpu.py` describes the
+method and the bare loops.
 """
 
 import sys

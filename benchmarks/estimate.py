@@ -1,11 +1,11 @@
-"""How far an estimate is off: a step as predicted from one worker and the link, and as it is.
+"""Error of an estimate: the step time predicted from one worker and the link against the measured one.
 
 `.venv/bin/python benchmarks/estimate.py [--nodes 2] [--rate 200] [--delay 1] [--bucket "1 MiB"]`. Every
-worker is in a network namespace of its own, joined with `--rate` Mbit/s and `--delay` ms one way; all
-combinations of what is given several times are tried. In each round the same processes time all-reduces
-over that link, as `scalestudy check` does; then each trains alone, all at the same time, so that cores are as
-busy as they will be; then they train together. The first two give the estimate, the third is what it is
-held against. Needs root, `ip` and `tc`.
+worker runs in its own network namespace, joined with `--rate` Mbit/s and `--delay` ms one way; options given
+several times are tried in all combinations. In each round the same processes first time all-reduces over the
+link, as `scalestudy check` does; then each trains alone, all at the same time, so that the cores are as busy
+as in joint training; then they train together. The estimate uses the first two and is compared with the
+third. Needs root, `ip` and `tc`.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def main() -> None:
         return
     if os.geteuid() != 0:
         sys.exit("expected root, who may make network namespaces; received another user. Run it with sudo.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces are removed then, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the namespaces are removed then, too
     print(HEAD, flush=True)
     strategies = options.strategy or ["multiworker", *(["horovod"] if horovod_built() else [])]
     links = itertools.product(options.nodes or [2], options.rate or [200], options.delay or [0.0])
@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def measure(strategy: str, buckets: Sequence[str], point: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """What rank 0 tells: see `rank_main`."""
+    """Return the measurements of rank 0: see `rank_main`."""
     hosts = tuple(f"{NETWORK}.{rank + 1}" for rank in range(len(names)))
     secret, granted, processes = new_secret(), cores.granted(), []
     for rank, name in enumerate(names):
@@ -120,7 +120,7 @@ def measure(strategy: str, buckets: Sequence[str], point: dict[str, Any], names:
     try:
         answers = [process.stdout.readline() for process in processes if process.stdout]
         for process in processes:
-            process.communicate()  # ends its input: all have answered
+            process.communicate()  # closes its input: all have answered
     finally:
         for process in processes:
             if process.poll() is None:
@@ -132,10 +132,10 @@ def measure(strategy: str, buckets: Sequence[str], point: dict[str, Any], names:
 
 
 def rank_main(errand: dict[str, Any]) -> None:
-    """One worker: in every round sums of all sizes, an epoch alone, and one together for each bucket size.
+    """Run one worker: in every round all-reduces of all sizes, an epoch alone, one together per bucket size.
 
-    Tells `sums` (seconds by size), `alone` and `together` (seconds of a step, by rounds; the first is left
-    out), and `buckets` (bytes of each).
+    Prints `sums` (seconds by size), `alone` and `together` (seconds of a step, by rounds without the first),
+    and `buckets` (bytes of each).
     """
     from scalestudy.util.imports import without_unused
 
@@ -152,7 +152,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of functions that are traced anew
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of functions that are traced again
     set_up(threads=1, at_once=2)
     placement = Placement(**errand["placement"] | {"hosts": tuple(errand["placement"]["hosts"])})
     lonely = Placement(0, 1, 0, 1, 0, placement.hosts[placement.rank :][:1], "benchmark", PORT)
@@ -166,7 +166,7 @@ def rank_main(errand: dict[str, Any]) -> None:
         files = point.needed_files()
         begin(point.seed, point.train.precision)
         split = Split.load(files.split)
-        if workers == 1:  # as many steps as they have together
+        if workers == 1:  # as many steps as in joint training
             split = replace(split, train=split.train[: len(split.train) // placement.size])
         session = Session(point, ENGINE, way, Prepared.open(files.prepared), split, PhaseClock())
         session.compile()
@@ -183,7 +183,7 @@ def rank_main(errand: dict[str, Any]) -> None:
             joined.group.host_sum(np.zeros(1, np.int64))
             sums[size].append(timed(TensorFlowTrial(), joined.group, size, 1, 20 if size < 2**20 else 4))
         for bucket, each in (("", alone), *((bucket, found[0]) for bucket, found in together.items())):
-            joined.group.host_sum(np.zeros(1, np.int64))  # all begin together
+            joined.group.host_sum(np.zeros(1, np.int64))  # all start together
             record = next(each)
             spent[bucket].append(record.train_seconds / record.steps)
     answer = {
@@ -192,12 +192,12 @@ def rank_main(errand: dict[str, Any]) -> None:
         "buckets": {bucket: found[1] for bucket, found in together.items()},
     }  # fmt: skip
     print(json.dumps(answer), flush=True)
-    sys.stdin.read()  # stay until all are done: who leaves tears the others' connections
+    sys.stdin.read()  # stay until all are done: a rank that leaves closes the others' connections
     joined.group.close()
 
 
 def rows(link: dict[str, Any]) -> list[str]:
-    """Lines of the table: the estimate, and what was measured, for each size of buckets."""
+    """Lines of the table: estimate and measurement for each bucket size."""
     lines = []
     for bucket, times in link["found"]["together"].items():
         buckets = link["found"]["buckets"][bucket]
@@ -221,7 +221,7 @@ def estimated(
     import numpy as np
 
     name = COLLECTIVE[strategy]
-    # Each round is a timing of its own, so that what the link is unsteady by widens the range.
+    # Each round counts as its own timing, so that variation of the link widens the range.
     measured = tuple(
         TimedAllReduce(name, nodes, nodes, int(size), seconds)
         for size, values in found["sums"].items()
@@ -231,7 +231,7 @@ def estimated(
     step = statistics.median(found["alone"])
     ends = max(found["alone"]) / step, step / min(found["alone"])
     worker = OneWorker(
-        # As many samples as workers: one each, in one step together.
+        # As many samples as workers: one for each worker, in one step together.
         batch=1, training_samples=nodes, epochs=1, epoch_seconds=about(nodes * step, max(1.01, *ends)),
         repeats=exactly(1.0), jitter=None,
         input_share=0.0, first_seconds=0.0,

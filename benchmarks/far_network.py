@@ -1,7 +1,7 @@
-"""A network of namespaces whose links have a latency as well as a bandwidth, where the kernel has no netem.
+"""Network namespaces joined by links with a latency and a bandwidth, on kernels without netem.
 
-`python benchmarks/far_network.py SECONDS NAMESPACE…` makes a TUN device "slow" in each namespace and carries
-packets between them, each that many seconds late, until its standard input ends. Needs root.
+`python benchmarks/far_network.py SECONDS NAMESPACE…` creates a TUN device "slow" in each namespace and relays
+packets between them, each delayed by SECONDS, until its standard input is closed. Needs root.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ READY = "ready"
 
 @contextmanager
 def far_network(nodes: int, rate: int, delay: float) -> Iterator[list[str]]:
-    """Names of as many network namespaces, joined with `rate` Mbit/s each and `delay` seconds one way."""
+    """Yield the names of `nodes` network namespaces, joined with `rate` Mbit/s each, `delay` s one way."""
     if not delay:
         with slow_network(nodes, rate) as names:
             yield names
@@ -41,7 +41,7 @@ def far_network(nodes: int, rate: int, delay: float) -> Iterator[list[str]]:
             [sys.executable, __file__, str(delay), *names],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        left.callback(relay.communicate)  # ends its input
+        left.callback(relay.communicate)  # closes its input
         if not relay.stdout or relay.stdout.readline().strip() != READY:
             sys.exit(
                 "expected TUN devices in the namespaces; received the message above. Load the module tun."
@@ -56,16 +56,16 @@ def far_network(nodes: int, rate: int, delay: float) -> Iterator[list[str]]:
 
 
 def relay(delay: float, names: list[str]) -> None:
-    """Carry packets from each device to the one that has their address, late."""
+    """Relay each packet, delayed, to the device with its destination address."""
     with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -10)  # late by more than `delay` would be another network
+        os.setpriority(os.PRIO_PROCESS, 0, -10)  # so that packets are not later than `delay`
     devices = [_device(name) for name in names]
     lines: list[queue.SimpleQueue[tuple[float, bytes]]] = [queue.SimpleQueue() for _ in names]
 
     def take(device: int) -> None:
         while True:
             packet = os.read(device, PACKET + 64)
-            place = packet[19] - 1  # the last byte of the address it goes to
+            place = packet[19] - 1  # last byte of the destination address
             if packet[0] >> 4 == 4 and 0 <= place < len(lines):
                 lines[place].put((time.perf_counter() + delay, packet))
 
@@ -81,11 +81,11 @@ def relay(delay: float, names: list[str]) -> None:
         threading.Thread(target=give, args=(device, line), daemon=True).start()
     print(READY, flush=True)
     sys.stdin.read()
-    os._exit(0)  # its threads wait for packets
+    os._exit(0)  # its threads still wait for packets
 
 
 def _device(namespace: str) -> int:
-    """A TUN device "slow" inside of a network namespace, held by this process."""
+    """Create a TUN device "slow" in a network namespace, held open by this process."""
     library = ctypes.CDLL(None, use_errno=True)
     here = os.open("/proc/self/ns/net", os.O_RDONLY)
     there = os.open(Path("/var/run/netns") / namespace, os.O_RDONLY)

@@ -1,12 +1,12 @@
-"""On GPUs, how fast: our loop against plain Keras and against bare loops of each strategy, in one table.
+"""Speed on GPUs: our loop against plain Keras and against bare loops of each strategy, in one table.
 
-`.venv/bin/python benchmarks/gpu.py [--rounds 3] [--engine torch] [--model unet] [--precision tf32]`
-on a node with its GPUs; `--device cpu --small` does the same on two cores, to see that it works. Every round
-runs all programs once, one after another, so that what disturbs a round disturbs them all; ratios are taken
-within a round. Each program is a process of its own (or the workers of a real run): on one device, and on all
-of the node. All may sum in any order (`deterministic = false`). The table is Markdown, to be pasted.
-TensorFlow's bare loop updates as Keras does, and its "fused loop" by one kernel a variable (PyTorch's does).
-With PyTorch's engine, "ours" trains the Keras model, and "ours, module" the same network as an `nn.Module`.
+`.venv/bin/python benchmarks/gpu.py [--rounds 3] [--engine torch] [--model unet] [--precision tf32]` on a node
+with its GPUs; `--device cpu --small` tries the same on two cores. Every round runs all programs once, one
+after another, so that a disturbance affects them all; ratios are taken within a round. Each program is a
+process of its own (or the workers of a real run), on one device and on all devices of the node. All may sum
+in any order (`deterministic = false`). The table is Markdown. TensorFlow's bare loop uses Keras's optimizer
+update; its "fused loop" uses one kernel per variable, as PyTorch's loop does. With the PyTorch engine, "ours"
+trains the Keras model, and "ours, module" the same network as an `nn.Module`.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from scalestudy.study.store import StudyFolder
 HERE = Path(__file__).parent
 STRATEGIES = {"tensorflow": ("single", "mirrored", "multiworker", "horovod"), "torch": ("ddp",)}
 WITH_FIT = ("single", "mirrored")
-"""Keras 3's fit fails under the multi-worker strategy, and knows no Horovod."""
+"""Keras 3's fit fails under the multi-worker strategy and does not support Horovod."""
 STUDY = """
 task = "{task}"
 [data]
@@ -59,7 +59,7 @@ seed = [0]
 
 @dataclass(frozen=True)
 class Model:
-    """What is trained: the task, the shape of its images, how many there are, and a worker's batch."""
+    """The task, the height and width of its images, their number, and the per-worker batch."""
 
     task: str
     size: tuple[int, int]
@@ -79,19 +79,19 @@ SMALL = {
     "resnet50": Model(str(HERE / "resnet50.py"), (32, 32), 40, 4),
 }
 MODULES = {"cnn": "torch_cnn", "unet": "torch_unet"}
-"""The same networks as modules of PyTorch's."""
+"""The same networks as PyTorch modules."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """Something that is timed.
+    """A program to time.
 
     Attributes:
         model: Name of the model, with the precision.
         way: "Keras fit", "bare loop", "fused loop", "ours" or "ours, module".
-        point: Our run, or the one of which `errand` is the other side.
-        store: Of our run.
-        errand: Of a program that is not ours.
+        point: Our run, or the run that `errand` is compared with.
+        store: Study folder of our run.
+        errand: Arguments of a program that is not ours.
     """
 
     model: str
@@ -101,7 +101,7 @@ class Program:
     errand: dict[str, Any] | None = None
 
     def rate(self) -> tuple[float, dict[str, float]]:
-        """Samples per second, and of ours the seconds of each phase."""
+        """Samples per second and, for our runs, the seconds of each phase."""
         point = self.point
         if self.errand is None:
             return ours(self.store, point)
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """What both programs are told."""
+    """Return a parser with the options that this program shares with `engines.py`."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -167,7 +167,7 @@ def programs(
     name: str, model: Model, engines: Sequence[str], precisions: Sequence[str], workers: Sequence[int],
     options: argparse.Namespace, folder: Path,
 ) -> Iterator[Program]:  # fmt: skip
-    """All that is timed of one model."""
+    """Yield all programs to time for one model."""
     source, prepared, split = data_of(name, model, folder)
     arrays = folder / f"{name}.npz"
     np.savez(arrays, inputs=prepared.inputs[split.train], targets=prepared.targets[split.train])
@@ -213,7 +213,7 @@ def programs(
 
 
 def data_of(name: str, model: Model, folder: Path) -> tuple[str, Prepared, Split]:
-    """Data of that shape (what they show does not change the speed), by the name of their source."""
+    """Return data of the model's shape and its source's name; the content does not change the speed."""
     if name == "unet":
         source = f"indents:{model.images}"
         prepared = prepare(DataSettings(source=source, image_size=model.size, cache=str(folder)))
@@ -228,7 +228,7 @@ def data_of(name: str, model: Model, folder: Path) -> tuple[str, Prepared, Split
 
 
 def errand_of(way: str, point: Point, model: Model, prepared: Prepared, arrays: Path) -> dict[str, Any]:
-    """What `bare.py` or `bare_torch.py` is to do: as many steps as our run takes."""
+    """Arguments of `bare.py` or `bare_torch.py`: as many steps as our run takes."""
     steps = max(5, model.epochs * int(np.load(arrays)["inputs"].shape[0]) // point.global_batch)
     return {
         "way": way, "engine": point.engine, "strategy": point.implementation, "task": model.task,

@@ -1,4 +1,4 @@
-"""The programs of `gpu.py` that are not ours, each started as its ranks, and awaited."""
+"""Start the ranks of the programs that `gpu.py` compares with ours, and wait for their result."""
 
 import json
 import os
@@ -18,11 +18,11 @@ HERE = Path(__file__).parent
 
 
 def other(what: str, errand: dict[str, Any], point: Point) -> float:
-    """Samples per second of a bare program, on as many cores and devices as the workers of our point have."""
+    """Samples per second of a bare program on as many cores and devices as the workers of our point."""
     size, each = point.processes, point.launch.cpus_per_worker
     share = each * point.traits.workers_at_once(point.workers)
     granted, secret = cores.granted(), new_secret()
-    inherited = library_changes(os.environ).applied(os.environ)  # the packages' CUDA, as our workers load
+    inherited = library_changes(os.environ).applied(os.environ)  # the CUDA that our workers load, too
     with reserve.ports(size + 1) as port, tempfile.TemporaryDirectory() as logs:
         processes = []
         for rank in range(size):
@@ -44,7 +44,7 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
 
 
 def awaited(processes: list[subprocess.Popen[bytes]], logs: Path, what: str) -> float:
-    """The rate that rank 0 tells; then all may end."""
+    """Return the rate that rank 0 prints, then let all ranks end."""
     first = processes[0]
     try:
         while "THROUGHPUT" not in (logs / "0.log").read_text():
@@ -56,7 +56,7 @@ def awaited(processes: list[subprocess.Popen[bytes]], logs: Path, what: str) -> 
                 continue
             break
         for process in processes:
-            process.communicate()  # closes its input, for which a rank of TensorFlow's waits
+            process.communicate()  # closes its input, for which TensorFlow's ranks wait
     finally:
         for process in processes:
             process.kill()

@@ -1,4 +1,4 @@
-"""What `gpu.py` prints: the machine, and its one table."""
+"""The output of `gpu.py`: the machine and one table."""
 
 import statistics
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 def machine(device: str) -> list[str]:
-    """What the machine is, and what computes."""
+    """Describe GPUs, CPU and software."""
     found = devices.read_gpus()
     names = [f"{gpu.name} ({'.'.join(map(str, gpu.capability or ('?',)))})" for gpu in found]
     counts = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
@@ -28,7 +28,7 @@ def machine(device: str) -> list[str]:
 
 
 def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
-    """Markdown: medians of the rounds with smallest and largest, ours over the others, and our phases."""
+    """Markdown rows: median [smallest, largest] of the rounds, ours over the others, and our phases."""
     rates = {(row["model"], row["way"], row["strategy"], row["workers"]): row["rates"] for row in rows}
 
     def over(row: Row, way: str) -> str:

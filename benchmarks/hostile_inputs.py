@@ -1,12 +1,13 @@
-"""Bad inputs by the hundred: what the command line makes of each.
+"""Run the command line on hundreds of bad inputs and classify each result.
 
-`.venv/bin/python benchmarks/hostile_inputs.py` makes them from a seed, by families, gives each to the command
-line in a process of its own (forked, so that hundreds take a minute), and counts by family: refused well (a
-message of three parts, nothing written), accepted (what is in truth fine, or is only shown), and the faults:
-taken though it had to be refused, an end that says too little, a traceback, no end, files left behind. Exit
-code 1 if there is a fault.
+`.venv/bin/python benchmarks/hostile_inputs.py` generates inputs from a seed, by families, and gives each to
+the command line in a forked process, so that hundreds take a minute. It counts by family: refused (a message
+with three parts, nothing written), accepted (valid after all, or only displayed), and the faults: taken
+although it must be refused, an unclear message, a traceback, a hang, files left behind. Exit code 1 if there
+is a fault.
 
-`--every 10` runs each tenth, `--family site` those of a family, `--slow` also those that start a framework.
+`--every 10` runs every tenth input, `--family site` those of one family, `--slow` also those that start a
+framework.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from hostile.judge import FAULTS, VERDICTS, Outcome, judge
 
 
 def made(seed: int, base: Path) -> list[Case]:
-    """All cases of a seed; what several start from is made once below `base`."""
+    """All cases of a seed; files that several cases share are created once below `base`."""
     draw = random.Random(seed)
     results, prepared = base / "results", base / "prepared"
     results.mkdir()
@@ -41,7 +42,7 @@ def made(seed: int, base: Path) -> list[Case]:
 
 
 def warm() -> None:
-    """Import what the commands import, once for all forks; what starts threads is left to them."""
+    """Import once, for all forks, what the commands import, except modules that start threads."""
     import polars  # noqa: F401
 
     from scalestudy.analysis import read  # noqa: F401
@@ -57,7 +58,7 @@ def warm() -> None:
 
 
 def run_all(cases: Sequence[Case], base: Path, limit: float) -> Iterator[Outcome]:
-    """The outcome of each case, in a folder of its own, which goes with it."""
+    """Yield the outcome of each case, run in a temporary folder of its own."""
     for number, case in enumerate(cases):
         folder = base / f"case-{number}"
         yield judge(case, folder, limit)

@@ -1,7 +1,7 @@
-"""The program ours is held against: plain Keras 3 `model.fit`, input by the published tf.data pipeline.
+"""Baseline of the benchmarks: plain Keras 3 `model.fit` with the published tf.data pipeline.
 
-`python keras_fit.py unet|cnn ARRAYS.npz BATCH EPOCHS auto|plain` prints samples per second, the first epoch
-left out. "auto" is Keras's default, which compiles with XLA where it can; "plain" switches that off.
+`python keras_fit.py unet|cnn ARRAYS.npz BATCH EPOCHS auto|plain` prints samples per second without the first
+epoch. "auto" is Keras's default, which compiles with XLA where it can; "plain" switches that off.
 """
 
 import sys

@@ -1,19 +1,19 @@
-"""How fast a mirrored process reads its batches, against what eight A100 would use up.
+"""How fast a mirrored process reads its batches, compared with the demand of eight A100 GPUs.
 
-`.venv/bin/python benchmarks/loader.py [--rounds 5] [--case mnist]`. Batches go from a memory-mapped set in
-the page cache to tensors that a step could compute from, eight slices each, and are dropped. Two ways, one
-after the other in each round: *ours* (the loader with the engine's staging), and *fresh*: one thread that
-indexes the rows into new arrays, of which tensors are made where they are used. Images/s are those of the
-cores at hand, which the first line names; CPU seconds depend less on what else the machine does, and say how
-many cores would keep eight A100 busy. Copies are told by addresses: a tensor in the memory that was read into
-was not copied again.
+`.venv/bin/python benchmarks/loader.py [--rounds 5] [--case mnist]`. Batches of eight slices are read from a
+memory-mapped set in the page cache into tensors that a step could use, and are dropped. Each round measures
+two ways: *ours* (the loader with the engine's staging), and *fresh* (one thread indexes the rows into new
+arrays, which are converted to tensors where they are used). Images/s hold for the cores that the first line
+names; CPU seconds depend less on other load and give the number of cores that would keep eight A100 busy.
+Copies are detected by addresses: a tensor at the address of the buffer that was read into was not copied
+again.
 
-What is needed, in images/s of eight A100:
-- resnet50, 224x224x3, 8 x 64: 20,000, by NVIDIA's published 2,500 a card in mixed precision.
+Demand of eight A100 in images/s:
+- resnet50, 224x224x3, 8 x 64: 20,000, from NVIDIA's published 2,500 per card in mixed precision.
 - mnist, 28x28x1, 8 x 512: 842,000; 486,914 measured on 8 V100 (the published course), times 1,555 / 900, the
-  memory bandwidths of the two.
-- unet, 768x1024x1 with masks, 8 x 16: 1,900; one V100 did 200 epochs of 896 images in 7,535 s (the published
-  study), at most ten times as many on an A100: 156 TFLOP/s of TF32 against 15.7 of float32.
+  ratio of memory bandwidths.
+- unet, 768x1024x1 with masks, 8 x 16: 1,900; one V100 took 7,535 s for 200 epochs of 896 images (the
+  published study), an A100 is at most ten times as fast: 156 TFLOP/s of TF32 against 15.7 of float32.
 """
 
 import argparse
@@ -39,7 +39,7 @@ DEVICES = 8
 
 
 class Case(NamedTuple):
-    """Shapes of an input and a target, samples of the set, batch of a device, images/s needed."""
+    """Shapes of an input and a target, samples of the set, batch per device, images/s needed."""
 
     inputs: tuple[int, ...]
     targets: tuple[int, ...]
@@ -56,11 +56,11 @@ CASES = {
 
 
 Way = Callable[[Indices], Iterator[tuple[int, int]]]
-"""Order of an epoch -> images and copies of each of its calls."""
+"""Maps the order of an epoch to the images and copies of each of its calls."""
 
 
 class Found(NamedTuple):
-    """Of one pass: images/s, CPU seconds per thousand images, and copies of an input."""
+    """Images/s, CPU seconds per thousand images, and copies of an input in one measurement."""
 
     rate: float
     cpu: float
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0, help="of a way in a round")
     parser.add_argument("--case", choices=CASES, action="append")
     options = parser.parse_args()
-    os.environ.update(devices.showing(()))  # batches stay in host memory, whatever GPUs there are
+    os.environ.update(devices.showing(()))  # keep batches in host memory, even with GPUs
     print(f"{len(cores.granted())} cores of {cores.cpu_model()}")
     for name in options.case or CASES:
         with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +92,7 @@ def measure(name: str, case: Case, folder: Path, rounds: int, seconds: float) ->
         "fresh": lambda order: fresh(inputs, targets, case, order),
     }
     for way in ways.values():
-        passed(way, case, 0.0)  # pages are mapped, TensorFlow is ready
+        passed(way, case, 0.0)  # warm up: map the pages, initialize TensorFlow
     found: dict[str, list[Found]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, calls in ways.items():
@@ -114,13 +114,13 @@ def measure(name: str, case: Case, folder: Path, rounds: int, seconds: float) ->
 
 
 def mapped(file: Path, shape: tuple[int, ...], dtype: Any) -> Any:
-    """An array on disk, filled with something, mapped as a prepared set is."""
+    """Return an array on disk with random content, memory-mapped like a prepared set."""
     np.save(file, np.random.default_rng(0).integers(0, 200, shape, dtype=dtype))
     return np.load(file, mmap_mode="r")
 
 
 def passed(calls: Way, case: Case, seconds: float) -> Found:
-    """Read whole epochs for so many seconds, at least one."""
+    """Read whole epochs for `seconds`, at least one."""
     images, epoch, copies = 0, 0, 0
     wall, cpu = time.perf_counter(), time.process_time()
     while not images or time.perf_counter() - wall < seconds:
@@ -132,7 +132,7 @@ def passed(calls: Way, case: Case, seconds: float) -> Found:
 
 
 class Ours:
-    """The loader, with the staging of TensorFlow's engine; one for all epochs, as in a run."""
+    """The loader with the staging of the TensorFlow engine; one loader for all epochs, as in a run."""
 
     def __init__(self, inputs: Any, targets: Any, case: Case) -> None:
         from scalestudy.engines.tensorflow.staging import stage
@@ -149,7 +149,7 @@ class Ours:
         )  # fmt: skip
 
     def __call__(self, order: Indices) -> Iterator[tuple[int, int]]:
-        """Images and copies of each call."""
+        """Yield images and copies of each call."""
         for call in self._loader.epoch(order):
             places = [self._read.pop((part.step, device)) for device, part in enumerate(call)]
             copied = any(address(part.inputs) != place for part, place in zip(call, places, strict=True))
@@ -157,7 +157,7 @@ class Ours:
 
 
 def fresh(inputs: Any, targets: Any, case: Case, order: Indices) -> Iterator[tuple[int, int]]:
-    """The same batches, read by one thread into new arrays; a tensor of each is made where it is used."""
+    """Read the same batches in one thread into new arrays, converted to tensors where they are used."""
     import tensorflow as tf
 
     ready: Queue[list[tuple[Any, Any]] | None] = Queue(2)

@@ -1,6 +1,6 @@
-"""A study's folder as large as asked for, of runs that were never run.
+"""Create a study folder of any size with synthetic runs.
 
-Its times follow Amdahl's law with noise, its losses fall; of a run's 200 epochs every value is its own.
+Times follow Amdahl's law with noise, losses decrease, and the values of every epoch differ.
 """
 
 import random
@@ -28,13 +28,13 @@ train.learning_rate = {rates}
 
 
 def make_study(folder: Path, runs: int, epochs: int, seeds: int = 5) -> StudyFolder:
-    """Make the folder of a study whose `runs` points are all done.
+    """Create a study folder whose `runs` points are all done.
 
     Args:
-        folder: A folder that does not exist yet; the study file lies beside it.
-        runs: Points, a multiple of ten times the seeds.
-        epochs: Of each.
-        seeds: Of each combination of strategy, workers and learning rate.
+        folder: A folder that does not exist yet; the study file is written beside it.
+        runs: Number of points, a multiple of ten times the seeds.
+        epochs: Epochs per run.
+        seeds: Seeds per combination of strategy, workers and learning rate.
     """
     rates = [round(1e-4 * 1.05**index, 8) for index in range(runs // (10 * seeds))]
     file = folder.parent / f"{folder.name}.toml"
@@ -49,7 +49,7 @@ def make_study(folder: Path, runs: int, epochs: int, seeds: int = 5) -> StudyFol
 
 
 def write_run(run: Path, point: Point, epochs: int, noise: random.Random) -> None:
-    """Write what a finished run leaves, but for its model and its logs' text."""
+    """Write the files of a finished run, with empty logs and no model."""
     (run / "ranks").mkdir(parents=True)
     (run / "logs").mkdir()
     lines = [*_epochs(point, epochs, noise)]

@@ -1,9 +1,9 @@
-"""How often a node holds the prepared set: pages of the mapped file, summed over its workers.
+"""How often a node holds the prepared set in memory: pages of the mapped file, summed over its workers.
 
-`.venv/bin/python benchmarks/memory.py` runs 1, 2 and 4 Horovod workers (multi-worker ones without Horovod)
-and reads, from the second epoch on, what the kernel says of the file's pages in each process: Rss (pages a
-process sees) and Pss (each page divided by the processes that share it). The sum of Pss is what the node
-holds.
+`.venv/bin/python benchmarks/memory.py` runs 1, 2 and 4 workers with Horovod, or multiworker if Horovod is not
+installed. From the second epoch on it reads the kernel's figures for the file's pages in each process: Rss
+(all pages mapped by a process) and Pss (each page divided by the number of processes that share it). The sum
+of Pss is the memory used on the node.
 """
 
 import tempfile
@@ -41,11 +41,11 @@ def model(data):
                              keras.layers.Dense(data.classes, activation="softmax")])
 loss = "sparse_categorical_crossentropy"
 metrics = ["accuracy"]
-"""  # a model so small that reading is most of its work
+"""  # so small a model that reading dominates
 
 
 def pages(file: Path) -> tuple[int, int]:
-    """Sum of Rss and of Pss, in bytes, of the file's pages in all worker processes."""
+    """Sum of Rss and of Pss of the file's pages over all worker processes, in bytes."""
     rss = pss = 0
     for process in psutil.process_iter(["cmdline"]):
         if "scalestudy.worker" not in (process.info["cmdline"] or []):

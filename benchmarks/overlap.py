@@ -1,10 +1,10 @@
-"""What it gains to exchange gradients in buckets: one bucket against several, over a slow network, as ratios.
+"""Speed-up of exchanging gradients in buckets: one bucket against several over a slow network, as ratios.
 
-`sudo .venv/bin/python benchmarks/overlap.py [--rate 500] [--workers 2] [--rounds 7]`. Real workers, each in
-a network namespace of its own, joined by a bridge whose links are shaped to `--rate` Mbit/s (`tc`'s token
-bucket filter): a slow network leaves the cores to back-propagation. The processes of a strategy train all
-sizes in turn, an epoch each, so that a machine whose speed drifts drifts under all of them; a ratio is taken
-within its round, and the median of the rounds is what counts. Needs root, `ip` and `tc`.
+`sudo .venv/bin/python benchmarks/overlap.py [--rate 500] [--workers 2] [--rounds 7]`. Real workers run in
+network namespaces, joined by a bridge whose links are limited to `--rate` Mbit/s (`tc`'s token bucket
+filter): over a slow network the cores are free for back-propagation. The processes of a strategy train with
+all bucket sizes in turn, one epoch each, so that a drift of the machine's speed affects all of them. Ratios
+are taken within a round, and the result is the median over the rounds. Needs root, `ip` and `tc`.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def main() -> None:
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("expected root, who may make network namespaces; received another user. Run it with sudo.")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces are removed then, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the namespaces are removed then, too
     sizes = ["all", *(options.size or ["4 MiB", "16 MiB"])]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as network:
         point = point_of(Path(folder), options)
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def point_of(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """A point of as many epochs as rounds and one to warm up; its data are noise, which changes no speed."""
+    """Return a point with one epoch per round and one to warm up, on noise, which changes no speed."""
     (folder / "overlap_task.py").write_text(TASK)
     batch = options.batch * options.workers
     rng, count = np.random.default_rng(0), batch * options.steps + 8
@@ -93,7 +93,7 @@ def point_of(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 @contextmanager
 def slow_network(workers: int, rate: int) -> Iterator[list[str]]:
-    """Names of as many network namespaces, joined by a bridge in one more."""
+    """Yield the names of `workers` network namespaces, joined by a bridge in another one."""
     hub = f"overlap-{os.getpid()}"
     names = [f"{hub}-{rank}" for rank in range(workers)]
     with ExitStack() as left:
@@ -123,7 +123,7 @@ def tool(*command: str) -> None:
 def measure(
     strategy: str, sizes: list[str], point: dict[str, Any], names: list[str]
 ) -> dict[str, list[float]]:
-    """Seconds of a step for each size of buckets, by rounds."""
+    """Seconds per step for each bucket size, one value per round."""
     hosts = tuple(f"{NETWORK}.{rank + 1}" for rank in range(len(names)))
     secret, granted, processes = new_secret(), cores.granted(), []
     for rank, name in enumerate(names):
@@ -146,7 +146,7 @@ def measure(
     try:
         answers = [process.stdout.readline() for process in processes if process.stdout]
         for process in processes:
-            process.communicate()  # ends its input: all have answered
+            process.communicate()  # closes its input: all have answered
     finally:
         for process in processes:
             if process.poll() is None:
@@ -158,7 +158,7 @@ def measure(
 
 
 def rank_main(errand: dict[str, Any]) -> None:
-    """One worker: an epoch of each size in turn; the first of each is not counted."""
+    """Run one worker: an epoch with each size in turn; the first of each is not counted."""
     from scalestudy.util.imports import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
@@ -185,7 +185,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     found = {size: [each[size].train_seconds / each[size].steps for each in rounds[1:]] for size in sessions}
     print(json.dumps(found), flush=True)
     assert joined is not None
-    sys.stdin.read()  # stay until all are done: who leaves tears the others' connections
+    sys.stdin.read()  # stay until all are done: a rank that leaves closes the others' connections
     joined.group.close()
 
 

@@ -1,11 +1,11 @@
-"""How long a first impression takes: the quickstart in a fresh folder, in seconds and against plain Keras.
+"""Duration of the quickstart in a fresh folder, in seconds and relative to plain Keras.
 
 `.venv/bin/python benchmarks/quickstart.py [--setup warm|cold] [--rounds 1]`. Every round runs the study
-between two runs of plain Keras (the U-Net of `speed.py`: 256x256, 8 a step, one core). The study's seconds
-times Keras's samples a second say what the quickstart costs in a unit that does not depend on the machine;
-how far Keras's rates lie apart says how quiet it was. Nothing prepared before is used. `--setup` first
-clones what is committed, sets the clone up and runs it: with the user's caches as they are (warm), or with
-none (cold), which fetches every package and builds Horovod.
+between two runs of plain Keras (the U-Net of `speed.py`: 256x256, batch 8, one core). The study's seconds
+times Keras's samples per second give its cost in a unit that does not depend on the machine; the spread of
+Keras's rates shows how quiet the machine was. Data are prepared anew. `--setup` first clones the committed
+repository, sets the clone up and runs it: with the user's caches (warm) or with empty ones (cold), which
+downloads every package and builds Horovod.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> None:
         fresh = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
         root, seconds = ROOT, 0.0
         if options.setup:
-            fresh.pop("PYTHONPATH", None)  # the clone's own source, not that of this folder
+            fresh.pop("PYTHONPATH", None)  # the clone's own source, not this checkout
             root = folder / "clone"
             cold = fresh | {"PIP_NO_CACHE_DIR": "1"}
             seconds = set_up(root, cold if options.setup == "cold" else dict(os.environ))
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def set_up(root: Path, environment: dict[str, str]) -> float:
-    """Clone the committed repository to `root` and set it up: seconds of the set-up."""
+    """Clone the committed repository to `root`, set it up, and return the seconds of the set-up."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(root)], check=True)
     start = time.perf_counter()
     subprocess.run([root / "environments" / "setup.sh"], env=environment, check=True)
@@ -69,7 +69,7 @@ def set_up(root: Path, environment: dict[str, str]) -> float:
 
 
 def keras(arrays: Path) -> float:
-    """Samples a second of plain Keras on one core, with or without XLA, whichever is faster."""
+    """Samples per second of plain Keras on one core, with or without XLA, whichever is faster."""
     batch, epochs = SIZES["unet"]
     rate = max(keras_fit("unet", arrays, batch, epochs, 1, how) for how in ("auto", "plain"))
     print(f"plain Keras: {rate:.1f} samples/s", flush=True)
@@ -77,7 +77,7 @@ def keras(arrays: Path) -> float:
 
 
 def study(root: Path, place: Path, environment: dict[str, str]) -> float:
-    """Run the quickstart of `root` in `place` and print what it says: wall seconds."""
+    """Run the quickstart of `root` in `place` and return its wall-clock seconds."""
     place.mkdir()
     for file in (root / "examples").glob("*"):
         if file.suffix in (".toml", ".py"):
@@ -90,7 +90,7 @@ def study(root: Path, place: Path, environment: dict[str, str]) -> float:
 
 
 def report(results: Path, root: Path) -> None:
-    """Print every row of the study, and every run."""
+    """Print every row and every run of the study."""
     done = subprocess.run(
         [python(root), "-m", "scalestudy", "report", results, "--format", "csv"],
         capture_output=True, text=True, check=True,
@@ -113,7 +113,7 @@ def report(results: Path, root: Path) -> None:
 
 
 def summary(setup: float, studies: list[float], rates: list[float]) -> None:
-    """Print what the quickstart costs, in seconds and in samples of plain Keras."""
+    """Print the cost of the quickstart, in seconds and in samples of plain Keras."""
     seconds, rate = median(studies), median(rates)
     print(f"study: {seconds:.0f} s [{min(studies):.0f}, {max(studies):.0f}]")
     print(f"plain Keras: {rate:.1f} samples/s [{min(rates):.1f}, {max(rates):.1f}]")
@@ -125,7 +125,6 @@ def summary(setup: float, studies: list[float], rates: list[float]) -> None:
 
 
 def python(root: Path) -> str:
-    """Ours, or the clone's own."""
     return sys.executable if root == ROOT else str(root / ".venv" / "bin" / "python")
 
 

@@ -1,8 +1,8 @@
-"""How a study of ten thousand runs is reported, shown and verified: seconds, memory, sizes, against limits.
+"""Time, memory and file size of report, status and watch for a study of ten thousand runs, against limits.
 
-`.venv/bin/python benchmarks/scale.py [--runs 10000] [--epochs 200]` makes the folder of such a study (its
-runs were never run; their records are like real ones), and measures each command in a process of its own.
-`--folder DIR` keeps the folder, or uses it again.
+`.venv/bin/python benchmarks/scale.py [--runs 10000] [--epochs 200]` creates the folder of such a study with
+synthetic records and measures each command in a process of its own. `--folder DIR` keeps the folder, or
+reuses it.
 """
 
 import argparse
@@ -17,24 +17,24 @@ from typing import NamedTuple
 from made_study import make_study
 
 LIMITS = {"report": (30.0, 2**31), "status": (10.0, 2**30)}
-"""Seconds and bytes that are promised of 10,000 runs of 200 epochs."""
+"""Limits in seconds and bytes for 10,000 runs of 200 epochs."""
 
 
 class Measured(NamedTuple):
-    """What a command took."""
+    """Resources used by a command."""
 
     seconds: float
     cpu: float
-    """Seconds of all its processes."""
+    """CPU seconds of all its processes."""
     peak: int
-    """Bytes of its largest process."""
+    """Peak memory in bytes of its largest process."""
 
 
 def measure(command: list[str], environment: dict[str, str]) -> Measured:
-    """Run a command of ours in a process of its own.
+    """Run a Scalestudy command in a process of its own.
 
     Raises:
-        RuntimeError: If it fails, with its last words.
+        RuntimeError: If it fails, with the end of its output.
     """
     started = time.perf_counter()
     with tempfile.TemporaryFile() as said:
@@ -50,7 +50,7 @@ def measure(command: list[str], environment: dict[str, str]) -> Measured:
 
 
 def line(name: str, found: Measured, small: Measured, ratio: float) -> str:
-    """A row of the table; the last two columns compare with the small study, and with the limit."""
+    """Return a row of the table; the last two columns compare with the small study and with the limit."""
     limit = LIMITS.get(name)
     held = "" if limit is None else " ok" if found.seconds < limit[0] and found.peak < limit[1] else " OVER"
     times = found.seconds / small.seconds

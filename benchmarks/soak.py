@@ -1,14 +1,13 @@
-"""Hold the whole to it: random faults in real runs, and what was lost, leaked or misnamed by them.
+"""Inject random faults into real runs and report what they lost, leaked or misreported.
 
-`.venv/bin/python benchmarks/soak.py [--faults 300] [--seed 0] [--jobs 2] [--only NAME]`. A chain
-is one study, run again and again: each time a run is held in a random phase, a random fault is planted, and
-the run is let go. It must end, by itself, without a process or a temporary file left (leaked), with a reason
-that names what was planted (misnamed); and at the end of the chain an undisturbed run must end with the
-weights and the losses of one that nobody ever disturbed (lost). Then files of the finished study are torn,
-one at a time. With `--each`, nothing is drawn: every fault strikes once in every phase that it suits, each
-a study of its own, which is then run to its end. With `--slurm N` likewise on a cluster of the project's own
-(root, Debian: `make test-tools`). Needs root, for file systems of its own; exit code 1 unless every fault is
-survived.
+`.venv/bin/python benchmarks/soak.py [--faults 300] [--seed 0] [--jobs 2] [--only NAME]`. A chain runs one
+study repeatedly: each time a run is paused in a random phase, a random fault is injected, and the run is
+resumed. It must end on its own without leaving a process or a temporary file (leaked), and its reason must
+name the fault (misnamed). At the end of the chain a run without faults must reach the weights and losses of
+an undisturbed run (lost). Then files of the finished study are damaged, one at a time. `--each` draws
+nothing: every fault is injected once in every phase that it suits, each in a study of its own, which is then
+run to its end. `--slurm N` adds faults on the project's own Slurm cluster (root, Debian: `make test-tools`).
+Needs root to mount file systems; exit code 1 unless every fault is survived.
 """
 
 import argparse
@@ -35,7 +34,7 @@ STRATEGIES = (
     "ddp", "central-storage", "parameter-server",
 )  # fmt: skip
 CHAIN = 8
-"""Faults of one study, before it is run to its end."""
+"""Faults per study, before it is run to its end."""
 LAUNCH = "progress_timeout = 60"
 Chain = Callable[[], list[Outcome]]
 
@@ -72,7 +71,7 @@ def main() -> int:
 def drawn(
     options: argparse.Namespace, strategies: Sequence[str], known: "References", parent: Path
 ) -> Iterator[Chain]:
-    """Chains of faults, drawn from the seed: two of three faults strike runs, the others files at rest."""
+    """Draw chains of faults from the seed: two of three faults hit runs, the others files at rest."""
     draw = random.Random(options.seed)
     wanted, left = faults_of(options), options.faults
     for number in range(options.faults):
@@ -93,7 +92,7 @@ def drawn(
 def every(
     options: argparse.Namespace, strategies: Sequence[str], known: "References", parent: Path
 ) -> Iterator[Chain]:
-    """Every fault in every phase, each in a study of its own; `seed` says which ranks they hit."""
+    """Yield every fault in every phase, each in a study of its own; the seed decides which ranks are hit."""
     for strategy, phase in product(strategies, options.phase or (START, *PHASES)):
         for fault in faults_of(options):
             if fault.suits(strategy, phase):
@@ -101,7 +100,7 @@ def every(
 
 
 def faults_of(options: argparse.Namespace) -> list[Fault]:
-    """Those that are wanted."""
+    """Faults whose names match `--only`."""
     return [each for each in FAULTS if not options.only or re.search(options.only, each.name)]
 
 
@@ -113,7 +112,7 @@ def chain(
     known: "References",
     parent: Path,
 ) -> list[Outcome]:
-    """Plant these faults into one study, one after another, and run it to its end."""
+    """Inject these faults into one study, one after another, and run it to its end."""
     draw, reference = random.Random(seed), known.of(strategy)
     scene = fresh(strategy, LAUNCH, parent)
     outcomes = []
@@ -131,7 +130,7 @@ def chain(
 
 
 class References:
-    """What a run of each strategy learns that nobody disturbs; each is run once."""
+    """The result of an undisturbed run of each strategy; each is run once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._known, self._lock = folder, dict[str, Learnt](), threading.Lock()
@@ -153,7 +152,7 @@ class References:
 
 
 class own_disk:
-    """Within, a scene's results lie on a small file system of their own."""
+    """Context in which a scene's results are on a small file system of their own."""
 
     def __init__(self, scene: Scene) -> None:
         self._path = scene.root / "studies"

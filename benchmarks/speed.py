@@ -1,10 +1,10 @@
-"""How fast: our loop against plain Keras, and two workers against one, as ratios.
+"""Speed of our loop relative to plain Keras, and of two workers relative to one.
 
 `.venv/bin/python benchmarks/speed.py [--rounds 5] [--task unet]`. Every round runs all programs once, one
-after another, so that a machine whose speed drifts drifts under all of them; a ratio is taken within
-its round, and the median of the rounds is what counts. Each program is a process of its own (or the
-workers of a real run), pinned to the same cores. Keras runs with its default (XLA where it can) and without
-XLA; ours is held against the faster.
+after another, so that a drift of the machine's speed affects all of them; ratios are taken within a round,
+and the result is the median over the rounds. Each program is a process of its own (or the workers of a real
+run), pinned to the same cores. Keras runs with its default (XLA where it can) and without XLA; ours is
+compared with the faster one.
 """
 
 import argparse
@@ -40,7 +40,7 @@ strategy = [{strategies}]
 workers = [1, 2]
 seed = [0]
 """
-GOALS = {"unet": (1.25, 0.90), "cnn": (None, None)}  # two workers against Keras, and their efficiency
+GOALS = {"unet": (1.25, 0.90), "cnn": (None, None)}  # two workers relative to Keras, and their efficiency
 SIZES = {"unet": (8, 3), "cnn": (128, 4)}  # per-worker batch, epochs
 
 

@@ -1,10 +1,10 @@
-"""What it costs to keep the distribution of every rank's steps: with it against without, as a ratio.
+"""Cost of recording the step times of every rank: the ratio of epochs with and without it.
 
 `.venv/bin/python benchmarks/step_times.py [--pairs 40]`. One process trains the published CNN on handwritten
-digits by the real loop, an epoch with and an epoch without in turn and in alternating order, so that a
-machine whose speed drifts drifts under both; a ratio is taken within its pair, and the median of the pairs is
-what counts. Beside it stands what one call's account costs by itself, in seconds of its thread, against the
-shortest call of these epochs: that tells what the noise of a shared machine hides. The claim is below 1 %.
+digits with the real loop, alternating epochs with and without recording in changing order, so that a drift of
+the machine's speed affects both. Ratios are taken within a pair, and the result is the median over the pairs.
+It also times the recording of one call alone, in thread seconds, relative to the shortest call of these
+epochs, because noise of a shared machine hides a cost that small. The claim is below 1 %.
 """
 
 import argparse
@@ -31,10 +31,10 @@ CALLS = 200_000
 
 
 class Without(StepTimes):
-    """Keeps nothing of a call."""
+    """Record nothing."""
 
     def add(self, steps: int, seconds: float, waited: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def account() -> float:
-    """Seconds that the account of one call takes."""
+    """Seconds to record one call."""
     times, best = StepTimes(0), float("inf")
     for _ in range(5):
         start = time.thread_time()
@@ -85,7 +85,7 @@ def account() -> float:
 
 
 def session_of(folder: Path, epochs: int, batch: int) -> Session:
-    """A real run of one worker, built."""
+    """Build the session of a real run with one worker."""
     prepared = prepare(DataSettings(source="digits", cache=str(folder)))
     split = stored_split(prepared, None, 0)
     train = resolved_train(

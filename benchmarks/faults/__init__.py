@@ -1,1 +1,1 @@
-"""Faults that are planted into real runs, and what is made of them: used by `soak.py`."""
+"""Faults that `soak.py` injects into real runs, and checks of their effects."""

@@ -1,4 +1,4 @@
-"""One study that faults strike, one after another: what is held, what must come, what must not stay."""
+"""Inject faults into one study, one after another, and check each outcome."""
 
 import random
 import re
@@ -10,14 +10,14 @@ from faults.scene import Scene, StuckError, wait_for
 from scalestudy.study.run_folder import RunFolder
 
 START = "start"
-"""The phase before a run can be held: any moment of the first seconds."""
+"""The phase before a run can be paused: any moment of the first seconds."""
 LATEST_START = 3.0
 Learnt = tuple[str, list[tuple[int, int, float]]]
-"""What a run has learnt: digest of its weights; epoch, samples and loss of each epoch."""
+"""Result of a run: digest of its weights; epoch, samples and loss of each epoch."""
 
 
 def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, reference: Learnt) -> Outcome:
-    """One run that is held in a phase, struck by a fault, and let go."""
+    """Pause one run in a phase, inject a fault, resume the run, and judge its end."""
     outcome = Outcome(fault.name, scene.strategy, phase)
     status = scene.status()
     if status is not None and status.state == "done":
@@ -35,7 +35,7 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
         begun = time.monotonic()
         scene.let_go()
         scene.ended(process)
-        if fault.by_launcher and scene.outlives:  # somebody comes back to watch
+        if fault.by_launcher and scene.outlives:  # a second command watches the run
             scene.ended(scene.run())
         outcome.seconds = time.monotonic() - begun
     except StuckError as error:
@@ -51,7 +51,7 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
 def judge(
     scene: Scene, outcome: Outcome, fault: Fault, planted: str, reference: Learnt, before: RunFolder | None
 ) -> None:
-    """What the run has left, and what it says of its end."""
+    """Record what the run left behind and whether its reason names the fault."""
     outcome.leaked += scene.left_processes()
     said = scene.said()
     if "Traceback (most recent call last)" in said:
@@ -68,7 +68,7 @@ def judge(
     outcome.reason = status.reason if status else ""
     begun = status is not None and status.run is not None and status.run != before
     if fault.by_launcher and outcome.phase == START and not begun:
-        return  # there was nothing yet to say it of
+        return  # no run existed yet that could report it
     if status is not None and status.state == "running":
         outcome.misnamed.append("it is said to be running")
     if not re.search(planted, outcome.reason + "\n" + said):
@@ -76,7 +76,7 @@ def judge(
 
 
 def finish(scene: Scene, outcome: Outcome, reference: Learnt) -> None:
-    """Run the study to its end, undisturbed."""
+    """Run the study to its end without faults."""
     scene.release()
     try:
         code = scene.ended(scene.run())
@@ -93,7 +93,7 @@ def finish(scene: Scene, outcome: Outcome, reference: Learnt) -> None:
 
 
 def torn_at_rest(scene: Scene, draw: random.Random, reference: Learnt) -> Outcome:
-    """A file of the finished study is torn: it must be named, and nothing be trained in its place."""
+    """Damage a file of the finished study: verify must name it, and no run may be trained again for it."""
     name, how = draw.choice(torn.TORN), draw.choice(list(torn.TEARS))
     path = torn.find(scene, name)
     outcome = Outcome(f"{name.rpartition('/')[2]} torn", scene.strategy, how)

@@ -1,4 +1,4 @@
-"""The same on a Slurm cluster of the project's own: faults of jobs, nodes and the controller."""
+"""Faults of jobs, nodes and the controller on the project's own Slurm cluster."""
 
 import random
 import signal
@@ -28,7 +28,7 @@ time_limit = "00:10:00"
 
 
 class ClusterScene(Scene):
-    """A scene whose runs are jobs; every node sees its folder."""
+    """A scene whose runs are Slurm jobs; every node sees its folder."""
 
     outlives = True
 
@@ -76,13 +76,13 @@ def _scancel(scene: Scene, draw: random.Random) -> str:
 
 
 def _requeue(scene: Scene, draw: random.Random) -> str:
-    """The job is put back into the queue, as when a node is taken from it."""
+    """Requeue the job, as when its node is taken away."""
     _of(scene).cluster.run("scontrol", "requeue", _of(scene).job(), check=False)
     return ""
 
 
 def _node(scene: Scene, draw: random.Random) -> str:
-    """A node goes; Slurm puts the job back into the queue, and it goes on elsewhere."""
+    """Kill a node; Slurm requeues the job, and it continues on another node."""
     cluster = _of(scene).cluster
     name = cluster.run("squeue", "-h", "-j", _of(scene).job(), "-o", "%B").stdout.strip()
     cluster.kill_node(name)
@@ -99,7 +99,7 @@ _KILLED: dict[Path, str] = {}
 
 
 def _controller(scene: Scene, draw: random.Random) -> str:
-    """The controller is away while the run ends."""
+    """Stop the controller for some seconds while the run ends."""
     cluster = _of(scene).cluster
     cluster.stop_controller()
     threading.Timer(draw.uniform(1, 8), cluster.start_controller).start()
@@ -107,7 +107,7 @@ def _controller(scene: Scene, draw: random.Random) -> str:
 
 
 def _launcher(scene: Scene, draw: random.Random) -> str:
-    """The command that watches is killed; the job goes on without it."""
+    """Kill the command that watches; the job continues without it."""
     for process in scene.processes():
         if " -m scalestudy run" in process.command:
             process.send(signal.SIGKILL)
@@ -147,7 +147,7 @@ FAULTS = [
 
 
 def chains_on_slurm(faults: int, seed: int, launch: str, reference: Callable[[str], Learnt]) -> list[Outcome]:
-    """Strike jobs with that many faults, on a cluster that is made for it."""
+    """Inject that many faults into jobs on a new cluster."""
     draw = random.Random(seed)
     with _cluster() as cluster, ThreadPoolExecutor(2) as pool:
         chains = list(_drawn(faults, draw))

@@ -1,4 +1,4 @@
-"""What a fault is, and what was made of it."""
+"""A fault and its outcome."""
 
 import random
 from collections.abc import Callable
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from faults.scene import Scene
 
 Planter = Callable[[Scene, random.Random], str]
-"""Plants a fault in a run that has reached a phase; returns a pattern that its reason must match, "" where
-the run must go on as if nothing had been."""
+"""Injects a fault into a run that has reached a phase; returns a pattern that the run's reason must match, or
+"" if the run must continue unaffected."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that happens to a run.
+    """A fault that is injected into a run.
 
     Attributes:
-        name: What tables call it.
-        plant: Does it.
-        lift: Takes it away again, once the run has ended.
-        phases: Where it is planted; any when empty.
-        strategies: Whose runs it is planted in; all when empty.
-        by_launcher: Whether it is the launcher that is hit, so that nobody is left to print a reason.
+        name: Its name in tables.
+        plant: Injects it.
+        lift: Removes it again after the run has ended.
+        phases: Phases in which it can be injected; any if empty.
+        strategies: Strategies into whose runs it can be injected; all if empty.
+        by_launcher: Whether it hits the launcher, so that no process is left to print a reason.
     """
 
     name: str
@@ -39,17 +39,17 @@ class Fault:
 
 @dataclass
 class Outcome:
-    """What was made of one fault.
+    """The outcome of one fault.
 
     Attributes:
         fault: Its name.
-        strategy: Of the run.
-        phase: Where it was planted.
-        lost: What was lost by it, each in a sentence.
-        leaked: What outlived it.
-        misnamed: What was said of it, where that is not what it was.
-        reason: What was said.
-        seconds: How long it took until the run had ended.
+        strategy: Strategy of the run.
+        phase: Phase in which it was injected.
+        lost: Results that were lost, each in a sentence.
+        leaked: Processes and files left behind.
+        misnamed: Messages that do not name the fault.
+        reason: The reported reason.
+        seconds: Time from the fault to the end of the run.
     """
 
     fault: str

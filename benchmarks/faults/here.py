@@ -1,4 +1,4 @@
-"""Faults of runs of this machine, planted while they run."""
+"""Faults of local runs, injected while they run."""
 
 import errno
 import random
@@ -14,11 +14,11 @@ from faults.scene import PHASES, Scene, wait_for
 SEVERAL = ("multiworker", "horovod", "ddp")
 SERVED = ("parameter-server",)
 HOLDABLE = ("import", "build")
-"""Phases in which every rank is held; in most later ones only the one that leads the run."""
+"""Phases in which every rank can be paused; most later phases pause only the leading rank."""
 
 
 def signalled(number: signal.Signals, who: str = "rank") -> Fault:
-    """A worker is ended, or stopped, by a signal; or the "server" or the "coordinator" of workers."""
+    """Send a signal to a random worker, or to the "server" or "coordinator" of a parameter-server run."""
 
     def plant(scene: Scene, draw: random.Random) -> str:
         others = {"server": scene.leader - 1, "coordinator": scene.leader}
@@ -31,7 +31,7 @@ def signalled(number: signal.Signals, who: str = "rank") -> Fault:
 
 
 def launcher(number: signal.Signals, words: str) -> Fault:
-    """The launcher is ended by a signal."""
+    """Send a signal to the launcher."""
 
     def plant(scene: Scene, draw: random.Random) -> str:
         for process in scene.processes():
@@ -43,7 +43,7 @@ def launcher(number: signal.Signals, words: str) -> Fault:
 
 
 def written(words: str, expected: str, name: str) -> Fault:
-    """A line of Python that a rank's task executes."""
+    """Execute a line of Python in the task of the leading rank."""
 
     def plant(scene: Scene, draw: random.Random) -> str:
         phase = next(each for each in PHASES if (scene.place / f"hold-{each}").exists())
@@ -54,7 +54,7 @@ def written(words: str, expected: str, name: str) -> Fault:
 
 
 def _fill(scene: Scene, draw: random.Random) -> str:
-    """Fill the file system of the study, leaving a few bytes at most."""
+    """Fill the file system of the study to the last byte."""
     with open(scene.root / "studies" / "filler", "wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
             try:
@@ -75,7 +75,7 @@ def _remount(scene: Scene, how: str) -> None:
 
 
 def _read_only(scene: Scene, draw: random.Random) -> str:
-    # Files that are open for writing keep a file system from becoming read-only: bind it over itself.
+    # A file system with files open for writing cannot be remounted read-only: bind it over itself.
     studies = str(scene.root / "studies")
     subprocess.run(["mount", "--bind", studies, studies], check=True)
     subprocess.run(["mount", "-o", "remount,bind,ro", studies], check=True)
@@ -87,7 +87,7 @@ def _writable(scene: Scene) -> None:
 
 
 def removed(what: str, expected: str) -> Fault:
-    """A folder is removed under way."""
+    """Remove a folder during the run."""
 
     def plant(scene: Scene, draw: random.Random) -> str:
         run = scene.newest_run()
@@ -121,7 +121,7 @@ sys.stdin.read()
 
 
 def _steal(scene: Scene, draw: random.Random) -> str:
-    """Listen at the ports that the run has reserved, and not used yet, in the network that it sees."""
+    """Listen at the ports that the run has reserved but not used yet, in its network namespace."""
     worker = wait_for(lambda: scene.worker(0), "rank 0")
     environment = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
     port = next(int(each[12:]) for each in environment if each.startswith(b"MASTER_PORT="))

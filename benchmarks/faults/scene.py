@@ -1,4 +1,4 @@
-"""A study with one point that faults are planted in: its folder, its processes, what is left of it."""
+"""A study with one point into which faults are injected: its folder, its processes, its remains."""
 
 import json
 import os
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 TASK = Path(__file__).with_name("task.py")
 PHASES = ("import", "build", "evaluation", "epoch", "checkpoint", "saving", "end")
-"""Where a run can be held, in the order in which it gets there."""
+"""Phases in which a run can be paused, in the order in which it reaches them."""
 PATIENCE = 240.0
-"""Seconds in which what must come has come, however busy the machine."""
+"""Time limit in seconds for awaited events, long enough for a busy machine."""
 STUDY = """
 task = "task.py"
 [data]
@@ -42,14 +42,14 @@ seed = 0
 
 
 class StuckError(Exception):
-    """Something that must come has not come."""
+    """An awaited event did not happen in time."""
 
 
 def wait_for(found: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
-    """What `found` gives, as soon as it is true.
+    """Return the first true value of `found()`.
 
     Raises:
-        StuckError: If it does not become so.
+        StuckError: If there is none within `seconds`.
     """
     deadline = time.monotonic() + seconds
     while not (value := found()):
@@ -61,7 +61,7 @@ def wait_for(found: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
 
 @dataclass(frozen=True)
 class Process:
-    """A process of a scene, as /proc shows it."""
+    """A process of a scene, as shown by /proc."""
 
     pid: int
     parent: int
@@ -77,7 +77,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a point stands, as `scalestudy status` says."""
+    """State of a point, as `scalestudy status` reports it."""
 
     state: str
     reason: str
@@ -85,16 +85,16 @@ class Standing:
 
 
 class Scene:
-    """A folder with a study, and what runs in its name.
+    """A folder with a study, and the processes that run for it.
 
     Args:
-        root: Folder of the scene, new.
-        strategy: Of its one point.
+        root: A new folder for the scene.
+        strategy: Strategy of its one point.
         launch: Lines of the section `[launch]`.
     """
 
     outlives = False
-    """Whether runs go on without the command that started them."""
+    """Whether runs continue without the command that started them."""
 
     def __init__(self, root: Path, strategy: str, launch: str = "") -> None:
         self.root, self.strategy = root, strategy
@@ -118,7 +118,7 @@ class Scene:
         }  # fmt: skip
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start our command line; what it prints goes to the scene's log."""
+        """Start a Scalestudy command; its output goes to the scene's log."""
         command = ["env", "--default-signal=INT", sys.executable, "-m", "scalestudy", *arguments]
         self.told = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
@@ -128,14 +128,13 @@ class Scene:
             )  # fmt: skip
 
     def run(self) -> subprocess.Popen[bytes]:
-        """Start the study."""
         return self.start("run", str(self.study), "--no-report")
 
     def ended(self, process: subprocess.Popen[bytes], seconds: float = PATIENCE) -> int:
-        """Exit code of what was started.
+        """Wait for a command and return its exit code.
 
         Raises:
-            StuckError: If it does not end; it is ended then.
+            StuckError: If it does not end in time; all processes are killed then.
         """
         try:
             return process.wait(seconds)
@@ -145,13 +144,13 @@ class Scene:
             raise StuckError("the end of the command") from None
 
     def said(self) -> str:
-        """What the last command has printed."""
+        """Output of the last command."""
         with open(self.log, "rb") as log:
             log.seek(self.told)
             return log.read().decode(errors="replace")
 
     def situation(self) -> str:
-        """What there is of processes, logs and signs, for whoever looks into it."""
+        """Processes, logs and reached phases, for debugging."""
         lines = [
             f"{each.pid} (rank {each.rank}, below {each.parent}): {each.command}" for each in self.processes()
         ]
@@ -164,33 +163,33 @@ class Scene:
         return "\n".join([f"reached {reached}", *lines, self.said()[-600:]])
 
     def hold(self, phase: str) -> None:
-        """Have every run wait in a phase."""
+        """Make every run pause in a phase."""
         (self.place / f"hold-{phase}").touch()
 
     def release(self) -> None:
-        """Let all go on, and forget what was reached."""
+        """Resume all runs, and forget the phases reached."""
         for file in self.place.iterdir():
             file.unlink()
 
     def let_go(self) -> None:
-        """Let all go on."""
+        """Resume all runs."""
         for phase in PHASES:
             (self.place / f"hold-{phase}").unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Remove all results, so that the next run begins anew."""
+        """Remove all results, so that the next run starts from the beginning."""
         shutil.rmtree(self.results, ignore_errors=True)
 
     def reached(self, phase: str) -> bool:
-        """Whether the process that leads the run is there."""
+        """Whether the process that leads the run has reached a phase."""
         return (self.place / f"reached-{phase}-{self.leader}").exists()
 
     def processes(self) -> list[Process]:
-        """All that live in the scene's name."""
+        """All living processes of the scene."""
         return list(_processes(str(self.root)))
 
     def worker(self, rank: int) -> Process | None:
-        """The process that computes for a rank: the one below that which watches over it."""
+        """The process that computes for a rank: the child of its supervisor."""
         found = [
             each
             for each in self.processes()
@@ -200,12 +199,12 @@ class Scene:
         return below[0] if below else None
 
     def end_all(self) -> None:
-        """End what is left."""
+        """Kill the processes that are left."""
         for process in self.processes():
             process.send(signal.SIGKILL)
 
     def status(self) -> Standing | None:
-        """How the point stands, as every command sees it; None if there is none."""
+        """State of the point as reported by `status`; None if there is no study folder."""
         if not self.results.exists():
             return None
         command = [sys.executable, "-m", "scalestudy", "status", str(self.results), "--format", "json"]
@@ -217,9 +216,9 @@ class Scene:
         return Standing(point["state"], point["reason"] or "", run)
 
     def learnt(self) -> tuple[str, list[tuple[int, int, float]]]:
-        """What the finished run has learnt: digest of its weights, and epochs, samples, losses.
+        """Result of the finished run: digest of its weights, and epochs, samples and losses.
 
-        Of workers that take no steps together only what does not depend on who came first.
+        Asynchronous strategies give only epochs and samples, which do not depend on the order of updates.
         """
         run = self.newest_run()
         result = run.result() if run else None
@@ -230,12 +229,12 @@ class Scene:
         return result.weights_digest, [(each.epoch, each.samples, each.loss) for each in run.epochs()]
 
     def newest_run(self) -> RunFolder | None:
-        """The run folder that was made last."""
+        """The most recent run folder."""
         runs = sorted(self.results.glob("points/*/run-*"), key=lambda path: path.stat().st_mtime)
         return RunFolder(runs[-1]) if runs else None
 
     def left_processes(self) -> list[str]:
-        """Processes that outlive their run; they are ended now."""
+        """Processes that outlive their run; they are killed."""
         try:
             wait_for(lambda: not self.processes(), "the end of all processes", 15)
         except StuckError:

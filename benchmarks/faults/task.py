@@ -1,6 +1,6 @@
-"""The task of the soak: a small network that says which phase it has reached, and waits there if asked to.
+"""Task of the soak: a small network that reports each phase it reaches, and pauses there on request.
 
-What it says and what it is asked are files in the folder named by `PLACE`, which the soak writes in here.
+Reports and requests are files in the folder `PLACE`, whose path the soak fills in.
 """
 
 import os
@@ -15,10 +15,10 @@ metrics = ["accuracy"]
 
 
 def reach(phase):
-    """Say that this rank is there, do what is planted for it, and stay while it is held."""
+    """Report the phase of this rank, execute a planted line, and wait while a hold file exists."""
     rank = os.environ.get("RANK", os.environ.get("SLURM_PROCID", "launcher"))
     (PLACE / f"reached-{phase}-{rank}").touch()
-    if rank == "launcher":  # which builds the model once, ahead of all runs
+    if rank == "launcher":  # the launcher builds the model once before all runs
         return
     while (PLACE / f"hold-{phase}").exists():
         time.sleep(0.02)
@@ -55,7 +55,7 @@ def callbacks():
 
 
 def reach_within():
-    """Have ranks reach an evaluation, and a checkpoint that is written but not in its place yet."""
+    """Report evaluation, and the moment when a checkpoint is written but not yet renamed."""
     from scalestudy.training import resume, session
 
     measure, replace = session.measure, os.replace

@@ -1,4 +1,4 @@
-"""Faults at rest: files of a finished, or interrupted, run that something has torn."""
+"""Faults at rest: damaged files of a finished or interrupted run."""
 
 import json
 import random
@@ -23,7 +23,7 @@ def _noise(path: Path, draw: random.Random) -> None:
 
 
 def _flip(path: Path, draw: random.Random) -> None:
-    """One bit of the file."""
+    """Flip one bit of the file."""
     content = bytearray(path.read_bytes())
     if content:
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
@@ -36,7 +36,7 @@ def _folder(path: Path, draw: random.Random) -> None:
 
 
 def _newer(path: Path, draw: random.Random) -> None:
-    """As a later version would write it."""
+    """Write a later schema version."""
     record = json.loads(path.read_text())
     key = next((key for key in ("schema_version", "schema") if key in record), "schema_version")
     path.write_text(json.dumps(record | {key: 99}))
@@ -56,15 +56,15 @@ TORN = (
 )  # fmt: skip
 
 LASTING = ("result.json", "point.json", "epochs.jsonl", "ranks/0.json", "study.json", "split", "prepared")
-"""Those of a finished run that nothing can be concluded without."""
+"""Files of a finished run without which no conclusion is possible."""
 MADE_ANEW = ("result.json", "split")
-"""Those that a study may lack: what is not done yet has no result, and a split follows from its seed."""
+"""Files that may be missing: a point that is not done has no result, and a split follows from its seed."""
 MAY_TRAIN = ("result.json", "point.json", "study.json", "study.toml", "launcher.json")
-"""Those that a run is not there without: it is right to train it again where they are missing."""
+"""Files without which a run does not count: if one is missing, the run may be trained again."""
 
 
 def find(scene: Scene, name: str) -> Path | None:
-    """The file of that name in a scene; None if there is none."""
+    """The file of that name in a scene; None if it does not exist."""
     run = scene.newest_run()
     if name in ("study.json", "study.toml"):
         found = scene.results / name
@@ -78,7 +78,7 @@ def find(scene: Scene, name: str) -> Path | None:
 
 
 class Torn:
-    """Within, a file is torn; after it, it is as it was."""
+    """Context in which a file is damaged; the file is restored afterwards."""
 
     def __init__(self, scene: Scene, path: Path, how: str, draw: random.Random) -> None:
         self._path, self._how, self._draw = path, how, draw

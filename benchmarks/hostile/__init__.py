@@ -1,1 +1,1 @@
-"""Bad inputs by families, and what the command line makes of each: see ../hostile_inputs.py."""
+"""Bad inputs by family, and their classification: see ../hostile_inputs.py."""

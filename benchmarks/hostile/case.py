@@ -7,13 +7,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Case:
-    """A bad input, made in an empty folder of its own.
+    """A bad input, created in an empty folder of its own.
 
     Attributes:
-        family: What it is an input of.
-        name: Which one, unique in its family.
-        build: Writes its files into the folder, which is the working folder too; gives the command line.
-        must: Whether it has to be refused; a mutation may leave an input that is fine.
+        family: Kind of input.
+        name: Unique within its family.
+        build: Writes its files into the folder, which is also the working folder; returns the command line.
+        must: Whether it must be refused; a mutation may leave an input valid.
         ordinary: Whether to run it without a superuser's right to read everything.
         slow: Whether it starts a framework, which takes seconds.
     """

@@ -1,4 +1,4 @@
-"""Command lines: every command with options and arguments that it cannot take."""
+"""Command lines: every command with invalid options and arguments."""
 
 import random
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def cases(random: random.Random) -> Iterator[Case]:
     for command in COMMANDS:
         for word in WORDS:
             name = f"{command} {word[:20]!r}"
-            # A name of these is one that `init` may write, and `--` is only the end of the options.
+            # `init` may accept one of these as a file name, and `--` only ends the options.
             yield Case("command line: argument", name, partial(_given, [*command.split(), word]))
     for line in LINES:
         arguments = [word.replace("''", "") for word in line.split(" ")]

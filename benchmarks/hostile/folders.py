@@ -1,4 +1,4 @@
-"""Folders of studies: each record truncated, emptied, altered, replaced by something else."""
+"""Study folders: each record truncated, emptied, altered or replaced."""
 
 import json
 import os
@@ -112,7 +112,6 @@ ODD: dict[str, Callable[[Path], object]] = {
 
 
 def cases(random: random.Random, made: Path) -> Iterator[Case]:
-    """Cases on copies of the study folder `made`."""
     for record in RECORDS:
         for word, act in DAMAGES.items():
             for command in COMMANDS:
@@ -138,7 +137,7 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 
 
 def make(folder: Path) -> None:
-    """The results folder of a study of two points: one is done, one has failed."""
+    """Create the results folder of a study with two points: one done, one failed."""
     from scalestudy.study.expand import expand
     from scalestudy.study.parse import load_study
     from scalestudy.study.records import EpochRecord, Failure, Progress, RankRecord, Result

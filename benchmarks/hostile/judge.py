@@ -1,4 +1,4 @@
-"""One bad input given to the command line in a forked process, and what came of it."""
+"""Give one bad input to the command line in a forked process, and classify the result."""
 
 import ctypes
 import hashlib
@@ -14,12 +14,12 @@ from pathlib import Path
 from hostile.case import Case
 
 VERDICTS = ("refused", "accepted", "taken", "unclear", "traceback", "hung", "left behind")
-"""Refused well; accepted where that may be; taken though it had to be refused; an end without three parts;
-a traceback, a bug's message or a signal; no end in time; half-written or temporary files left."""
+"""Refused properly; accepted where allowed; taken although it must be refused; a message without three parts;
+a traceback, a bug message or a signal; a timeout; partial or temporary files left."""
 FAULTS = VERDICTS[2:]
 MEMORY = 8 * 2**30
 LASTS = (".lock", "lock")
-"""Names of locks, which stay."""
+"""Endings of lock files, which stay."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Outcome:
 
 
 def judge(case: Case, folder: Path, limit: float) -> Outcome:
-    """Make the input in `folder` and run the command line on it, for at most `limit` seconds."""
+    """Create the input in `folder` and run the command line on it for at most `limit` seconds."""
     work, home = folder / "work", folder / "home"
     work.mkdir(parents=True)
     home.mkdir()
@@ -49,7 +49,7 @@ def judge(case: Case, folder: Path, limit: float) -> Outcome:
 
 
 def listing(folder: Path) -> dict[str, str]:
-    """Every file below a folder with a digest of its content; what cannot be read counts by its kind."""
+    """Every file below a folder with a digest of its content, or "other" for anything unreadable."""
     found = {}
     for root, _, files in os.walk(folder):
         for name in files:
@@ -74,13 +74,13 @@ def _verdict(case: Case, status: int, told: str, before: dict[str, str], after: 
     if code == 0:
         return "taken" if case.must else "accepted"
     parts = "Expected" in told and "Received" in told
-    usage = code == 2 and "Error: " in told  # the parser of options says it in one sentence
+    usage = code == 2 and "Error: " in told  # the option parser prints one sentence
     verified = code == 1 and " not sound." in told
     return "refused" if (parts or usage or verified) and code in (1, 2) else "unclear"
 
 
 def _waited(pid: int, deadline: float) -> int | None:
-    """Its status; None, and its end, once the time is over."""
+    """Wait status of the process; None after killing it at the deadline."""
     handle = os.pidfd_open(pid)
     try:
         ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
@@ -93,14 +93,14 @@ def _waited(pid: int, deadline: float) -> int | None:
 
 
 def _child(case: Case, arguments: list[str], folder: Path) -> None:
-    """Become a process group of its own, see nothing of this user, and run the command line."""
+    """Start a process group, isolate the user's environment, and run the command line."""
     os.setsid()
     try:
         told = os.open(folder / "told", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         silent = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((silent, 0), (told, 1), (told, 2)):
             os.dup2(source, target)
-        # What imports us may have its own in their place.
+        # The importing program may have replaced these streams.
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
         home = str(folder / "home")
         os.environ |= {"HOME": home, "TMPDIR": str(folder / "work"), "COLUMNS": "200"}
@@ -131,7 +131,7 @@ def _leave(code: int) -> None:
 
 
 def _renounce() -> None:
-    """Give up a superuser's right to read and write what modes forbid (CAP_DAC_OVERRIDE, _READ_SEARCH)."""
+    """Drop the superuser's right to bypass file modes (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH)."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     data = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)

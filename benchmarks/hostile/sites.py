@@ -52,7 +52,7 @@ TEMPLATES = {
 
 
 def cases(random: random.Random, made: Path) -> Iterator[Case]:
-    """Cases on copies of `made`, where the data is prepared."""
+    """Cases on copies of `made`, which holds prepared data."""
     for line in (*LINES, *FINE_LINES):
         text = line.encode() if "cpus_per_node" in line else b"cpus_per_node = 4\n" + line.encode()
         yield Case("site profile", line[:50], partial(_site, made, text), must=line in LINES)
@@ -67,7 +67,7 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 
 
 def make(folder: Path) -> None:
-    """A study for Slurm whose data is prepared."""
+    """Create a study for Slurm with prepared data."""
     from scalestudy.data.splits.split import stored_split
     from scalestudy.data.store.prepare import prepare
     from scalestudy.study.settings import DataSettings
@@ -91,7 +91,7 @@ def _odd(made: Path, word: str, folder: Path) -> list[str]:
 
 
 def odd(file: Path, word: str) -> None:
-    """Something else in the place of a file."""
+    """Create a folder, pipe, link loop or empty file in place of a file."""
     if word == "a folder":
         file.mkdir()
     elif word == "a pipe":

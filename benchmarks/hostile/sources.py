@@ -1,4 +1,4 @@
-"""Sources of data: corrupt images of each format, arrays that claim too much, things that are no files."""
+"""Data sources: corrupt images of each format, arrays with false headers, special files."""
 
 import io
 import os
@@ -22,7 +22,7 @@ def cases(random: random.Random) -> Iterator[Case]:
     for suffix in FORMATS:
         good = image(suffix)
         for word, content in _damages(suffix, good, random).items():
-            # A picture with a flipped byte may still be one.
+            # An image with a flipped byte may still be valid.
             yield Case(
                 "source: image", f"{suffix} {word}", partial(_images, suffix, content), must=word in MUST
             )
@@ -144,7 +144,7 @@ def _npz(content: bytes, folder: Path) -> list[str]:
 
 
 def _images(suffix: str, bad: bytes, folder: Path) -> list[str]:
-    """A folder of two classes, in which one of six images is bad."""
+    """Create a folder of two classes in which one of six images is bad."""
     classes(folder, suffix)
     (folder / "set" / "b" / f"2.{suffix}").write_bytes(bad)
     return _prepare("set")
@@ -180,7 +180,7 @@ def _masks(folder: Path) -> list[str]:
     return _prepare("set")
 
 
-# What is no image by its name is left out, and said so.
+# Entries that are not images by their name are skipped and listed.
 FINE = ("surrogate in a name", "nested loop", "image is a folder")
 PLACES: dict[str, Callable[[Path], list[str]]] = {
     "missing": lambda folder: _prepare("none"),

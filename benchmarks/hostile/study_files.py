@@ -1,4 +1,4 @@
-"""Study files: every key with every bad value, and good files that were damaged."""
+"""Study files: every key with every bad value, and damaged copies of a good file."""
 
 import random
 from collections.abc import Iterator
@@ -32,7 +32,6 @@ VALUES = {
     "bool": "true",
     "quoted": '"8"',
 }
-# Values that some key takes, or that name a file which is then looked for.
 KEYS = (
     "task", "name", "data.source", "data.validation", "data.image_size", "data.cache", "data.seed",
     "train.epochs", "train.batch_size", "train.optimizer", "train.learning_rate", "train.reference_batch",
@@ -98,7 +97,7 @@ def cases(random: random.Random) -> Iterator[Case]:
 
 
 def damaged(content: bytes, random: random.Random) -> bytes:
-    """The content with some bytes changed, cut out, doubled or swapped for others."""
+    """Return the content with some bytes deleted, repeated or replaced."""
     data = bytearray(content)
     for _ in range(random.randint(1, 4)):
         at, length = random.randrange(len(data)), random.randint(1, 12)

@@ -1,4 +1,4 @@
-"""Task files: no Python, the wrong values, errors when imported."""
+"""Task files: syntax errors, wrong values, errors on import."""
 
 import os
 import random

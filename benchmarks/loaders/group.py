@@ -1,4 +1,4 @@
-"""The worker processes of one loader, which are told what to do all at once."""
+"""The worker processes of one loader, which receive each command at the same time."""
 
 import json
 import os
@@ -16,13 +16,13 @@ HERE = Path(__file__).parents[1]
 
 
 class Workers:
-    """Processes of a loader, each pinned to its part of the cores.
+    """Processes of a loader, each pinned to its share of the cores.
 
     Args:
         name: The loader.
-        task: What rank 0 reads.
-        cores: Cores of all.
-        files: That this loader reads.
+        task: The task of rank 0.
+        cores: Cores of all processes.
+        files: Files that this loader reads.
     """
 
     def __init__(self, name: str, task: Task, cores: list[int], files: list[Path]) -> None:
@@ -44,10 +44,10 @@ class Workers:
             )  # fmt: skip
 
     def tell(self, command: str) -> list[dict[str, Any]]:
-        """All workers' answers to a command that they are given at once.
+        """Send a command to all workers at once and return their answers.
 
         Raises:
-            RuntimeError: One has ended without an answer.
+            RuntimeError: A worker has ended without an answer.
         """
         for process in self._processes:
             assert process.stdin is not None
@@ -64,7 +64,7 @@ class Workers:
         return answers
 
     def peak(self, command: str, before: int) -> int:
-        """Most that the node held for them while they did as told, without what they held `before`."""
+        """Peak memory in bytes on the node during a command, minus `before`, plus cached file pages."""
         most, done = 0, threading.Event()
 
         def watch() -> None:
@@ -81,11 +81,11 @@ class Workers:
         return max(most, self.held()) - before + cached_bytes(self.files)
 
     def held(self) -> int:
-        """Memory of the processes that is no page of a file."""
+        """Memory of the processes in bytes, without pages of files."""
         return own_bytes(process.pid for process in self._processes)
 
     def close(self) -> None:
-        """End them."""
+        """Kill the processes."""
         for process in self._processes:
             process.kill()
             process.wait()

@@ -1,4 +1,4 @@
-"""What a node holds for a loader: memory of its processes, and pages of its files, each page once."""
+"""Memory that a loader uses on a node: its processes and the cached pages of its files, each page once."""
 
 import ctypes
 import mmap
@@ -14,9 +14,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def own_bytes(pids: Iterable[int]) -> int:
-    """Memory of these processes and of those that they started which is no page of a file; shared pages once.
+    """Memory in bytes of these processes and their descendants without pages of files; shared pages once.
 
-    The kernel divides each page by the processes that share it (Pss).
+    The kernel divides each page by the number of processes that share it (Pss).
     """
     total = 0
     for pid in pids:
@@ -34,7 +34,7 @@ def _anonymous(rollup: str) -> int:
 
 
 def cached_bytes(files: Iterable[Path]) -> int:
-    """Pages of files in the page cache, as mincore(2) says."""
+    """Bytes of files in the page cache, from mincore(2)."""
     total = 0
     for file in files:
         size = file.stat().st_size
@@ -54,7 +54,7 @@ def cached_bytes(files: Iterable[Path]) -> int:
 
 
 def evict(files: Iterable[Path]) -> None:
-    """Ask the kernel to let go of the pages of files: what a first epoch then reads comes from the disk."""
+    """Ask the kernel to evict the pages of files, so that a first epoch reads from the disk."""
     for file in files:
         handle = os.open(file, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The sets that are read: files as people have them, and the same prepared by us."""
+"""The data sets: files as users have them, and the same prepared by us."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,12 @@ Array = Any
 
 
 class Case(NamedTuple):
-    """What is read, and how.
+    """A data set and how it is read.
 
     Attributes:
-        batch: Samples of a worker's batch.
-        size: Height and width that images are fitted to; None for their own.
-        loaders: Which are compared, ours first.
+        batch: Per-worker batch.
+        size: Height and width to which images are resized; None for their own.
+        loaders: Loaders to compare, ours first.
     """
 
     batch: int
@@ -40,16 +40,16 @@ CASES = {
         32, None, ("ours encoded", "tf.data uncached", "Grain", "PyTorch")
     ),
 }
-"""The first three as each is commonly used: ours prepared once, tf.data cached, the others decoding PNG and
-JPEG in each epoch. In the last two nothing decoded is kept by anybody."""
+"""The first three are read in each loader's usual way: ours prepared once, tf.data cached, the others
+decoding PNG and JPEG in each epoch. In the last two no loader keeps decoded images."""
 
 
 TIMES = 2
-"""How often each image is there: in epochs of 300, beginning them would be most of what is measured."""
+"""Copies of each image: with 300 images per epoch, the start of an epoch would dominate."""
 
 
 def source(name: str, data: Path | None, folder: Path) -> Path:
-    """Where the set lies: in `data` (mnist/mnist.npz), or in `folder`, made of nuclei/ and flowers/ there."""
+    """Path of the set: in `data` (mnist/mnist.npz), or in `folder`, copied from `data` or generated."""
     short = name.partition(",")[0]
     if short == "JPEGs of one size":
         return _one_size(source("flowers", data, folder), folder / "one-size")
@@ -76,13 +76,12 @@ def _repeated(folder: Path, into: Path) -> None:
 
 
 def prepared(where: Path, case: Case, cache: Path, storage: str) -> Path:
-    """Our prepared set."""
     settings = DataSettings(source=str(where), image_size=case.size, cache=str(cache), storage=storage)
     return prepare(settings).path
 
 
 def listed(where: Path, file: Path) -> int:
-    """Write the rows of a folder as [image, target] to `file`, in our order, for the others; their number."""
+    """Write the rows [image, target] of a folder to `file`, in our order, and return their number."""
     if (where / "images").is_dir():
         rows = [
             (str(image), str(where / "masks" / image.name)) for image in sorted((where / "images").iterdir())
@@ -120,7 +119,7 @@ def _photographs(folder: Path) -> None:
 
 
 def _one_size(photographs: Path, folder: Path) -> Path:
-    """The photographs scaled to 224 x 224 and saved as JPEGs again."""
+    """Resize the photographs to 224 x 224 and save them as JPEGs again."""
     if not folder.exists():
         for image in sorted(photographs.glob("*/*")):
             into = folder / image.parent.name / f"{image.stem}.jpg"
@@ -131,6 +130,6 @@ def _one_size(photographs: Path, folder: Path) -> Path:
 
 
 def files_of(listing: Path) -> list[Path]:
-    """The files of a list of rows."""
+    """The files that a list of rows names."""
     rows = json.loads(listing.read_text())
     return [Path(each) for row in rows for each in row if not each.isdecimal()]

@@ -1,7 +1,7 @@
-"""The loaders that are compared. Each is asked for epochs, and hands over batches of its worker's samples.
+"""The loaders to compare. Each yields the batches of its worker's samples, epoch by epoch.
 
-Every worker shuffles, and reads its own samples alone: the others are given every n-th sample before anything
-else is done, as their documentation advises, which keeps them from decoding and holding what is not theirs.
+Every worker shuffles and reads only its own samples. The other libraries get every n-th sample before any
+other operation, as their documentation advises, so that they do not decode or hold samples of other workers.
 """
 
 import json
@@ -18,16 +18,16 @@ Batch = tuple[Any, Any]
 
 
 class Task(NamedTuple):
-    """What a worker is to read.
+    """What a worker reads.
 
     Attributes:
-        prepared: Our set.
+        prepared: Our prepared set.
         files: An .npz file, or a list of rows [image, mask or class] as JSON.
-        size: Height and width that images are fitted to; None for their own.
-        batch: Samples of a worker's batch.
-        rank: Of this worker.
-        workers: How many there are.
-        threads: Cores that it was given.
+        size: Height and width to which images are resized; None for their own.
+        batch: Per-worker batch.
+        rank: Rank of this worker.
+        workers: Number of workers.
+        threads: Number of its cores.
     """
 
     prepared: str
@@ -40,7 +40,7 @@ class Task(NamedTuple):
 
 
 class Ours:
-    """The loader as in a run, with the staging of TensorFlow's engine."""
+    """The loader as in a run, with the staging of the TensorFlow engine."""
 
     def __init__(self, task: Task) -> None:
         from scalestudy.data.loading.loader import Loader
@@ -66,13 +66,13 @@ class Ours:
 
 
 class TfData:
-    """tf.data in the published order: map, cache, shuffle 1000, batch, prefetch; as many threads as cores."""
+    """tf.data in the published order: map, cache, shuffle 1000, batch, prefetch; one thread per core."""
 
     def __init__(self, task: Task, cached: bool = True) -> None:
         import tensorflow as tf
 
         if task.files.endswith(".npz"):
-            whole = tf.data.Dataset.from_tensor_slices(of_npz(task))  # every n-th already
+            whole = tf.data.Dataset.from_tensor_slices(of_npz(task))  # already every n-th
             read: Any = lambda image, target: (image[:, :, None], target)  # noqa: E731
         else:
             rows = own(task, json.loads(Path(task.files).read_text()))
@@ -101,7 +101,7 @@ class TfData:
 
 
 class Rows:
-    """Random access to a worker's samples, for Grain and PyTorch: arrays in memory, or files decoded."""
+    """Random access to a worker's samples for Grain and PyTorch: arrays in memory, or decoded files."""
 
     def __init__(self, task: Task) -> None:
         self._size = task.size
@@ -125,7 +125,7 @@ class Rows:
 
 
 class Grain:
-    """Grain's MapDataset, shuffled in each epoch; as many threads as cores, none for arrays in memory."""
+    """Grain's MapDataset, shuffled in each epoch; one thread per core, none for arrays in memory."""
 
     def __init__(self, task: Task) -> None:
         import grain.python as grain
@@ -143,7 +143,7 @@ class Grain:
 
 
 class PyTorch:
-    """PyTorch's DataLoader: as many worker processes as cores, which stay; none for arrays in memory."""
+    """PyTorch's DataLoader: one persistent worker process per core, none for arrays in memory."""
 
     def __init__(self, task: Task) -> None:
         import torch
@@ -160,7 +160,7 @@ class PyTorch:
 
 
 def made(name: str, task: Task) -> Any:
-    """The loader of that name, as late as somebody would make it."""
+    """Create the loader of that name."""
     if name.startswith("ours"):
         return Ours(task)
     if name.startswith("tf.data"):
@@ -169,10 +169,10 @@ def made(name: str, task: Task) -> Any:
 
 
 def imported(name: str) -> None:
-    """Import what the loader needs: neither time nor memory of the loader's own.
+    """Import the libraries of a loader, whose time and memory are not counted.
 
     Raises:
-        ImportError: It is not installed.
+        ImportError: A library is not installed.
     """
     if name == "Grain":
         import grain.python  # noqa: F401
@@ -184,16 +184,16 @@ def imported(name: str) -> None:
         from scalestudy.engines.tensorflow import staging  # noqa: F401
         from scalestudy.training import reading  # noqa: F401
 
-        tf.zeros([1])  # what TensorFlow makes once
+        tf.zeros([1])  # initialize TensorFlow
 
 
 def own(task: Task, rows: Any) -> Any:
-    """Every n-th row."""
+    """The rows of this worker: every n-th."""
     return rows[task.rank :: task.workers]
 
 
 def of_npz(task: Task) -> tuple[Any, Any]:
-    """Images and classes of this worker, in memory."""
+    """Images and classes of this worker as arrays."""
     with np.load(task.files) as arrays:
         parts = [name for name in ("train", "test") if f"x_{name}" in arrays]
         images = np.concatenate([arrays[f"x_{part}"] for part in parts])

@@ -1,7 +1,7 @@
-"""One worker of a loader, in a process of its own: a command a line on stdin, an answer a line on stdout.
+"""One worker process of a loader: reads a command per line from stdin, writes an answer per line to stdout.
 
-`import`, `cold` (make the loader and read an epoch), `proof` (an epoch with a checksum of every sample),
-`epoch` (one more), `warm SECONDS` (whole epochs until they are over).
+Commands: `import`, `cold` (create the loader and read an epoch), `proof` (an epoch with a checksum of every
+sample), `epoch` (another epoch), `warm SECONDS` (whole epochs until the time is over).
 """
 
 import json
@@ -20,7 +20,7 @@ from loaders.ways import Task, imported, made
 def main() -> None:
     name, task = sys.argv[1], Task(**json.loads(sys.argv[2]))
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # keep output of libraries out of the answers
     loader, epoch = None, 0
     for line in sys.stdin:
         command, *arguments = line.split()
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def counted(batches: Any, task: Task) -> int:
-    """Samples of an epoch, each batch of which is there as a whole when it is handed over."""
+    """Count the samples of an epoch and check that they are 8-bit."""
     total = 0
     for inputs, _ in batches:
         total += inputs.shape[-4]
@@ -58,7 +58,7 @@ def counted(batches: Any, task: Task) -> int:
 
 
 def proof(batches: Any) -> list[tuple[int, int, float]]:
-    """Of every sample: checksum of its input and of its target, and the mean of its input."""
+    """For every sample: checksums of its input and target, and the mean of its input."""
     found = []
     for batch in batches:
         inputs, targets = (np.asarray(part) for part in batch)
@@ -71,7 +71,7 @@ def proof(batches: Any) -> list[tuple[int, int, float]]:
 
 
 def cpu_seconds() -> float:
-    """Of this process and of those that it started."""
+    """CPU seconds of this process and its descendants."""
     children = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
     return time.process_time() + sum(each.user + each.system for each in children)
 
