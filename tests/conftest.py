@@ -1,4 +1,4 @@
-"""What all tests of one process share."""
+"""Fixtures and settings for all tests."""
 
 import atexit
 import os
@@ -27,31 +27,31 @@ from synthetic_result import FakeLauncher
 
 DEVICES = 2
 
-# Processes of pytest-xdist are told a width; ours has none, as in a pipe.
+# Processes of pytest-xdist receive a terminal width; the tests expect none, as in a pipe.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
-# Runs reserve cores and ports by locks in this folder, and say so when they have to share them: each process
-# of pytest-xdist has one of its own, so that they share nothing as far as they know.
+# Runs reserve cores and ports with lock files in this folder, and report when they share them. Each process
+# of pytest-xdist gets a folder of its own, so that its runs see no others.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="scalestudy-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 
-# A busy machine is no reason to fail.
+# Hypothesis's deadlines fail on a busy machine.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Any:
-    """Files of tests import the framework as workers do."""
+    """Import the framework as workers do when test files are collected."""
     with without_unused(ENGINE.unused):
         return (yield)
 
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Run the command line in a terminal of 120 columns; give exit code, output and errors."""
+    """Run the command line in a terminal of 120 columns; return exit code, output and errors."""
     monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
@@ -67,7 +67,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
 def framework() -> Any:
     """TensorFlow with two logical CPUs and deterministic operations.
 
-    Devices are fixed by the first operation of a process, so whatever computes asks for this first.
+    The first operation of a process fixes its devices, so every test that computes requests this first.
     """
     import tensorflow as tf
 
@@ -79,7 +79,7 @@ def framework() -> Any:
 
 @pytest.fixture
 def write_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Write a study file: write_study(text). Data sets are prepared beside it."""
+    """Return write_study(text), which writes a study file. Data sets are prepared beside it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "study.toml"
 
@@ -92,7 +92,7 @@ def write_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts cards into this machine: `nvml(card, card)`; without any, a driver that finds none."""
+    """Install fake GPUs: `nvml(card, card)`; without cards, a driver that finds none."""
     from fake_nvml import Card, FakeNvml
 
     def install(*cards: Card, **more: Any) -> FakeNvml:
@@ -105,7 +105,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def small_cgroup(tmp_path: Path) -> Iterator[tuple[str, ...]]:
-    """Words that start a command in a cgroup whose memory is soon used up."""
+    """Command prefix that runs a command in a cgroup with little memory."""
     with ExitStack() as held:
         try:
             words = held.enter_context(limited(f"scalestudy-{os.getpid()}-{tmp_path.name}"))
@@ -116,7 +116,7 @@ def small_cgroup(tmp_path: Path) -> Iterator[tuple[str, ...]]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a disk of its own with little room."""
+    """A folder on a small file system of its own."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
@@ -128,7 +128,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def placement() -> Any:
-    """The one process of these tests."""
+    """Placement of the single process of these tests."""
     from scalestudy.cluster.placement import Placement
 
     return Placement(0, 1, 0, 1, 0, ("localhost",), "test")
@@ -136,7 +136,7 @@ def placement() -> Any:
 
 @pytest.fixture(scope="session")
 def two_devices(framework, placement) -> Any:
-    """Two mirrored workers for all tests: TensorFlow confuses the collectives of two in one process."""
+    """Two mirrored workers for all tests: TensorFlow mixes up the collectives of two groups in a process."""
     from scalestudy.engines.group import join
 
     return join("mirrored", placement, workers=2, device="cpu")
@@ -144,7 +144,7 @@ def two_devices(framework, placement) -> Any:
 
 @pytest.fixture
 def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
-    """Stands in for all runs on this machine of two cores."""
+    """Replace the local launcher by a fake one, on a machine with two cores and no GPU."""
     fake = FakeLauncher()
     monkeypatch.setattr("scalestudy.launch.local.run.run_steps", fake)
     monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)

@@ -1,4 +1,4 @@
-"""A task whose callback ends it with other weights than those of its last epoch: the mean over epochs."""
+"""A task whose callback replaces the final weights by their mean over epochs."""
 
 import keras
 import numpy as np
@@ -6,14 +6,14 @@ from keras import layers
 
 
 class Doubled(layers.Layer):
-    """A layer of the user's own."""
+    """A custom layer."""
 
     def call(self, inputs):
         return 2 * inputs
 
 
 class Averaging(keras.callbacks.Callback):
-    """Reads all weights after each epoch, and sets their mean at the end."""
+    """Read all weights after each epoch, and set their mean at the end."""
 
     def on_train_begin(self, logs=None):
         self.seen = []

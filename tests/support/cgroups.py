@@ -1,4 +1,4 @@
-"""A memory cgroup of a test's own, where one can be made."""
+"""A memory cgroup for a test, where the system allows one."""
 
 import contextlib
 import time
@@ -9,15 +9,15 @@ ROOT = Path("/sys/fs/cgroup")
 LIMIT = 400 << 20
 """Bytes."""
 FILES = {"memory.limit_in_bytes": ROOT / "memory", "memory.max": ROOT}
-"""The limit's name in version 1 and in 2, and where such groups lie."""
+"""Name of the limit in cgroup version 1 and in version 2, and the folder of the groups."""
 
 
 @contextlib.contextmanager
 def limited(name: str, bytes_: int = LIMIT) -> Iterator[tuple[str, ...]]:
-    """Words that start a command in a new cgroup that may use so many bytes.
+    """Yield a command prefix that runs a command in a new cgroup limited to `bytes_`.
 
     Raises:
-        OSError: None can be made here.
+        OSError: No such cgroup can be created.
     """
     group = _made(name, bytes_)
     try:

@@ -1,6 +1,6 @@
-"""Chromium, headless, spoken to by its DevTools protocol over a pipe: one process for all pages.
+"""Headless Chromium controlled by its DevTools protocol over a pipe: one process for all pages.
 
-https://chromedevtools.github.io/devtools-protocol/: messages are JSON, each ended by a zero byte.
+https://chromedevtools.github.io/devtools-protocol/: messages are JSON, each terminated by a zero byte.
 """
 
 import base64
@@ -15,13 +15,13 @@ from typing import Any
 
 COMMAND = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PATIENCE = 120
-"""Seconds in which an answer has to come, on a machine that others use too."""
+"""Seconds to wait for an answer, on a shared machine."""
 DRAWN = "document.documentElement.dataset.charts === 'drawn'"
 LOCAL = ("file:", "data:", "blob:", "about:")
 
 
 class Chromium:
-    """A browser without a network."""
+    """A browser without network access."""
 
     def __init__(self, profile: Path) -> None:
         read, self._write = os.pipe()
@@ -42,7 +42,7 @@ class Chromium:
         self.events: list[dict[str, Any]] = []
 
     def ask(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Send a command and give its answer; events that come before it are kept."""
+        """Send a command and return its answer; events that arrive before it are kept."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         message |= {"sessionId": session} if session else {}
@@ -54,7 +54,7 @@ class Chromium:
                 return answer["result"]
 
     def hear(self) -> dict[str, Any]:
-        """The next message; events are kept."""
+        """Return the next message; events are kept."""
         until = time.monotonic() + PATIENCE
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._read], [], [], max(0.0, until - time.monotonic()))
@@ -69,7 +69,7 @@ class Chromium:
         return message
 
     def close(self) -> None:
-        """End it."""
+        """Close the browser."""
         os.close(self._write)
         self._process.wait(PATIENCE)
         os.close(self._read)
@@ -79,8 +79,8 @@ class Tab:
     """One tab.
 
     Attributes:
-        complaints: What the console and the page's errors have said since the last visit.
-        requests: Addresses asked for since then that are not on this machine's disk.
+        complaints: Console messages and page errors since the last visit.
+        requests: Addresses requested since then that are not on the local disk.
     """
 
     def __init__(self, browser: Chromium) -> None:
@@ -96,14 +96,14 @@ class Tab:
         return self.browser.ask(method, self._session, **parameters)
 
     def screen(self, width: int = 1280, *, dark: bool = False, paper: bool = False) -> None:
-        """Show as on a screen of this width, light or dark, or as on paper."""
+        """Emulate a screen of this width, light or dark, or paper."""
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
                  mobile=width < 600)  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme])
 
     def visit(self, page: Path, fragment: str = "", until: str = "true") -> None:
-        """Open a page anew, and wait until it is loaded and this expression holds."""
+        """Load a page, even if it is open already, and wait until the expression `until` is true."""
         self._open("about:blank")
         self._open(page.resolve().as_uri() + fragment)
         self.wait(until)
@@ -116,14 +116,14 @@ class Tab:
             self.browser.hear()
 
     def wait(self, until: str) -> None:
-        """Wait until an expression holds."""
+        """Wait until an expression is true."""
         self.run(
             f"new Promise((done) => {{ const look = () => ({until}) ? done(true) : setTimeout(look, 20);"
             f" look(); }})"
         )
 
     def run(self, expression: str) -> Any:
-        """The value of an expression, of a promise once it is kept."""
+        """Value of an expression; a promise is awaited."""
         answer = self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -139,7 +139,7 @@ class Tab:
 
     @property
     def complaints(self) -> list[str]:
-        """Errors and warnings on the console, and exceptions that nothing caught."""
+        """Errors and warnings on the console, and uncaught exceptions."""
         found = []
         for event in self.browser.events:
             method, told = event["method"], event["params"]
@@ -153,20 +153,20 @@ class Tab:
 
     @property
     def requests(self) -> list[str]:
-        """Addresses asked for that are no files of this machine."""
+        """Requested addresses that are not local."""
         told = [e["params"] for e in self.browser.events if e["method"] == "Network.requestWillBeSent"]
         return [each["request"]["url"] for each in told if not each["request"]["url"].startswith(LOCAL)]
 
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 AXE = CACHE / "scalestudy/axe/node_modules/axe-core/axe.min.js"
-"""Where `environments/test-tools.sh` has put axe-core."""
+"""Where `environments/test-tools.sh` puts axe-core."""
 
 
 def barriers(tab: Tab) -> list[str]:
-    """What axe-core finds against WCAG 2.2 AA and its own good practice, each with the elements it is about.
+    """Violations of WCAG 2.2 AA and of best practice that axe-core finds, each with its elements.
 
-    Drawings are left out within: they are images with a name, of which axe-core judges nothing else.
+    The inside of drawings is excluded: they are images with a name, and axe-core checks nothing else in them.
     """
     tab.run(AXE.read_text() + ";null")
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -17,14 +17,14 @@ T = TypeVar("T")
 SCRIPT = Path(__file__).parent / "cluster.sh"
 PROJECT = Path(__file__).parents[2]
 CACHE = user_cache_path("scalestudy") / "tests"
-"""What is made once and kept for later sessions; all nodes see it."""
+"""Files that are kept for later sessions; all nodes see them."""
 SLOTS = 8
-"""Clusters of all sessions on this machine, each with a number, and with it a network, ports and a folder."""
+"""Maximum of clusters on this machine; each slot has its own network, ports and folder."""
 COMMANDS = ("slurmctld", "slurmd", "sbatch", "slurmdbd", "mariadbd", "munged", "ip", "ss", "unshare")
 
 
 def missing() -> str | None:
-    """Why no cluster can be started here; None if one can."""
+    """Reason why no cluster can be started here; None if one can."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "a Slurm cluster needs root on Linux"
     absent = [command for command in COMMANDS if shutil.which(command) is None]
@@ -41,9 +41,9 @@ class Cluster:
     """A running cluster of `nodes` nodes (node1, node2, …) with 4 CPUs and 2 fake GPUs each.
 
     Attributes:
-        root: A folder that all nodes see. (They do not see pytest's `tmp_path`: it lies in /tmp.)
+        root: A folder that all nodes see. (They do not see pytest's `tmp_path`, which is in /tmp.)
         env: The environment of a login shell on it.
-        prepared: What was prepared for studies, as `studies.write_study` knows it.
+        prepared: Data sets prepared so far, as keys of `studies.write_study`.
     """
 
     def __init__(self, nodes: int, *, accounting: bool) -> None:
@@ -82,7 +82,7 @@ class Cluster:
         self.wait_for(lambda: self.node_state(name) in ("idle", "mixed", "allocated"), f"{name} to be back")
 
     def stop_controller(self) -> None:
-        """From now on slurmctld answers nobody."""
+        """Suspend slurmctld, so that it answers no requests."""
         self._script("stop-controller")
 
     def start_controller(self) -> None:
@@ -91,7 +91,7 @@ class Cluster:
     def run(
         self, *command: object, check: bool = True, timeout: float = 300, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command as on the login node; output and errors are one text."""
+        """Run a command as on the login node; standard output and errors are merged."""
         done = subprocess.run(
             [str(each) for each in command], cwd=cwd or self.root, env=self.env, text=True, timeout=timeout,
             check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -102,12 +102,12 @@ class Cluster:
     def scalestudy(
         self, *arguments: object, check: bool = True, timeout: float = 900, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run our command as on the login node."""
+        """Run a Scalestudy command as on the login node."""
         command = (sys.executable, "-m", "scalestudy", *arguments)
         return self.run(*command, check=check, timeout=timeout, cwd=cwd)
 
     def run_here(self, study: Path, timeout: float = 900) -> None:
-        """Run a study of this machine, with ports and reservations of its own: other tests run theirs."""
+        """Run a study locally, with its own network and reservations, because other tests run theirs."""
         own = self.root / "login"
         own.mkdir(exist_ok=True)
         loopback = ("sh", "-c", 'ip link set lo up && exec "$@"', "sh")
@@ -115,20 +115,20 @@ class Cluster:
         self.run(*apart, sys.executable, "-m", "scalestudy", "run", study, "--no-report", timeout=timeout)
 
     def run_quietly(self, *arguments: object) -> str:
-        """What our command prints on its standard output alone."""
+        """Return only the standard output of a Scalestudy command."""
         command = [sys.executable, "-m", "scalestudy", *map(str, arguments)]
         done = subprocess.run(command, env=self.env, text=True, capture_output=True, check=False, timeout=300)
         assert done.returncode == 0, f"{command} -> {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def sbatch(self, *options: object, script: str) -> str:
-        """Submit a script by hand; its job id."""
+        """Submit a script with sbatch and return its job id."""
         file = self.folder("by-hand") / "job.sh"
         file.write_text(f"#!/bin/bash\n{script}")
         return self.run("sbatch", "--parsable", *options, file, cwd=file.parent).stdout.strip()
 
     def states(self, job: str) -> list[str]:
-        """States of a job, or of all tasks of an array, in Slurm's words."""
+        """Slurm's states of a job, or of all tasks of an array."""
         told = self.run("scontrol", "--oneliner", "show", "job", job, check=False).stdout
         return [word.partition("=")[2] for word in told.split() if word.startswith("JobState=")]
 
@@ -136,9 +136,9 @@ class Cluster:
         return self.run("sinfo", "-h", "-p", "debug", "-n", name, "-o", "%T").stdout.strip()
 
     def wait_for(self, look: Callable[[], T], what: str, seconds: float = 600) -> T:
-        """What `look` gives, as soon as it is true; fails after `seconds`.
+        """Return the first true value of `look()`; fail after `seconds`.
 
-        To look takes processor time from what is waited for: as long as it took, it rests.
+        Calling `look` slows down the awaited process, so each call is followed by a pause of the same length.
         """
         deadline = time.monotonic() + seconds
         began = time.monotonic()
@@ -150,7 +150,7 @@ class Cluster:
         return found
 
     def folder(self, name: str) -> Path:
-        """A new folder that all nodes see."""
+        """Create a folder that all nodes see."""
         parent = self.root / "work"
         parent.mkdir(exist_ok=True)
         number = len(list(parent.iterdir()))
@@ -178,7 +178,7 @@ class Cluster:
 
 
 def _free_slot() -> tuple[int, IO[str]]:
-    """A number that no other session uses. What an earlier session left behind is removed."""
+    """Lock a slot that no other session uses, and remove what dead sessions left behind."""
     mine = None
     for slot in range(SLOTS):
         lock = open(f"{_root(slot)}.lock", "w")  # noqa: SIM115 (kept as long as the cluster)
@@ -212,5 +212,5 @@ def _settings(slot: int) -> dict[str, str]:
 
 
 def _foreign(name: str) -> bool:
-    """Whether a variable speaks of another cluster, which this session may run on."""
+    """Whether a variable belongs to another cluster, on which this session may run."""
     return name.startswith(("SLURM", "SBATCH", "SQUEUE", "SINFO", "SACCT", "OMPI_", "PMI"))

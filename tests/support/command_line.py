@@ -1,4 +1,4 @@
-"""Our command line in a process of its own."""
+"""Run the command line in a process of its own."""
 
 import json
 import os
@@ -28,7 +28,7 @@ seed = {seeds}
 
 
 def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cnn", seeds=(0,)) -> Path:
-    """A study file. What is prepared for it lies above its folder: once for all tests of a process."""
+    """Write a study file. Its data are prepared in the folder above, once for all tests of a process."""
     file = folder / "study.toml"
     text = STUDY.format(
         task=task,
@@ -44,11 +44,11 @@ def write(folder: Path, strategies=("native",), workers=(1,), epochs=2, task="cn
 def start(
     *arguments: object, cwd: Path, module: str = "scalestudy", before: Sequence[str] = ()
 ) -> subprocess.Popen[str]:
-    """Start our command line; as `module="stand_in"` with workers that only do as `plan` says.
+    """Start the command line; `module="stand_in"` replaces training by the actions that `plan` sets.
 
-    `before` are words that start a command in surroundings of its own.
+    `before` is a command prefix, for example for a cgroup.
     """
-    # A shell's background job ignores Ctrl-C, and so would what is started here.
+    # A background job of a shell ignores SIGINT, and its children would inherit that.
     command = [*before, "env", "--default-signal=INT", sys.executable, "-m", module, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), str(SUPPORT)])}
     return subprocess.Popen(
@@ -66,7 +66,7 @@ def scalestudy(
 
 
 def plan(folder: Path, plans: dict[str, dict[str, object]]) -> None:
-    """What stand-ins are to do, by point."""
+    """Set the actions of stand-in workers, by point."""
     (folder / "studies").mkdir(exist_ok=True)
     (folder / "studies" / "plan.json").write_text(json.dumps(plans))
 

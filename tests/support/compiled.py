@@ -1,4 +1,4 @@
-"""LaTeX compiled by Debian's TeX, and what can be read in its pages."""
+"""Compile LaTeX with Debian's TeX and extract the text of the pages."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ needs_tex = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Compiled:
-    """Text of the pages, by how much boxes are too wide (in points), and kinds of their fonts."""
+    """Text of the pages, excess width of overfull boxes in points, and the fonts listed by pdffonts."""
 
     text: str
     overfull: tuple[float, ...]
@@ -24,7 +24,7 @@ class Compiled:
 
 
 def compiled(file: Path) -> Compiled:
-    """Compile a file where it lies, twice where it asks for that; a warning about a sign is an error."""
+    """Compile a file in its folder, twice if LaTeX asks for a rerun; a missing character is an error."""
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", file.name]
     for _ in range(2):
         done = subprocess.run(command, cwd=file.parent, capture_output=True, check=False)

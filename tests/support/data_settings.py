@@ -1,4 +1,4 @@
-"""The section [data] of a study file, for tests that read data without one."""
+"""The section [data] of a study file, for tests that read data without a study."""
 
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from scalestudy.study.settings import DataSettings
 
 
 def data_of(source: str | Path, **keys: Any) -> DataSettings:
-    """`source`, read with these keys; paths are given as such."""
+    """Settings for `source` with these keys; paths are converted to strings."""
     texts = {key: str(value) if isinstance(value, Path) else value for key, value in keys.items()}
     return DataSettings(source=str(source), **texts)
 
 
 class Labelled(Prepared):
-    """A set without arrays on disk: a split asks for its labels only."""
+    """A set without arrays on disk: a split reads only its labels."""
 
     @property
     def targets(self) -> Any:

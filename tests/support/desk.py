@@ -1,4 +1,4 @@
-"""A study on a test cluster: submit it, watch it, cancel it; the workers are stand-ins of a few lines."""
+"""A study on a test cluster: submit, watch and cancel it; small stand-ins replace the workers."""
 
 import json
 import os
@@ -13,7 +13,7 @@ WORKERS = SUPPORT / "workers.py"
 
 
 class Desk:
-    """A folder with a study file, its site profile, and what the workers are to do."""
+    """A folder with a study file, its site profile, and the plan of the workers."""
 
     def __init__(self, cluster, name: str, *, account: str | None = "research") -> None:
         self.cluster = cluster
@@ -40,7 +40,7 @@ class Desk:
         )
 
     def plan(self, **plans: dict) -> None:
-        """What workers do that start from now on; a worker may be reading the plan before."""
+        """Set the plan for workers that start from now on; renamed, because a worker may be reading it."""
         text = json.dumps(
             {"*" if name == "all" else name.replace("_", "-"): plan for name, plan in plans.items()}
         )
@@ -48,7 +48,7 @@ class Desk:
         (self.path / "plan.new").rename(self.path / "plan.json")
 
     def go(self) -> None:
-        """Workers that hold go on."""
+        """Let workers that hold continue."""
         (self.path / "go").touch()
 
     def __call__(self, command: str, *arguments: object, check: bool = True) -> str:
@@ -63,17 +63,17 @@ class Desk:
         return done.returncode, done.stdout
 
     def states(self) -> dict[str, str]:
-        """What `status` is told, without the start of a process each time."""
+        """States as reported by `status`, without starting a process for each call."""
         folder = StudyFolder.open(self.results)
         with patch.dict(os.environ, self.cluster.env, clear=True):
             return study_status(folder).states
 
     def wait(self, *states: str) -> None:
-        """Until all points are in these states."""
+        """Wait until all points are in these states."""
         self.cluster.wait_for(lambda: set(self.states().values()) <= set(states), f"{states}")
 
     def wait_for_work(self, point: str) -> None:
-        """Until the worker of its newest run trains: its job alone may run before the worker has begun."""
+        """Wait until the worker of its newest run trains; the job runs some time before the worker starts."""
 
         def at_work() -> bool:
             runs = StudyFolder.open(self.results).runs(point)

@@ -1,10 +1,10 @@
-"""#SBATCH lines read as sbatch reads them: `get_argument` of its src/sbatch/opt.c, and getopt_long."""
+"""Parse #SBATCH lines as sbatch does: `get_argument` of its src/sbatch/opt.c, and getopt_long."""
 
 from collections.abc import Iterator
 
 
 def options(script: str) -> list[str]:
-    """All options of a script, until its first command."""
+    """All options of a script before its first command."""
     found: list[str] = []
     for line in script.split("\n"):
         if line.startswith("#SBATCH"):
@@ -15,7 +15,7 @@ def options(script: str) -> list[str]:
 
 
 def arguments(line: str) -> Iterator[str]:
-    """The words of a line: quotes and backslashes as sbatch has them; a # that is not quoted ends it."""
+    """The words of a line with sbatch's quotes and backslashes; an unquoted # ends the line."""
     place, line = 0, line + "\0"
     while True:
         while line[place].isspace():

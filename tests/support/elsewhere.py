@@ -1,4 +1,4 @@
-"""Runs that were measured elsewhere, of which little is known."""
+"""Runs from imported measurements, for which few values are known."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def foreign(
     epochs: Any = (),
     **known: Any,
 ) -> Run:
-    """A run of which `known` is known; `epochs` are seconds."""
+    """A run with only the values `known`; `epochs` are seconds."""
     outcome = Outcome(
         name=f"{strategy}-w{workers} ({file}, line {line})", strategy=strategy, implementation=strategy,
         workers=workers, **known,
@@ -25,6 +25,6 @@ def foreign(
 
 
 def cassava() -> list[Run]:
-    """Published seconds of training alone."""
+    """Published training times in seconds."""
     seconds = {1: 562.0, 2: 332.0, 3: 249.0, 4: 214.0}
     return [foreign(n, line=n + 1, training_seconds=time) for n, time in seconds.items()]

@@ -1,4 +1,4 @@
-"""Cases of the tests of equality, computed by `steps.py` in processes of their own, and what they leave."""
+"""Cases of the equality tests: `steps.py` computes them in processes of their own; compare their results."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from scalestudy.study.strategies import traits
 
 STEPS = 20
 SECRET = new_secret()
-GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample, for all workers
+GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample for all workers
 TASKS = {
     "cnn": "cnn",
     "unet": str(SMALL_UNET),
@@ -30,11 +30,11 @@ CHANGED = {
     "cnn": {"augment": "mixup, flip, rotate, elastic(1), contrast, noise"},
     "unet": {"augment": "cutmix, flip, rotate, scale, elastic(2), brightness, noise"},
 }
-"""How training samples are changed, by the task."""
+"""Augmentation of the training samples, by task."""
 
 
 def prepared_sets(cache: Path) -> dict[str, dict[str, str]]:
-    """Files of a small set and its split, by task."""
+    """Prepared files of a small set and of its split, by task."""
     own = OWN_TASK
     sources = {
         "cnn": prepare(data_of(few_digits(cache, 60), cache=cache)),
@@ -52,7 +52,7 @@ def case(
     sync: bool = True, xla: bool = False, changed: dict[str, Any] | None = None, label: str = "",
     orders: dict[str, Any] | None = None, **launch: str,
 ) -> dict[str, Any]:  # fmt: skip
-    """A case; `changed` are keys of [train], `label` ends its name, `orders` what else `steps.py` knows."""
+    """A case; `changed` are keys of [train], `label` ends its name, `orders` further keys of `steps.py`."""
     label = label or "changed" * (changed is not None)
     name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
     name += "".join(f"-{value}" for value in launch.values()) + f"-{label}" * bool(label)

@@ -1,19 +1,19 @@
-"""What a traced training step exchanges, and when it can begin to: read from the step's own graph."""
+"""Read from the graph of a traced training step which collectives it has and when they can start."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 COLLECTIVES = ("CollectiveReduceV2", "HorovodGroupedAllreduce", "HorovodAllreduce")
 PASSED_ON = ("Identity", "IdentityN", "Reshape", "ConcatV2")
-"""What only hands tensors on, on their way into a collective."""
+"""Operations that only pass tensors on to a collective."""
 
 
 class Exchange(NamedTuple):
-    """The collectives of one device's step, in the order of the graph.
+    """The collectives of one device's step.
 
     Attributes:
-        collectives: How many.
-        early: How many of them wait for no gradient that a later one sums.
+        collectives: Their number.
+        early: Number of collectives that wait for no gradient of a later one.
     """
 
     collectives: int
@@ -21,12 +21,12 @@ class Exchange(NamedTuple):
 
 
 def exchange(compiled: Any) -> Exchange:
-    """Of the first graph that a `Compiled` was traced into."""
+    """Collectives in the first trace of a `Compiled`."""
     return in_graph(_graph(compiled))
 
 
 def summed_types(compiled: Any) -> list[int]:
-    """Types of the tensors that collectives sum in that graph, as TensorFlow counts its types."""
+    """Types of the tensors that collectives sum in that graph, as TensorFlow's type numbers."""
     return sorted({node.attr["T"].type for node in _graph(compiled) if _sums(node)})
 
 
@@ -38,7 +38,7 @@ def _graph(compiled: Any) -> Any:
 
 
 def in_graph(graph: Iterable[Any]) -> Exchange:
-    """Of the nodes of a graph, on the first of its devices."""
+    """Collectives among the nodes of a graph, on the first of its devices."""
     nodes = {node.name: node for node in graph}
     found = [node for node in nodes.values() if _sums(node)]
     first = sorted({node.device for node in found})[:1]
@@ -62,7 +62,7 @@ def _inputs(nodes: dict[str, Any], node: Any) -> Iterator[str]:
 
 
 def _ancestors(nodes: dict[str, Any], node: Any) -> set[str]:
-    """All that must be computed before, control dependencies included."""
+    """All nodes that must be computed before this one, including control dependencies."""
     seen: set[str] = set()
     left = list(_inputs(nodes, node))
     while left:
@@ -74,7 +74,7 @@ def _ancestors(nodes: dict[str, Any], node: Any) -> set[str]:
 
 
 def _gradients(nodes: dict[str, Any], node: Any) -> Iterator[str]:
-    """What computes the tensors that a collective sums."""
+    """Nodes that compute the tensors summed by a collective."""
     for each in node.input:
         name = each.split(":")[0]
         if each.startswith("^") or name not in nodes:

@@ -1,7 +1,8 @@
-"""What answers like pynvml, for machines of any cards: divided, mixed, closed to us, lost, without counters.
+"""A fake pynvml for machines with any GPUs: with MIG, mixed, without permission, lost, without counters.
 
-Errors, constants and structures are pynvml's own; a test holds the functions' names and arguments against it.
-In this process: `nvml(card, …)` of the fixture of that name. In others: `written`, a folder for PYTHONPATH.
+Errors, constants and structures are those of pynvml; a test compares the functions' names and arguments with
+it. In this process use the fixture `nvml(card, …)`; for other processes, `written` creates a folder for
+PYTHONPATH.
 """
 
 from collections.abc import Sequence
@@ -21,23 +22,23 @@ GPU_IS_LOST, UNKNOWN = real.NVML_ERROR_GPU_IS_LOST, real.NVML_ERROR_UNKNOWN
 NVMLError = real.NVMLError
 BUSY = "nvmlDeviceGetUtilizationRates"
 OF_WHOLE_GPUS = (BUSY, "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption")
-"""What NVML does not tell of a MIG instance; the first not of a GPU that is divided either."""
+"""Functions that NVML does not support for a MIG instance; the first not for a GPU in MIG mode either."""
 
 
 @dataclass
 class Card:
-    """One GPU, or one MIG instance of it.
+    """One GPU or one MIG instance.
 
     Attributes:
-        memory: Bytes in all.
+        memory: Total bytes.
         used: Bytes in use.
         busy: Utilisation in per cent.
-        power: Milliwatts; None where the card does not tell.
-        energy: The counter in millijoules since the driver was loaded; None where the card has none.
-        instances: What it is divided into, None in an empty place; None for a whole GPU.
-        ids: Of a MIG instance: GPU instance, compute instance.
+        power: Milliwatts; None if the GPU does not report it.
+        energy: Counter in millijoules since the driver was loaded; None if there is none.
+        instances: MIG instances, None for an empty slot; None for a GPU without MIG.
+        ids: GPU instance and compute instance of a MIG instance.
         processes: Process ids that compute on it.
-        fails: The error that a function answers with ("*": every one).
+        fails: Error by function name ("*": every function).
     """
 
     uuid: str
@@ -58,14 +59,14 @@ class Card:
 
 
 class FakeNvml:
-    """The functions of pynvml that the project calls, by their names there. A handle is a `Card`.
+    """The pynvml functions that the project calls. A handle is a `Card`.
 
     Args:
-        cards: In NVML's order.
-        driver: Its version; None for a machine without one.
-        cuda: Newest CUDA that the driver serves, as 12040 for 12.4.
-        old: Whether texts are bytes, as in releases of pynvml before 11.5.
-        missing: Error of `nvmlInit` where there is no driver.
+        cards: GPUs in NVML's order.
+        driver: Driver version; None for a machine without a driver.
+        cuda: Newest CUDA version that the driver supports, as 12040 for 12.4.
+        old: Whether strings are bytes, as in pynvml before 11.5.
+        missing: Error of `nvmlInit` without a driver.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class FakeNvml:
         self.cards, self.driver, self.cuda = list(cards), driver, cuda
         self._old, self._missing = old, missing
         self.asked: list[tuple[str, str]] = []
-        """Functions that were called, each with the UUID of the card."""
+        """Called functions, each with the UUID of the GPU."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("NVML_", "NVMLError")):
@@ -196,7 +197,7 @@ class FakeNvml:
 
 
 def cards(count: int, **fields: Any) -> list[Card]:
-    """Cards as they stand in one node, named GPU-a0…, GPU-b1…, …"""
+    """GPUs of one node with UUIDs GPU-a0, GPU-b1, …"""
     return [
         Card(uuid=f"GPU-{chr(97 + index)}{index}", bus=f"00000000:{index + 7:02X}:00.0",
              **{"busy": 10 * index, **fields})
@@ -205,7 +206,7 @@ def cards(count: int, **fields: Any) -> list[Card]:
 
 
 def mixed() -> list[Card]:
-    """A node of unlike cards: a V100 without an energy counter, a divided H100, an L4, and a lost one."""
+    """A node of different GPUs: a V100 without energy counter, an H100 with MIG, an L4, and a lost one."""
     part = [Card(uuid=f"MIG-{n}", name="H100 MIG 3g.40gb", memory=40 * GIB, ids=(n, 0)) for n in (1, 2)]
     volta, hopper, ada, lost = cards(4)
     volta.name, volta.memory, volta.capability, volta.energy = "Tesla V100-SXM2-32GB", 32 * GIB, (7, 0), None
@@ -216,12 +217,12 @@ def mixed() -> list[Card]:
 
 
 def written(folder: Path, cards: Sequence[Card], **fields: Any) -> str:
-    """A folder to put first on PYTHONPATH, by which another process finds these cards.
+    """Create a folder that, first on PYTHONPATH, makes another process find these GPUs.
 
     Args:
-        folder: Where it is made.
-        cards: In NVML's order.
-        fields: More arguments of `FakeNvml`.
+        folder: Path of the folder.
+        cards: GPUs in NVML's order.
+        fields: Further arguments of `FakeNvml`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pynvml.py").write_text(

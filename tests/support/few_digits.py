@@ -1,4 +1,4 @@
-"""A few of scikit-learn's digits: runs whose validation set is small spend their time in training."""
+"""A few of scikit-learn's digits: with a small validation set, runs spend their time in training."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def few_digits(folder: Path, count: int) -> str:
-    """Write the first so many as an .npz file of 8-bit images, and give its path, which is a source."""
+    """Write the first `count` as an .npz file of 8-bit images; return its path, which is a source."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()

@@ -1,4 +1,4 @@
-"""Labels and probabilities as a set of a data-parallel evaluation has them, and how they are gathered."""
+"""Labels and probabilities as in a data-parallel evaluation, and how workers combine them."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,7 +11,7 @@ IGNORED = 255
 
 
 class Gathered(NamedTuple):
-    """A set: what is known of it, labels, outputs; and the labels and outputs that count, in one row."""
+    """A set: its DataInfo, labels and outputs."""
 
     data: DataInfo
     targets: np.ndarray
@@ -19,7 +19,7 @@ class Gathered(NamedTuple):
 
     @property
     def flat(self):
-        """Labels [N], and probabilities [N, classes], of what counts."""
+        """Labels [N] and probabilities [N, classes], without ignored labels."""
         labels = self.targets.ravel()
         outputs = self.outputs.reshape(len(labels), -1).astype(np.float64)
         if outputs.shape[1] == 1:
@@ -29,22 +29,22 @@ class Gathered(NamedTuple):
 
     @property
     def predicted(self):
-        """Predicted class of each label that counts."""
+        """Predicted class of each label that is not ignored."""
         return self.flat[1].argmax(axis=1) if self.outputs.shape[-1] > 1 else (self.flat[1][:, 1] >= 0.5) * 1
 
 
 def gathered(
     kind: str, classes: int, seed: int = 0, samples: int = 9, occurring: int | None = None
 ) -> Gathered:
-    """Make one: labels of `occurring` classes, outputs that are right more often than not.
+    """Create labels of `occurring` classes and outputs that are right more often than not.
 
-    Two classes have one channel of outputs, masks have ignored pixels, and there are ties.
+    Two classes have one output channel, masks have ignored pixels, and there are ties.
     """
     draw = np.random.default_rng(seed)
     shape = (samples, 10, 12) if kind == "masks" else (samples * 12,)
     targets = draw.integers(0, occurring or classes, shape)
     if kind == "masks":
-        targets = np.sort(targets, axis=2)  # of one piece, and therefore with boundaries
+        targets = np.sort(targets, axis=2)  # contiguous, and therefore with boundaries
         targets[draw.random(shape) < 0.1] = IGNORED
     single = classes == 2
     right = np.where(targets == IGNORED, 0, targets)
@@ -58,14 +58,14 @@ def gathered(
 
 
 def shares(count: int, workers: int, seed: int) -> list[slice]:
-    """Consecutive shares of so many samples, of random sizes, some of them empty."""
+    """Consecutive shares of `count` samples with random sizes, some of them empty."""
     ends = np.sort(np.random.default_rng(seed).integers(0, count + 1, workers - 1))
     cuts = [0, *ends.tolist(), count]
     return [slice(start, stop) for start, stop in pairwise(cuts)]
 
 
 def sums_of(metric, targets, outputs):
-    """What one worker adds to a metric's variables, as evaluation does it: from zero, without state."""
+    """One worker's increments of a metric's variables, as in evaluation: from zero, without state."""
     import tensorflow as tf
 
     start = [tf.zeros(variable.shape, variable.dtype) for variable in metric.variables]
@@ -75,12 +75,12 @@ def sums_of(metric, targets, outputs):
 
 
 def value_of(metric, sums):
-    """The metric whose variables hold these sums."""
+    """The metric's value when its variables hold these sums."""
     for variable, value in zip(metric.variables, sums, strict=True):
         variable.assign(value)
     return float(np.asarray(metric.result()))
 
 
 def measured(metric, given: Gathered) -> float:
-    """The metric of the whole set at once."""
+    """The metric over the whole set."""
     return value_of(metric, sums_of(metric, given.targets, given.outputs))

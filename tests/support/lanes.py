@@ -1,7 +1,7 @@
-"""How processes share out all tests (`make test`, pytest-xdist): by groups, of which each stays in one.
+"""Distribute all tests over processes (`make test`, pytest-xdist) by groups; a group stays in one process.
 
-A file is a group, so that what it makes once is made once. Files that would be in each other's way, or
-that share what is expensive, are one group.
+Each file is a group, so that its fixtures are created once. Files that would disturb each other, or that
+share an expensive fixture, form one group.
 """
 
 from pathlib import Path, PurePosixPath
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
-    # Those of Slurm have clusters of their own, and wait most of the time, while other processes compute.
+    # Slurm groups have their own clusters and mostly wait, while other processes compute.
     "slurm: many nodes": (
         "slurm/test_launchers.py", "slurm/test_submit.py", "slurm/test_ownership.py",
         "slurm/test_gpu_layouts.py", "slurm/test_cluster.py",
@@ -27,7 +27,7 @@ GROUPS = {
         "engines/torch/test_equality.py", "engines/torch/test_scripts.py", "engines/torch/test_modules.py",
         "engines/torch/test_options.py", "engines/torch/test_store.py",
     ),
-    # These compute in the tests' own process: TensorFlow is imported once, and its devices are fixed once.
+    # These compute in the tests' own process: it imports TensorFlow and fixes its devices once.
     "framework": (
         "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "engines/*/*/*.py",
         "features/scripts/test_command.py",
@@ -44,14 +44,14 @@ GROUPS = {
     "mpirun": ("engines/tensorflow/strategies/test_mpirun.py",),
     "package": ("test_package.py",),
 }  # fmt: skip
-"""Names of groups, each with its files. All that take a minute or more are here, the longest first: they
-begin first, so that no process is left waiting at the end. So do the files within each: as soon as two tests
-are left to a process, its next group waits for them, which no other process can take then."""
+"""Names of groups, each with its files. All groups that take a minute or more are listed, the longest first,
+so that no process runs alone at the end; likewise the files within a group: once a process has only two tests
+left, xdist assigns it its next group, which no other process can take then."""
 HERE = PurePosixPath(__file__).parents[1]
 
 
 def group(file: str) -> str:
-    """Name of a test's group, by its file in the tests' folder."""
+    """Name of a test's group, by its file in the tests folder."""
     for name, patterns in GROUPS.items():
         if any(PurePosixPath(file).match(pattern) for pattern in patterns):
             return name
@@ -59,7 +59,7 @@ def group(file: str) -> str:
 
 
 def position(file: str) -> tuple[int, int]:
-    """When a file's tests begin: its group's place among all, and its own within the group."""
+    """Sort key of a file's tests: index of its group, and index within the group."""
     name = group(file)
     if name not in GROUPS:
         return len(GROUPS), 0
@@ -72,26 +72,26 @@ def _inside(file: Path) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the groups in order, where several processes run them."""
-    if hasattr(config, "workerinput"):  # which pytest-xdist gives to each
+    """Sort the tests by group in processes of pytest-xdist."""
+    if hasattr(config, "workerinput"):  # set by pytest-xdist in each process
         items.sort(key=lambda item: position(_inside(item.path)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "LoadScopeScheduling":
-    """Share out groups. (xdist's own `--dist loadgroup` names them in a field that pytest 9 has renamed.)"""
+    """Schedule groups. (xdist's own `--dist loadgroup` reads a field that pytest 9 has renamed.)"""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGroup(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return group(_inside(config.rootpath / nodeid.partition("::")[0]))
 
-    config.option.loadscopereorder = False  # by their numbers of tests
+    config.option.loadscopereorder = False  # do not reorder groups by their numbers of tests
     return ByGroup(config, log)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files of which all tests are left out: to import TensorFlow for nothing takes seconds."""
+    """Skip files that contain only deselected tests: importing TensorFlow for nothing takes seconds."""
     if "not engine" not in config.getoption("markexpr") or collection_path.suffix != ".py":
         return None
     return "\npytestmark = pytest.mark.engine\n" in collection_path.read_text() or None

@@ -1,4 +1,4 @@
-"""Larger runs of synthetic studies, as they are expected from one worker."""
+"""Larger runs of synthetic studies, predicted from one worker."""
 
 import synthetic
 from scalestudy.analysis.runs import Run
@@ -20,14 +20,14 @@ def on_gpu(run: Run) -> Run:
 
 
 def evenly(run: Run) -> Run:
-    """The same run, whose epochs took the same time."""
+    """The same run with equal epoch times."""
     spent = {"train_seconds": run.result.training_seconds / len(run.epochs), "input_seconds": 0.0}
     epochs = tuple(epoch.model_copy(update=spent) for epoch in run.epochs)
     return synthetic.Run(run.result, epochs, run.folder, run.ranks)
 
 
 def point(strategy: str, workers: int = 2, **train: object) -> Point:
-    """What a study asks for."""
+    """A point as a study resolves it."""
     does = "multiworker" if strategy == "native" else strategy
     settings = TrainSettings.model_validate({"epochs": 8, "batch_size": 16, **train})
     return Point.model_validate({
@@ -38,7 +38,7 @@ def point(strategy: str, workers: int = 2, **train: object) -> Point:
 
 
 def unet(most: int = 14, network: KnownNetwork = FAST) -> list[LargerRuns]:
-    """The published U-Net study, expected from its runs of one worker; 8 epochs that took the same time."""
-    # Runs of several workers say which counts were measured, and nothing else.
+    """The published U-Net study, predicted from its one-worker runs; 8 epochs of equal time."""
+    # Runs of several workers only define which worker counts were measured.
     runs = [on_gpu(evenly(run)) for run in synthetic.published()]
     return larger_runs([point("native"), point("horovod")], runs, network, most=most)[0]

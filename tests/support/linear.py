@@ -1,7 +1,8 @@
-"""A whole engine in NumPy: softmax regression by momentum. It shows all that a run asks of an engine.
+"""A complete engine in NumPy: softmax regression with momentum. It shows everything that a run needs of an
+engine.
 
-`python linear.py RUN_DIR` computes a run by it, in a process where no framework can be imported. With a
-second word, "callbacks" or "input", its training falls silent there, under a watchdog.
+`python linear.py RUN_DIR` computes a run with it in a process where no framework can be imported. With a
+second argument, "callbacks" or "input", training hangs there, under a watchdog.
 """
 
 import importlib.abc
@@ -159,7 +160,7 @@ class LinearTrainer:
         self.told.append(step)
 
     def epoch_end(self, epoch, logs):
-        """Halve the rate, spoil rank 0's weights, and stop when told to."""
+        """Halve the rate, round rank 0's weights, and stop after `stop_after` epochs."""
         self.own_rate = 0.1 / 2**epoch
         self.weight = np.round(self.weight, 3)
         return epoch + 1 >= self.stop_after
@@ -193,7 +194,7 @@ class LinearTrainer:
 
 
 class LinearTraits(EngineTraits):
-    """What there is to know of it beforehand."""
+    """Properties of the engine that are known without importing it."""
 
     name, label, implementation = "linear", "NumPy", "linear:ENGINE"
     strategies = (
@@ -207,7 +208,7 @@ class LinearTraits(EngineTraits):
 
 
 def join(placement, *, workers, device, communication):
-    """All workers in one process, whose rows are computed at once."""
+    """Put all workers into one process, whose rows are computed at once."""
     return Joined(Group(), Replicas(Group(), workers, slices=[(0, workers)]))
 
 
@@ -220,7 +221,7 @@ def _softmax(logits):
 
 
 class NoFramework(importlib.abc.MetaPathFinder):
-    """Refuses to find a framework."""
+    """Make imports of frameworks fail."""
 
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in FRAMEWORKS:
@@ -228,7 +229,7 @@ class NoFramework(importlib.abc.MetaPathFinder):
 
 
 def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) -> None:
-    """Have the training fall silent there, and a watchdog watch it."""
+    """Make training hang in a phase, and start a watchdog."""
     from scalestudy.data.loading.loader import Loader
     from scalestudy.measure.hang_detection import Watchdog
 
@@ -253,7 +254,7 @@ def with_callbacks(trainer: LinearTrainer) -> LinearTrainer:
 
 
 def main(path: str, silent: str = "") -> None:
-    """Compute the run in the folder `path`; a file `stop` beside it asks to leave after the first call."""
+    """Compute the run in the folder `path`; a file `stop` beside it requests a stop after the first call."""
     sys.meta_path.insert(0, NoFramework())
     from scalestudy.training.devices import OwnPart
     from scalestudy.training.run import run

@@ -7,7 +7,7 @@ import tensorflow_datasets as tfds
 
 
 class Leaves(tfds.core.GeneratorBasedBuilder):
-    """Images of differing sizes with a label and a mask of 1, 2 and 3, as the pets have them."""
+    """Images of different sizes with a label and a mask of 1, 2 and 3, as in the pets data set."""
 
     VERSION = tfds.core.Version("0.1.0")
     pkg_dir_path = "."
@@ -34,7 +34,7 @@ class Leaves(tfds.core.GeneratorBasedBuilder):
 
 
 class Small(tfds.core.GeneratorBasedBuilder):
-    """Images of one size; the labels of its test split are withheld, and it has a split of another name."""
+    """Images of one size; labels of the test split are withheld, and one split has an unusual name."""
 
     VERSION = tfds.core.Version("1.2.3")
     pkg_dir_path = "."

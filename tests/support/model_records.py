@@ -16,7 +16,7 @@ def record(kind: str = "masks", shape: tuple[int, int, int] = (8, 8, 1), **more:
 
 
 class Bright:
-    """Takes a bright pixel for the second class: by its first channel, whatever lies around it."""
+    """Predict the second class for bright pixels, using only their first channel."""
 
     def outputs(self, inputs, scale):
         return (inputs[..., :1] * scale).astype(np.float32)
@@ -28,7 +28,7 @@ class Bright:
 
 
 class Mean:
-    """Tells three classes apart by the mean of an image: dark, middling, bright."""
+    """Predict one of three classes from the mean of an image: dark, medium, bright."""
 
     def outputs(self, inputs, scale):
         mean = (inputs * scale).reshape(len(inputs), -1).mean(1)

@@ -1,4 +1,4 @@
-"""A task of digits whose model has layers of noise of every kind, for tests of what workers draw."""
+"""A task of digits with every kind of noise layer, for tests of the random numbers that workers draw."""
 
 import keras
 from keras import layers
@@ -16,7 +16,7 @@ def model(data):
             layers.AlphaDropout(0.1),
             layers.Flatten(),
             layers.GaussianDropout(0.2),
-            layers.Dropout(0.3, noise_shape=(1, None)),  # alike for all samples
+            layers.Dropout(0.3, noise_shape=(1, None)),  # the same for all samples
             layers.GaussianNoise(0.1),
             layers.Dense(data.classes, activation="softmax"),
         ]

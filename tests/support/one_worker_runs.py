@@ -1,4 +1,4 @@
-"""Runs of one worker whose epochs took a given time."""
+"""One-worker runs with given epoch times."""
 
 import synthetic
 from scalestudy.features.advise.one_worker import one_worker
@@ -6,7 +6,7 @@ from scalestudy.study.records import EpochRecord
 
 
 def timed(seconds, *, batch=16, samples=160, seed=0, waited=0.0, resumed=()):
-    """A run whose epochs took so long."""
+    """A run with these epoch times."""
     run = synthetic.run("horovod", 1, seed, epochs=len(seconds), samples=samples)
     records = tuple(
         EpochRecord(

@@ -1,6 +1,6 @@
-"""A task with all that a task of one's own may have, small: for the tests that need one.
+"""A small task that uses every optional part of a task file.
 
-Texts of different length and a category, two outputs, a loss with weights of its own, two forward passes with
+Texts of different lengths and a category, two outputs, a loss with trainable weights, two forward passes with
 different dropout in a step, and gradients that are changed after they are summed.
 """
 
@@ -39,7 +39,7 @@ def model(data):
 
 
 class Uncertain(keras.layers.Layer):
-    """Two losses, each weighted by an uncertainty that is learned (Kendall 2018)."""
+    """Two losses, each weighted by a learned uncertainty (Kendall 2018)."""
 
     def build(self, targets_shape, outputs_shape):
         self.spread = self.add_weight(shape=(2,), initializer="zeros", name="spread")
@@ -58,12 +58,12 @@ metrics = {"state": "accuracy", "stay": ["mae", "r2"]}
 
 
 def training_losses(model, loss, inputs, targets):
-    """The loss of a pass, and how much the states of two passes differ: their dropout does."""
+    """The loss of one pass, plus the difference between the states of two passes with different dropout."""
     first, second = (model(inputs, training=True) for _ in range(2))
     return loss(targets, first) + ops.mean(ops.square(first["state"] - second["state"]), axis=-1)
 
 
 def gradients(gradients, variables):
-    """Scaled down to a norm of 1 for all of them together."""
+    """Clip the gradients to a global norm of 1."""
     norm = ops.sqrt(sum(ops.sum(ops.square(each)) for each in gradients))
     return [each / ops.maximum(norm, 1.0) for each in gradients]

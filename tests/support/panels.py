@@ -1,4 +1,4 @@
-"""Synthetic studies for panels, from one that answers all to one that answers nothing."""
+"""Synthetic studies for review panels, from one with all facts to one with none."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ ON_A_NODE = 4
 
 
 def on_gpus(run: Run) -> Run:
-    """The run as if each worker had a GPU, four of them on a node."""
+    """The run with one GPU per worker, four GPUs per node."""
     result, count = run.result, run.result.workers
     nodes = -(-count // ON_A_NODE)
     gpus = [
@@ -42,7 +42,7 @@ def on_gpus(run: Run) -> Run:
 
 @cache
 def full() -> Findings:
-    """Two strategies, four counts over two nodes, three seeds, both ways to count a batch."""
+    """Two strategies, four worker counts over two nodes, three seeds, per-worker and global batch."""
     growing = synthetic.seeded((1, 2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
     fixed = [
         Run(run.result.model_copy(update={"global_batch": 16, "per_worker_batch": 16 // run.result.workers}))
@@ -54,19 +54,19 @@ def full() -> Findings:
 
 @cache
 def small() -> Findings:
-    """One strategy on one worker and on two, one seed."""
+    """One strategy on one and two workers, one seed."""
     runs = [synthetic.run("native", workers, throughput=90.0 * workers) for workers in (1, 2)]
     return analyse("small", runs, synthetic.plan(runs))
 
 
 @cache
 def nothing() -> Findings:
-    """No run has finished."""
+    """A study without finished runs."""
     return analyse("nothing", [], synthetic.unfinished())
 
 
 def subject(findings: Findings, options: RequestOptions | None = None, work: Work = WORK) -> ProposalSubject:
-    """What the statement speaks of."""
+    """The subject of the proposal page."""
     found = subject_of(findings, options or RequestOptions(), work)
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""Where tests find the project and its real data. `tests/support` is on the path (`pyproject.toml`)."""
+"""Paths of the project and of files for tests. `tests/support` is on the import path (`pyproject.toml`)."""
 
 from pathlib import Path
 

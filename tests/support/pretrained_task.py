@@ -1,4 +1,4 @@
-"""A task whose backbone was trained before, for tests."""
+"""A task with a pretrained backbone, for tests."""
 
 import keras
 from keras import layers

@@ -1,4 +1,4 @@
-"""Published scaling tables, as they were printed: `published.json` names the source of each."""
+"""Published scaling tables as printed: `published.json` names the source of each."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Made studies as sides of a comparison."""
+"""Synthetic studies as sides of a comparison."""
 
 import random
 from typing import Any
@@ -11,7 +11,7 @@ from scalestudy.features.compare.comparison import Side
 def side(name, speeds, *, base=100.0, seeds=3, noise=0.01, quality=0.95, asked=None, seed=1, **options):
     """A study: strategy -> workers -> speed-up over `base` samples per second; repeatable."""
     made_up = random.Random(f"{name}{seed}")
-    # What a seed shares is the same on every side.
+    # The effect of a seed is the same on every side.
     shared = [random.Random(number).gauss(0, 0.02) for number in range(seeds)]
     runs = [
         synthetic.run(
@@ -32,7 +32,7 @@ def side(name, speeds, *, base=100.0, seeds=3, noise=0.01, quality=0.95, asked=N
 
 
 def two_counts(name: str, factor: float = 1.0, seeds: int = 3, **asked: Any) -> Side:
-    """Horovod on one worker and on two, `factor` times as fast as others."""
+    """Horovod on one and two workers, with `factor` times the throughput."""
     runs = [
         synthetic.run(
             "horovod",

@@ -1,7 +1,7 @@
-"""A worker in which only the training is a stand-in: `python -m silent_worker RUN_DIR`, from here.
+"""A worker whose training is replaced: `python -m silent_worker RUN_DIR`, from this folder.
 
-Its ranks wait for each other at every step, as in an all-reduce, until one of them does what the variable
-PLAN says: {"rank": 1, "step": 3, "does": "block"}. Signs are given ten times as often as by a worker.
+Its ranks wait for each other at every step, as in an all-reduce, until one of them performs the action in the
+variable PLAN: {"rank": 1, "step": 3, "does": "block"}. Heartbeats are ten times as frequent as in a worker.
 """
 
 import ctypes
@@ -22,10 +22,10 @@ STEPS = 100
 
 
 def hang(does: str) -> None:
-    """Never come back, in one of the ways in which that happens."""
+    """Hang in one of several ways."""
     if does == "block":
         threading.Event().wait()
-    if does == "hold":  # C code that keeps the interpreter
+    if does == "hold":  # C code that keeps the GIL
         ctypes.PyDLL(None).sleep(600)
     if does == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -39,7 +39,7 @@ def work(part):
     while len(list(folder.path.glob("here-*"))) < placement.size:
         heart.enter("join")
         time.sleep(0.01)
-    heart.last = heart.last._replace(number=100)  # alike on all ranks, however long they waited
+    heart.last = heart.last._replace(number=100)  # the same on all ranks, however long they waited
     for step in range(STEPS):
         heart.enter("input")
         heart.enter("step")
@@ -51,7 +51,7 @@ def work(part):
             time.sleep(0.01)
         heart.step(1, step + 1, "callbacks")
         if (placement.rank, step) == (plan.get("rank"), plan.get("step")):
-            # Which step it was is known by a sign, and none is given any more.
+            # Wait for a heartbeat that reports this step; none follows it.
             while not any(sign.rank == placement.rank and sign.step for sign in folder.signs()):
                 time.sleep(0.01)
             hang(plan["does"])
@@ -61,7 +61,7 @@ def work(part):
 
 
 def peer_is_lost(folder) -> bool:
-    """Whether a rank is stopped, and has left out ten signs: then a library gives up on it."""
+    """Whether a rank is stopped and has missed ten heartbeats, so that a library would give up on it."""
     signs = folder.signs()
     stopped = [psutil.Process(sign.pid).status() == psutil.STATUS_STOPPED for sign in signs]
     written = [sign.written for sign in signs]

@@ -1,4 +1,4 @@
-"""Sites, points and jobs that the tests of this folder make."""
+"""Sites, points and job scripts for tests."""
 
 from pathlib import Path
 from typing import Any

@@ -1,6 +1,6 @@
-"""A task: a U-Net of two levels and one convolution a block.
+"""A task: a U-Net with two levels and one convolution per block.
 
-It has all kinds of layers that the published one has, and compiles in a fraction of the time.
+It has all layer types of the published U-Net and compiles in a fraction of the time.
 """
 
 import keras
@@ -10,7 +10,7 @@ from scalestudy.tasks.unet import loss, metrics
 
 __all__ = ["kind", "loss", "metrics", "model"]
 
-kind = "masks"  # as a literal, it is read without importing this file
+kind = "masks"  # as a literal, it can be read without importing this file
 
 
 def block(x, filters):

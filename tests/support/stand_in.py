@@ -1,11 +1,10 @@
-"""Our command line with stand-ins for its workers: `python -m stand_in run STUDY …`, from this folder.
+"""The command line with stand-ins for its workers: `python -m stand_in run STUDY …`, from this folder.
 
-The launcher, the worker's start, its placement, its log and its end with the launcher are ours; only the
-training is a few lines that do what a plan says, so that tests of processes and signals start no framework.
-The plan is `plan.json` beside the results, as in `slurm/workers.py`, with more to choose from:
-{"raise": "words"}; {"python": "text", "rank": 1}, a task's file for that rank to run while the others wait;
-and {"meet": true}, by which two ranks meet at the port of their run and tell each other which that is. In a
-job, `wrapper` in the site profile puts this file before the worker's command.
+Launcher, worker start, placement, logs and shutdown are real. Only training is replaced by a few lines that
+follow a plan, so that tests of processes and signals start no framework. The plan is `plan.json` beside the
+results, as for `workers.py`, with more actions: {"raise": "words"}; {"python": "text", "rank": 1}, a task
+file that this rank executes while the others wait; and {"meet": true}: two ranks connect at the port of their
+run and exchange its path. In a job, `wrapper` in the site profile puts this file before the worker's command.
 """
 
 import json
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def train(path: Path, placement: "Placement", clock: object) -> int:
-    """In the place of the worker's training: what the plan says."""
+    """Follow the plan instead of training."""
     run = RunFolder(path)
     file = path.parents[2].with_name("plan.json")
     plans = json.loads(file.read_text()) if file.exists() else {}
@@ -49,7 +48,7 @@ def train(path: Path, placement: "Placement", clock: object) -> int:
 
 
 def meet(placement: "Placement", name: str) -> str:
-    """What the other of two ranks says at the port of the run."""
+    """Exchange names with the other of two ranks at the port of the run; return the other's."""
     place = ("127.0.0.1", placement.port)
     if placement.rank == 0:
         with socket.create_server(place) as server, server.accept()[0] as other:

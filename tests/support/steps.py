@@ -1,9 +1,9 @@
-"""A worker for the tests of equality: `python steps.py CASES.json OUT_DIR`, once per process.
+"""A worker for the equality tests: `python steps.py CASES.json OUT_DIR`, once per process.
 
-Each case trains a task for some `steps` and leaves its weights (before, after, and every copy's
-digest) in OUT_DIR; what it computes goes through the same session as a run. A case may also say `leave` (a
-step after which a new session goes on), `keep` (a checkpoint to write), `go_on` (one to go on from), and
-`planted` (a rank whose weights are changed).
+Each case trains a task for `steps` steps through the same session as a run, and writes its weights (before,
+after, and a digest of every copy) to OUT_DIR. Optional keys of a case: `leave` (a step after which a new
+session continues), `keep` (a checkpoint to write), `go_on` (a checkpoint to continue from), and `planted` (a
+rank whose weights are changed).
 """
 
 import json
@@ -73,11 +73,11 @@ def main(cases_file: str, out: str) -> None:
 
 
 class LeftError(Exception):
-    """The run was left within an epoch."""
+    """The session was interrupted within an epoch."""
 
 
 def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) -> dict[str, Any]:
-    """Train as a case says."""
+    """Train a case and return its results as arrays."""
     from scalestudy.training.checkpoint import digests
     from scalestudy.training.result import exchanged_bytes
     from scalestudy.training.session import Session

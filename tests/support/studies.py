@@ -1,4 +1,4 @@
-"""Small studies for the tests' clusters: files, and what comes out of them."""
+"""Small studies for the tests' clusters: their files and results."""
 
 import csv
 import io
@@ -17,12 +17,12 @@ TIMES = (
     "throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training",
     "wall_seconds", "speedup_wall",
 )  # fmt: skip
-"""Columns of the report that are measured times, or follow from them."""
+"""Columns of the report that are measured times or derived from them."""
 PAID = columns()[columns().index("cost") : columns().index("worst_quality")]
 ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *COLUMNS, *PAID} - {
     "flops_per_sample"
 }
-"""Columns that say what those times are worth, and what was used in them."""
+"""Columns that qualify those times, or report resources used."""
 
 SMALL_UNET = paths.SMALL_UNET.read_text()
 
@@ -55,7 +55,7 @@ def callbacks():
     return [Slow()]
 """
 )
-"""In a job, until it is queued again, each epoch takes a second longer."""
+"""In a job, each epoch takes a second longer until the job is requeued."""
 HELD_TASK = (
     DENSE_TASK
     + """
@@ -78,11 +78,11 @@ def callbacks():
     return [Held()]
 """
 )
-"""In a job, epoch E does not end while there is a file `hold-E` beside the task's; `held-E` says so."""
+"""In a job, epoch E does not end while a file `hold-E` exists beside the task; `held-E` marks the wait."""
 
 
 def write_site(folder: Path, **keys: Any) -> Path:
-    """A site profile beside a study: two workers on each node, without GPUs, for the account `research`."""
+    """Write a site profile beside a study: two workers per node, no GPUs, the account `research`."""
     given = {
         "account": "research",
         "cpus_per_node": 4,
@@ -107,9 +107,9 @@ def write_study(
     batch_size: int = 64,
     **sweep: Sequence[Any],
 ) -> Path:
-    """A study file; `sweep` has strategy, workers and seed where not the usual.
+    """Write a study file; `sweep` overrides strategy, workers and seed.
 
-    Its data are prepared, once for all studies of a cluster. Where no task is named, it is that of one layer.
+    Its data are prepared, once for all studies of a cluster. The default task has one layer.
     """
     file = folder / f"{name}.toml"
     task = task or shared_task(cluster, "dense", DENSE_TASK)
@@ -124,7 +124,7 @@ def write_study(
         lines += [f"[{title}]", *(f"{key} = {_toml(value)}" for key, value in keys.items())]
     file.write_text("\n".join(lines) + "\n")
     own = folder / task if task.endswith(".py") else task
-    engines = {traits(name).engine for name in sections["sweep"]["strategy"]}  # each builds the model
+    engines = {traits(name).engine for name in sections["sweep"]["strategy"]}  # each engine builds the model
     what = str(own), _toml(sections["data"]), *sorted(engines)
     if what not in cluster.prepared:
         cluster.scalestudy("data", "prepare", file)
@@ -133,7 +133,7 @@ def write_study(
 
 
 def shared_task(cluster: Cluster, name: str, text: str) -> str:
-    """A task's file for several studies of a cluster, which prepare for it once."""
+    """Write a task file that several studies of a cluster share, so that data are prepared once."""
     file = cluster.root / f"{name}.py"
     file.write_text(text)
     return str(file)

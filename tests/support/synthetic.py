@@ -1,4 +1,4 @@
-"""Synthetic studies: plausible runs with known answers. Nothing here was measured, save where it says so."""
+"""Synthetic studies: plausible runs with known answers. Only values marked as published were measured."""
 
 import random
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def run(
     oversubscribed: str | None = None,
     local_steps: int = 1,
 ) -> Run:
-    """A finished run whose epochs add up to its result; `losses` are those of its first epochs."""
+    """A finished run whose epochs add up to its result; `losses` are the losses of its first epochs."""
     swept = swept or {}
     rate = throughput or 100.0
     seconds = training_seconds if training_seconds is not None else epochs * samples / rate
@@ -115,7 +115,7 @@ def run(
 
 
 def rank(size: int = 1) -> RankRecord:
-    """Environment of rank 0 on a made machine."""
+    """Environment of rank 0 on a synthetic machine."""
     return RankRecord(
         rank=0,
         size=size,
@@ -135,7 +135,7 @@ def rank(size: int = 1) -> RankRecord:
 
 
 def published(epochs: int = 8) -> list[Run]:
-    """The published U-Net table, one seed; its epochs are made, its times, speed-ups and IoU are not."""
+    """The published U-Net table with one seed; times, speed-ups and IoU are published, epochs synthetic."""
     runs = []
     for workers, (native, s_native, iou_native, horovod, s_horovod, iou_horovod) in U_NET.items():
         for strategy, seconds, speed, iou in (
@@ -165,7 +165,7 @@ def seeded(
     swept: dict[str, Any] | None = None,
     serial: float = 0.03,
 ) -> list[Run]:
-    """Several seeds: Amdahl's law with 1 % noise, quality level but for noise; repeatable."""
+    """Several seeds: Amdahl's law with 1 % noise, equal quality but for noise; repeatable."""
     noise = random.Random(7)
     runs = []
     for index, strategy in enumerate(strategies):
@@ -192,14 +192,14 @@ def seeded(
 
 
 def oversubscribed() -> list[Run]:
-    """Two workers fit the made machine, four do not."""
+    """Two workers fit the synthetic machine, four do not."""
     reason = "4 workers with 1 core each on 2 cores"
     runs = seeded((1, 2), ("horovod",))
     return runs + [run("horovod", 4, seed, throughput=140.0, oversubscribed=reason) for seed in range(3)]
 
 
 def summary(runs: Sequence[Run]) -> Any:
-    """One row a point without its seed, as a frame."""
+    """One row per point without its seed, as a frame."""
     return as_frame(summarise(runs))
 
 
@@ -220,7 +220,7 @@ def plan(runs: list[Run]) -> list[Planned]:
 
 
 def unfinished() -> list[Planned]:
-    """Points without a result; names and reasons hold what a page must escape."""
+    """Points without a result; names and reasons contain text that a page must escape."""
     return [
         Planned(
             "horovod-w8-s2",
@@ -239,7 +239,7 @@ def unfinished() -> list[Planned]:
 
 
 def write(path: Path, name: str, runs: list[Run], planned: list[Planned] | None = None) -> StudyFolder:
-    """Write made runs as a study's folder; `planned` are the points without a result."""
+    """Write synthetic runs as a study folder; `planned` are the points without a result."""
     everything = [*plan(runs), *(planned or [])]
     points = {point.name: _point(name, point) for point in everything}
     folder = StudyFolder.create_or_open(path, Study(name=name, task="unet"), list(points.values()), "")

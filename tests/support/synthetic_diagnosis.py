@@ -1,4 +1,4 @@
-"""Diagnoses that nobody has measured: times with known answers."""
+"""Synthetic diagnoses: times with known answers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ WHOLE = RoundTimes(
     whole=0.100, without_input=0.080, without_exchange=0.060, slowest=0.058, together=(0.056, 0.052),
     alone=0.051, full=0.098, reference=0.100, share=0.5,
 )  # fmt: skip
-"""Of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
+"""Times of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
 TERMS = DiagnosisTerms(
     device="cpu", cores=8, cpus_per_worker=1, batch_size=64, encoded=False,
     steps_per_call=1,
@@ -41,7 +41,7 @@ def point(batch: str = "global", **changes: Any) -> Point:
 def block(
     name: BlockName, seconds: float, samples: int = 32, calls: int = 4, wait: float = 0.0
 ) -> BlockTimes:
-    """A block of calls of one step, each of so many seconds, its wait among them."""
+    """A block of calls of one step, each taking `seconds` including its `wait`."""
     return BlockTimes(
         name=name, steps_per_call=1, samples=samples, seconds=calls * seconds,
         waits=(wait,) * calls, calls=(seconds - wait,) * calls,
@@ -49,7 +49,7 @@ def block(
 
 
 def rank(number: int, *blocks: BlockTimes, **changes: Any) -> AblationTimes:
-    """A process on one core."""
+    """A rank on one core."""
     return AblationTimes(rank=number, host="node", cpus=(number,), blocks=blocks, **changes)
 
 

@@ -1,4 +1,4 @@
-"""A document with each kind of block and hostile texts, for the tests of renderers."""
+"""A document with each kind of block and with text that must be escaped, for the tests of renderers."""
 
 from functools import cache
 
@@ -22,7 +22,7 @@ HOSTILE = "50 % of <b>A_1</b> & {x} #2 $3 ~ ^ \\end{document} | \"q\" 'ß' ± �
 
 @cache
 def document() -> Document:
-    """One of each block."""
+    """A document with one block of each kind."""
     drawn = figures(analyse("made", synthetic.seeded((1, 2, 4), ("mirrored",))))
     figure = next(figure for figure in drawn if figure.name == "speedup")
     table = Table(

@@ -1,4 +1,4 @@
-"""Every page that is written, made once: name -> how to write it into a file."""
+"""Every kind of page as HTML: name -> function that returns it."""
 
 from collections.abc import Callable
 
@@ -22,17 +22,17 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 
 
 def report(runs: list[Run], planned: list[Planned], name: str = "<script>alert(1)</script>") -> str:
-    """The report of made runs."""
+    """The report of synthetic runs."""
     return page(analyse(name, runs, planned))
 
 
 def page(findings: Findings) -> str:
-    """The report of what was found."""
+    """The report of findings."""
     return as_html.html(report_document(findings))
 
 
 def swept() -> list[Run]:
-    """Two strategies, three counts, and two other keys of two values each."""
+    """Two strategies, three worker counts, and two further keys with two values each."""
     return [
         run
         for size in (8, 16)

@@ -1,4 +1,4 @@
-"""The records of a run that was never run, and a launcher that leaves them."""
+"""Records of a synthetic run, and a launcher that writes them."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from scalestudy.study.store import StudyFolder
 
 
 def result_of(point: Point, quality: float = 0.75) -> Result:
-    """What rank 0 writes at the end of a run of two epochs."""
+    """The record that rank 0 writes at the end of a run of two epochs."""
     return Result(
         name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
         seed=point.seed, per_worker_batch=32, global_batch=32 * point.workers, epochs=2, updates=4,
@@ -22,7 +22,7 @@ def result_of(point: Point, quality: float = 0.75) -> Result:
 
 
 def epoch_of(number: int = 1) -> EpochRecord:
-    """What rank 0 writes at the end of an epoch."""
+    """The record that rank 0 writes at the end of an epoch."""
     return EpochRecord(
         epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
         input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0, "accuracy": 0.5},
@@ -30,14 +30,14 @@ def epoch_of(number: int = 1) -> EpochRecord:
 
 
 def finish(run: RunFolder, quality: float = 0.75) -> None:
-    """Leave what a run of two epochs leaves."""
+    """Write the records of a finished run of two epochs."""
     for number in (1, 2):
         run.append_epoch(epoch_of(number))
     run.write_result(result_of(run.point(), quality))
 
 
 class FakeLauncher:
-    """Stands in for runs here: points named in `fail` fail, `interrupt` is one that Ctrl-C meets."""
+    """Replaces local runs: points in `fail` fail, and `interrupt` is interrupted by Ctrl-C."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []

@@ -1,9 +1,9 @@
-"""Rows of a study, each of three seeds that hardly differ."""
+"""Rows of a study, each with three seeds that hardly differ."""
 
 import synthetic
 
 LONG = 200_000
-"""Samples of an epoch with which start-up does not count."""
+"""Samples per epoch, so many that start-up is negligible."""
 
 
 def several(strategy, workers, throughput, quality=0.95, swept=None, samples=LONG, **options):

@@ -1,4 +1,4 @@
-"""Made series of plain numbers: counts and times with a known truth, or with noise."""
+"""Synthetic series of plain numbers: worker counts and times with known parameters, or with noise."""
 
 import math
 
@@ -12,16 +12,16 @@ from scalestudy.analysis.statistics import LOGARITHM
 
 
 def series(times, *, update="growing", work="strong", per_node=None, runs=3, spread=0.0, noise=None):
-    """Runs of each count: its time with factors `spread` about it, or with noise of that generator.
+    """Runs for each worker count: its time with factors `spread` about it, or with noise.
 
     Args:
-        times: Seconds by count.
-        per_node: Workers of a full node; None where nodes are not known.
-        noise: A generator, whose normal numbers times `spread` are added to the logarithms.
+        times: Seconds by worker count.
+        per_node: Workers of a full node; None if nodes are unknown.
+        noise: A generator; its normal numbers times `spread` are added to the logarithms.
     """
     steps = np.tile(np.linspace(-1, 1, runs) if runs > 1 else np.zeros(1), (len(times), 1))
     if noise is None:
-        # Rows differ in their order, so that blocks share nothing.
+        # The order differs between rows, so that blocks have no common effect.
         steps = np.array([np.roll(row, place) for place, row in enumerate(steps)])
     else:
         steps = noise.standard_normal(steps.shape)
@@ -43,5 +43,5 @@ def series(times, *, update="growing", work="strong", per_node=None, runs=3, spr
 
 
 def model(times, **options):
-    """The model of such runs."""
+    """The fitted model of such runs."""
     return model_of(series(times, **options), {})

@@ -1,4 +1,4 @@
-"""A study that fills every section of the report, and documents of which pages are made."""
+"""A study that fills every section of the report, and documents to render as pages."""
 
 from dataclasses import replace
 from functools import cache
@@ -18,7 +18,7 @@ READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
 
 @cache
 def whole() -> Findings:
-    """Three counts, two numbers of cores, GPUs, and runs of others."""
+    """Three worker counts, two numbers of cores, GPUs, and imported runs."""
     runs = [
         panels.on_gpus(run)
         for cores in (2, 4)
@@ -32,12 +32,12 @@ def whole() -> Findings:
 
 
 def statement_page() -> Document:
-    """What a panel is told of a study with GPUs, that supports most of it."""
+    """The proposal page of a study with GPUs that supports most of it."""
     return compose(panels.full(), find_panel("cscs"), RequestOptions(), panels.WORK).document
 
 
 def comparison_page() -> Document:
-    """Three studies, of which one asked for something else and is slower."""
+    """Three studies, one with a different setting and slower."""
     from scalestudy.features.compare.comparison import compare
     from scalestudy.features.compare.page import compare_document
     from sides import two_counts

@@ -1,4 +1,4 @@
-"""What modules of PyTorch's compute, as JSON: `python torch_modules.py FOLDER`, with KERAS_BACKEND=torch."""
+"""Results of PyTorch modules as JSON: `python torch_modules.py FOLDER`, with KERAS_BACKEND=torch."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def info(kind: str, shape: tuple[int, int, int], classes: int, **more: Any) -> D
 
 
 def task_file(data: DataInfo, **names: Any) -> Any:
-    """The task of a file that says so."""
+    """The task of a task file with these names."""
     module = ModuleType("own")
     vars(module).update({"__file__": "own.py", "metrics": ["accuracy"], **names})
     return task_of(module, data, TRAIN)
@@ -57,7 +57,7 @@ def difference(one: Any, other: Any) -> float:
 
 
 def take_over(net: nn.Module, model: keras.Model) -> None:
-    """Give a module the weights of a Keras model of the same architecture."""
+    """Copy the weights of a Keras model with the same architecture into a module."""
     if isinstance(net, torch_unet.UNet):
         pairs = zip(net.up, net.decoder, strict=True)
         parts = [*net.encoder, net.bridge, *(part for pair in pairs for part in pair), net.head]
@@ -82,7 +82,7 @@ def take_over(net: nn.Module, model: keras.Model) -> None:
 
 
 def architectures() -> dict[str, Any]:
-    """The built-in modules beside the Keras models of the same names."""
+    """Compare the built-in modules with the Keras models of the same names."""
     found = {}
     for name, ours, keras_task, data in (
         ("unet", torch_unet, unet, info("masks", (40, 56, 1), 2, ignore=255)),
@@ -103,7 +103,7 @@ def architectures() -> dict[str, Any]:
                 metric.update_state(*task.seen_by(quality, targets, outputs))
                 shown = task.model.probabilities(outputs) if task is one else outputs
                 values.append((shown, task.loss(targets, outputs), metric.result()))
-        # In training, with the same dropout for rows 4 to 6 of a step.
+        # Training mode, with the same dropout for rows 4 to 6 of a step.
         trained = []
         for task in (one, other):
             adapt_model(task.model, seed=3, sync_batch_norm=False)
@@ -121,7 +121,7 @@ def architectures() -> dict[str, Any]:
 
 
 def optimizers() -> dict[str, float]:
-    """How far our optimizers and PyTorch's are apart after some steps at one rate."""
+    """Difference between our optimizers and PyTorch's after some steps at one rate."""
     found = {}
     for name, kind, words in (
         ("sgd", torch.optim.SGD, {}),
@@ -148,7 +148,7 @@ def optimizers() -> dict[str, float]:
 
 
 class Hits(nn.Module):
-    """Accuracy in the way of torchmetrics."""
+    """Accuracy in the style of torchmetrics."""
 
     higher_is_better = True
 
@@ -182,7 +182,7 @@ def refused(**names: Any) -> str:
 
 
 def objectives() -> dict[str, Any]:
-    """Losses and metrics of PyTorch's beside ours by name."""
+    """Losses and metrics of PyTorch beside ours by name."""
     torch.manual_seed(0)
 
     def net(data: Any) -> nn.Module:
@@ -258,13 +258,13 @@ def objectives() -> dict[str, Any]:
 
 
 def lazy_parameters(data: DataInfo) -> int:
-    """Parameters of a module whose input shape its first batch tells."""
+    """Parameters of a module whose input shape is set by its first batch."""
     module = nn.Sequential(nn.Flatten(), nn.LazyLinear(3))
     return task_file(data, model=lambda data: module, loss="cross_entropy").model.count_params()
 
 
 def detached() -> list[bool]:
-    """Whether a loss that nothing leads to reaches a weight."""
+    """Whether each weight is reported as reached by a loss that does not depend on it."""
     losses, weight = torch.ones(2), keras.Variable(torch.ones(2))
     return ENGINE.try_step(lambda: (losses.sum(), losses), [weight], lambda gradients: None).reached
 
@@ -293,7 +293,7 @@ def point_of(task: str, workers: int, **train: Any) -> Point:
 
 
 def session(task: str, workers: int, **train: Any) -> Session:
-    """A session of 70 digits in batches of 32: the last is uneven, and of 3 workers too."""
+    """A session of 70 digits in batches of 32: the last batch is uneven, as are slices of 3 workers."""
     point = point_of(task, workers, **train)
     begin(0, point.train.precision)
     joined = join("torch-virtual", ALONE, workers=workers, device="cpu")
@@ -320,7 +320,7 @@ def model(data):
 
 
 def workers() -> dict[str, Any]:
-    """How far 2 and 3 workers are from one, after 2 epochs."""
+    """Difference of 2 and 3 workers from one, after 2 epochs."""
     own, found = FOLDER / "own.py", {}
     own.write_text(OWN.replace("MOMENTUM", "0.2"))
     for task, train in (
@@ -340,7 +340,7 @@ def workers() -> dict[str, Any]:
 
 
 def layouts() -> list[bool]:
-    """Whether the gradients that reach max-pooling, through flattening, lie channels last."""
+    """Whether the gradients that flow back through flattening to max-pooling are channels last."""
     task = task_of(torch_cnn, info("classes", (12, 12, 1), 3), TRAIN)
     found: list[bool] = []
 
@@ -354,7 +354,7 @@ def layouts() -> list[bool]:
 
 
 def statistics() -> dict[str, Any]:
-    """Running statistics of two workers with 3 and 2 rows, beside PyTorch's own of each."""
+    """Difference between our running statistics of two workers (3 and 2 rows) and PyTorch's own, averaged."""
     found = {}
     for momentum in (0.2, None):
         torch.manual_seed(0)
@@ -383,7 +383,7 @@ def statistics() -> dict[str, Any]:
 
 
 def resumed() -> float:
-    """How far a run that goes on from values of its middle is from one that was not interrupted."""
+    """Difference between a run resumed in its middle and an uninterrupted one."""
     own = FOLDER / "resumed.py"
     own.write_text(OWN.replace("MOMENTUM", "None").replace("nn.ReLU()", "nn.AlphaDropout(0.1)"))
     whole = session(str(own), 2)
@@ -396,7 +396,7 @@ def resumed() -> float:
     following = again.epoch_records()
     next(following)
     again.trainer.assign(values)
-    torch.rand(3)  # PyTorch's own generator, by which AlphaDropout draws, is elsewhere after a resume
+    torch.rand(3)  # AlphaDropout draws from PyTorch's own generator, whose state differs after a resume
     next(following)
     pairs = zip(whole.trainer.weights()[0], again.trainer.weights()[0], strict=True)
     return max(difference(one, other) for one, other in pairs)
@@ -416,7 +416,7 @@ def model(data):
 
 
 def called() -> dict[str, Any]:
-    """Rates that a callback has set until another has ended training, and whether it put weights back."""
+    """Rates set by one callback until another stops training, and whether the best weights were restored."""
     own = FOLDER / "called.py"
     own.write_text(OWN.replace("MOMENTUM", "0.2"))
     made = session(str(own), 2, epochs=5)
@@ -436,7 +436,7 @@ def called() -> dict[str, Any]:
 
 
 def frozen(text: str = OWN.replace("MOMENTUM", "0.2") + 'pretrained = ["0", "1"]\n') -> dict[str, Any]:
-    """Which weights of a task change while its first layers are frozen."""
+    """Which weights of a task change while its first layers are frozen, and afterwards."""
     own = FOLDER / "frozen.py"
     own.write_text(text)
     made = session(str(own), 1, frozen_epochs=1)
@@ -452,12 +452,12 @@ def frozen(text: str = OWN.replace("MOMENTUM", "0.2") + 'pretrained = ["0", "1"]
 
 
 def frozen_layers() -> dict[str, Any]:
-    """The same of a Keras model."""
+    """The same for a Keras model."""
     return frozen(OF_KERAS)
 
 
 def exported() -> dict[str, float]:
-    """How far what was exported is from what `Inference` says, of stored images."""
+    """Difference between exported models and `Inference` on stored images."""
     import onnxruntime
 
     made = session("torch_cnn", 1, precision="float32")

@@ -1,4 +1,4 @@
-"""Files of the kernel, as they lie under /sys."""
+"""Write files as the kernel shows them under /sys."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""Tutorials of `docs/start`: their files and commands, run in a folder as a reader would.
+"""Run the files and commands of the tutorials in `docs/start` in a folder, as a reader would.
 
-A fenced block with a title is a file. A `console` block holds commands, each behind `$ `, and what they
-print; a line `...` in it stands for lines that are left out. No other block is run. A comment before a
-console block says what else holds of it: `<!-- output differs: WHY -->` (it is run, and not compared),
-`<!-- not run: WHY -->`, or `<!-- needs torch -->`.
+A fenced block with a title is a file. A `console` block holds commands, each after `$ `, and their output; a
+line `...` in it marks omitted lines. No other block is run. A comment before a console block qualifies it:
+`<!-- output differs: WHY -->` (it is run, but not compared), `<!-- not run: WHY -->`, or `<!-- needs torch
+-->`.
 """
 
 import os
@@ -19,7 +19,7 @@ from paths import PROJECT
 
 FOLDER = PROJECT / "docs" / "start"
 SECONDS = 600
-"""A command that takes longer hangs."""
+"""Time limit of a command."""
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<remark>[^>]*) -->\n)?^(?P<fence>```+)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
@@ -40,7 +40,7 @@ class TutorialFile:
 
 @dataclass(frozen=True)
 class TutorialCommand:
-    """A command, the lines that the page shows of its output, and the remark before its block."""
+    """A command, the output lines that the page shows, and the remark before its block."""
 
     line: str
     shown: tuple[str, ...]
@@ -53,17 +53,17 @@ class TutorialCommand:
 
     @property
     def needs_torch(self) -> bool:
-        """Whether PyTorch trains."""
+        """Whether it trains with PyTorch."""
         return self.remark == "needs torch"
 
     @property
     def is_compared(self) -> bool:
-        """Whether all readers see the same, numbers aside."""
+        """Whether all readers see the same output, apart from numbers."""
         return self.is_run and not self.remark.startswith("output differs")
 
 
 def steps(page: Path) -> Iterator[TutorialFile | TutorialCommand]:
-    """What the reader of a page does, in order."""
+    """Yield the files and commands of a page, in order."""
     for block in _BLOCK.finditer(page.read_text()):
         info, text, remark = block["info"], block["text"], block["remark"] or ""
         if title := re.search(r'title="([^"]+)"', info):
@@ -77,7 +77,7 @@ def steps(page: Path) -> Iterator[TutorialFile | TutorialCommand]:
 
 
 def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
-    """Do a step in this folder; give what a command prints.
+    """Execute a step in a folder and return the output of a command.
 
     Raises:
         AssertionError: The command failed.
@@ -96,15 +96,15 @@ def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """This one's; no other study is seen on the machine, and errors come where they are printed."""
+    """The environment without other studies on the machine and with unbuffered output."""
     variables = {"PYTHONPATH": str(PROJECT / "src"), "XDG_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
     return os.environ | variables
 
 
 def differing(shown: tuple[str, ...], printed: str) -> list[str]:
-    """Lines that the page shows and the command did not print there, numbers and intervals aside.
+    """Return lines that the page shows and the command did not print there, ignoring numbers and intervals.
 
-    Lines without `...` between them have to follow each other.
+    Lines without `...` between them must be consecutive.
     """
     lines = [_plain(line) for line in printed.splitlines()]
     place = 0
@@ -130,6 +130,6 @@ def _passages(shown: tuple[str, ...]) -> Iterator[list[str]]:
 
 
 def _plain(line: str) -> str:
-    """The line without numbers, intervals, and the space and rules that align columns."""
+    """The line without numbers, intervals, and the spaces and rules that align columns."""
     text = _INTERVAL.sub("", _NUMBER.sub("N", _TIME.sub("N s", _UNIT.sub(r"\1", line))))
     return " ".join(re.sub(r"[─━]+", "─", text).split())

@@ -1,10 +1,9 @@
-"""A worker of a few lines, in the place of ours: it does what the plan says, so that jobs take a second.
+"""A small replacement for our worker that follows a plan, so that jobs take a second.
 
-`wrapper` in the site profile puts it before the worker's command; the run folder is the last word of that.
-The plan is `plan.json` beside the study's folder: {POINT: {"seconds": 1, "exit": 0, "checkpoint": true}};
-"*" stands for all points, and "resumed" holds another plan for a run that finds a checkpoint. With
-{"hold": true} it works until there is a file `go` beside the plan. Asked to stop, it leaves a checkpoint and
-no result.
+`wrapper` in the site profile puts it before the worker's command, whose last argument is the run folder. The
+plan is `plan.json` beside the study's folder: {POINT: {"seconds": 1, "exit": 0, "checkpoint": true}}; "*"
+applies to all points, and "resumed" holds another plan for a run that finds a checkpoint. With {"hold": true}
+it works until there is a file `go` beside the plan. When asked to stop, it leaves a checkpoint and no result.
 """
 
 import json
@@ -17,7 +16,7 @@ from scalestudy.study.run_folder import RunFolder
 
 
 def work(run: RunFolder, plan: dict) -> int:
-    """Write the files of a worker; the spans in which it ran go to `spans` beside the plan."""
+    """Write the files of a worker, and append its start and end times to `spans` beside the plan."""
     point = run.point()
     print(f"{point.name} at work", flush=True)
     print(f"nodes shared: {os.environ.get('SCALESTUDY_NODES_SHARED', 'not said')}", flush=True)
