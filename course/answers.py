@@ -1,6 +1,6 @@
-"""What the last cells of each lesson call: `confirm` its claims, `check` your answers to its exercise.
+"""Called by the last cells of each lesson: `confirm` its claims, `check` your answers to its exercise.
 
-The right answers are in `EXERCISES`, each with how it is computed. Try yourself before you look.
+The right answers are in `EXERCISES`, with their computation. Try yourself before you look.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,23 +10,23 @@ from typing import Any
 
 
 class DoesNotHold(AssertionError):
-    """A claim or an answer that does not hold. Jupyter shows the text alone, without where it was raised."""
+    """A claim or an answer that does not hold. Jupyter shows only its text, without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
 def compare(what: str, predicted: Any, found: Any) -> None:
-    """Print what was found beside your prediction."""
+    """Print the result beside your prediction."""
     blank = predicted is None or predicted in ("", [])
     print(f"{what}: {found}. " + ("You predicted nothing." if blank else f"You predicted {predicted}."))
 
 
 def confirm(claims: Mapping[str, Any]) -> None:
-    """Print the claims that hold for what you computed.
+    """Print which claims hold for your results.
 
     Raises:
-        DoesNotHold: If there is one that does not.
+        DoesNotHold: If a claim does not hold.
     """
     for claim, holds in claims.items():
         print("✓" if holds else "✗", claim)
@@ -41,20 +41,20 @@ def confirm(claims: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Exercise:
-    """An answer, and what to think of where others went."""
+    """The right answer, and hints for wrong ones."""
 
     right: Any
     elsewhere: Mapping[Any, str] = field(default_factory=dict)
-    """Answers that a mistake leads to, each with a sentence on it. Lists are written as tuples."""
+    """Hints for answers that follow from a typical mistake. Lists are written as tuples."""
     otherwise: str = ""
-    """For all other answers."""
+    """Hint for all other answers."""
 
 
 def check(lesson: int, **answers: Any) -> None:
     """Compare answers to the exercise of a lesson with the right ones, to 1 %.
 
     Raises:
-        DoesNotHold: For the first that is missing or wrong, with a hint.
+        DoesNotHold: At the first answer that is missing or wrong, with a hint.
     """
     for name, given in answers.items():
         exercise = EXERCISES[lesson][name]
@@ -224,4 +224,4 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
         ),
     },
 }
-"""By lesson, then by the name of the variable."""
+"""Exercises by lesson, then by the name of the variable."""

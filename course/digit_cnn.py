@@ -1,6 +1,6 @@
 """The course's model: a small CNN for 8 x 8 digits, which compiles in a second or two.
 
-Without dropout and batch normalisation: what it learns depends on the batches alone.
+It has no dropout or batch normalisation, so its training depends on the batches alone.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from keras import layers
 
 
 def model(data: Any) -> keras.Model:
-    """From images [B, 8, 8, 1] to probabilities of the digits [B, 10]."""
+    """Build the model: images [B, 8, 8, 1] to probabilities of the digits [B, 10]."""
     return keras.Sequential(
         [
             keras.Input(data.input_shape),

@@ -1,4 +1,4 @@
-"""The course's model with batch normalisation behind its layers (lesson 5)."""
+"""The course's model with batch normalisation after its layers (lesson 5)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from keras import layers
 
 
 def model(data: Any) -> keras.Model:
-    """From images [B, 8, 8, 1] to probabilities of the digits [B, 10]."""
+    """Build the model: images [B, 8, 8, 1] to probabilities of the digits [B, 10]."""
     return keras.Sequential(
         [
             keras.Input(data.input_shape),

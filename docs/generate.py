@@ -1,6 +1,6 @@
-"""What MkDocs makes of the code when it builds the site: parts of the reference, the changelog.
+"""MkDocs hooks that generate parts of the site from the code: parts of the reference, the changelog.
 
-A page asks for a part by a line `<!-- generated: NAME -->`, which a reader of the file itself does not see.
+A line `<!-- generated: NAME -->` in a page is replaced by that part; it is invisible in the rendered file.
 """
 
 import html
@@ -13,19 +13,19 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 CODE = re.compile(r"""(?<![`\w])(?:"[^"\s`]+"|--[a-z][\w=-]*|\[(?:data|train|launch|sweep)\])(?![`\w])""")
-"""What is code in the texts of the program, without backticks: quoted words, options, sections."""
+"""Matches code without backticks in texts of the program: quoted words, options, sections."""
 FIELD = {
     r"a quoted text( that is not empty)?": "a string",
     r"quoted texts": "strings",
     r"quoted (path|regular expression)": r"\1",
     r"a whole number": "an integer",
-    r" and (at most|below) \d{4,}": "",  # beyond what anybody wants
+    r" and (at most|below) \d{4,}": "",  # limits beyond practical values
     r" of at least": " from",
     r"from (\S+) and at most (\S+)": r"from \1 to \2",
     r"a list of 2 \((.*) each\)": r"a list of two, \1 each",
     r", \{.*\}| as \[.*\]": "",  # an example follows
 }
-"""The words of messages, in those of the field."""
+"""Patterns in the words of messages, and the standard terms that replace them."""
 MEANINGS = {
     "schema_version": "Version of the record's form.",
     "name": "The point, such as horovod-w2-s0.",
@@ -56,18 +56,18 @@ MEANINGS = {
     "evaluation_seconds": "Time of the evaluation after the epoch.",
     "seconds_left": "Predicted time to the end of the run.",
 }
-"""Of keys that the code needs not explain."""
+"""Meanings of keys that are not documented in the code."""
 COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRIBUTING.md"}
-"""Pages that are files of the repository."""
+"""Pages that are copies of files elsewhere in the repository."""
 
 
 def on_config(config: Any) -> None:
-    """Read the code beside these pages, whatever is installed."""
+    """Import the code of this repository instead of an installed package."""
     sys.path.insert(0, str(ROOT / "src"))
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that lie elsewhere in the repository."""
+    """Add the pages of `COPIED`."""
     from mkdocs.structure.files import File
 
     for page, source in COPIED.items():
@@ -76,7 +76,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put generated parts where a page asks for them."""
+    """Insert generated parts at their marks."""
     return MARK.sub(lambda match: PARTS[match[1]](), markdown)
 
 
@@ -131,7 +131,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 
 def _option(text: str) -> str:
-    """What an option says of itself, and what stands in brackets behind it."""
+    """Help of an option, followed by the facts in its brackets as sentences."""
     text, _, brackets = text.partition("  [")
     facts = {
         r"required": "Required.",
@@ -229,7 +229,7 @@ def strategies() -> str:
 
 
 def records() -> str:
-    """What the records of a run hold, file by file."""
+    """The keys of the records of a run, file by file."""
     from scalestudy.study import records, usage
     from scalestudy.study.model_record import BestRecord, ModelRecord
 
@@ -269,13 +269,13 @@ def records() -> str:
 
 
 def _described(model: Any, key: str) -> str | None:
-    """What is said of a key where it was declared first, if not again."""
+    """Description of a key, from the first class of the inheritance chain that has one."""
     fields = (getattr(parent, "model_fields", {}).get(key) for parent in model.__mro__)
     return next((field.description for field in fields if field and field.description), None)
 
 
 def costs() -> str:
-    """Columns of what a row cost, as the class explains them."""
+    """Cost columns of a row, from the docstring of `Costs`."""
     from scalestudy.analysis.costs import Costs
 
     attributes = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", Costs.__doc__ or "", re.MULTILINE)
@@ -339,12 +339,12 @@ def _key(section: str, name: str, schema: Any, *, required: bool) -> Iterator[st
 
 
 def _said(schema: Any) -> dict[str, Any]:
-    """What a schema says of its key beside its type."""
+    """Description, default and examples of a schema."""
     return {key: schema[key] for key in ("description", "default", "examples") if key in schema}
 
 
 def _wanted(schema: Any) -> str:
-    """What a key takes, in words."""
+    """The type of a key in words."""
     text = _in_words(schema)
     for pattern, word in FIELD.items():
         text = re.sub(pattern, word, text)
@@ -375,7 +375,7 @@ def _doc(model: Any) -> str:
 
 
 def prose(text: str | None) -> str:
-    """A text of the code as Markdown on one line: code is what is in backticks, or a word in quotes."""
+    """Convert a text of the code to one line of Markdown; backticks and matches of `CODE` become code."""
     line = " ".join((text or "").replace("\b", "").split())
     parts = re.split(r"(`[^`]*`)", CODE.sub(r"`\g<0>`", line))
     return "".join(part if part.startswith("`") else _plain(part) for part in parts)
@@ -391,7 +391,7 @@ def _link(page: str) -> str:
 
 
 def linked(text: str, page: str) -> str:
-    """A file of the repository as a page: paths of pages in backticks, and links, lead to the pages."""
+    """Convert a file of the repository to a page: links and paths of pages in backticks lead to the pages."""
     up = "../" * page.count("/")
     text = re.sub(r"\]\(docs/", f"]({up}", text)
     known = lambda name: (ROOT / "docs" / name).is_file()  # noqa: E731

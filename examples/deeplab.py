@@ -1,8 +1,8 @@
 """A segmentation model from another Keras library: DeepLabV3+ of KerasHub, on images with masks.
 
 Needs KerasHub beside Scalestudy: pip install keras-hub==0.32.0. It is trained from scratch and kept small, so
-that it runs everywhere; `keras_hub.models.DeepLabV3Backbone.from_preset(...)` would bring trained weights.
-Its batch normalisation lies inside layers of the library's own, and means the same on any number of workers.
+that it runs everywhere; `keras_hub.models.DeepLabV3Backbone.from_preset(...)` would load pretrained weights.
+Its batch normalisation is inside layers of the library, and gives the same result on any number of workers.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ train = {"epochs": 10, "batch_size": 8}
 
 
 def model(data: Any) -> keras.Model:
-    """A ResNet of three stages, atrous pooling and the decoder; from images to probabilities."""
+    """Build a ResNet of three stages with atrous pooling and the decoder: images to probabilities."""
     encoder = keras_hub.models.ResNetBackbone(
         input_conv_filters=[64],
         input_conv_kernel_sizes=[3],

@@ -1,7 +1,7 @@
-"""Tabular regression: how far diabetes has gone after a year, from ten measurements of 442 patients.
+"""Tabular regression: progression of diabetes after a year, from ten measurements of 442 patients.
 
 The set is scikit-learn's (B. Efron et al., Least Angle Regression, Annals of Statistics 2004); it needs no
-network. Numbers and a category are inputs of their own, as a table has them.
+network access. Each number and the category are separate inputs, like the columns of a table.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ NUMBERS = ("age", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6")
 
 
 def read(data: Any) -> Any:
-    """Columns of the table, and the disease's progression, a number."""
+    """Return the columns of the table, and the progression of the disease, a number."""
     from sklearn.datasets import load_diabetes  # noqa: PLC0415 (only to read)
 
     table = load_diabetes(scaled=False)
@@ -26,7 +26,7 @@ def read(data: Any) -> Any:
 
 
 def model(data: Any) -> keras.Model:
-    """Two dense layers behind the standardised numbers and the embedded category."""
+    """Build two dense layers after the scaled numbers and the embedded category."""
     inputs = {
         name: keras.Input(column.shape, name=name, dtype=column.dtype) for name, column in data.inputs.items()
     }
@@ -39,7 +39,7 @@ def model(data: Any) -> keras.Model:
 
 
 def _scaled(number: Any, column: Any) -> Any:
-    """From the range of the column to -1..1."""
+    """Scale from the range of the column to -1..1."""
     scale = 2 / (column.highest - column.lowest)
     return layers.Rescaling(scale, offset=-1 - scale * column.lowest)(number)
 

@@ -1,8 +1,8 @@
 """A small U-Net for indents (two classes): a model of your own, as a study file names it.
 
-Two halvings and 30,000 weights: little to compute, and little for the workers to sum. The moving averages of
-batch normalisation forget within tens of steps (momentum 0.9; Keras's 0.99 takes hundreds), because the study
-has only a few hundred.
+Two halvings and 30,000 weights need little computing and little communication. The moving averages of batch
+normalisation adapt within tens of steps (momentum 0.9; Keras's 0.99 takes hundreds), because the study has
+only a few hundred.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from keras import layers
 
 
 def model(data: Any) -> keras.Model:
-    """From images [B, H, W, C] to the probability of an indent in each pixel [B, H, W]."""
+    """Build the model: images [B, H, W, C] to the probability of an indent in each pixel [B, H, W]."""
     inputs = keras.Input(data.input_shape)
     x, skips = inputs, []
     for filters in (8, 16):
@@ -28,7 +28,7 @@ def model(data: Any) -> keras.Model:
 
 
 def block(x: Any, filters: int) -> Any:
-    """Twice convolution, norm, ReLU."""
+    """Apply convolution, batch normalisation and ReLU twice."""
     for _ in range(2):
         x = layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
         x = layers.BatchNormalization(momentum=0.9)(x)
@@ -37,9 +37,9 @@ def block(x: Any, filters: int) -> Any:
 
 
 def loss(targets: Any, predictions: Any) -> Any:
-    """Loss of each image [B]: cross-entropy of its pixels, and what its indent lacks of overlap (Dice loss).
+    """Loss of each image [B]: mean cross-entropy of its pixels plus Dice loss.
 
-    The second learns small shapes sooner (Milletari, Navab and Ahmadi, 3DV 2016).
+    The Dice loss learns small shapes sooner (Milletari, Navab and Ahmadi, 3DV 2016).
     """
     pixels = keras.ops.mean(keras.losses.binary_crossentropy(targets, predictions), axis=1)
     return pixels + keras.losses.dice(targets, predictions, axis=(1, 2))

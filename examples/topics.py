@@ -1,7 +1,7 @@
-"""Text classification: which field of mathematics a function is of, from what its documentation says.
+"""Text classification: the field of mathematics of a function, from its documentation.
 
-The texts are the docstrings of SciPy, which is installed with this package; they need no network. Sequences
-of different length are stored as they are, and padded to the longest of each global batch.
+The texts are the docstrings of SciPy, which is installed with this package; they need no network access.
+Sequences of different lengths are stored as they are, and padded to the longest of each global batch.
 """
 
 import ast
@@ -22,14 +22,14 @@ LONGEST = 200
 
 
 def read(data: Any) -> Any:
-    """Yields (numbers of words, field, file), one for each docstring; a file stays on one side."""
+    """Yield (numbers of words, field, file) for each docstring; all docstrings of a file are in one split."""
     root = _scipy()
     for field in FIELDS:
         for file in sorted((root / field).glob("*.py")):
             for text in _docstrings(file):
                 words = re.findall(r"[a-z]{3,}", text.lower().replace(field, ""))[:LONGEST]
                 if len(words) >= 10:
-                    # A number for each word by a hash, so that new texts need no list of words; 0 is padding.
+                    # The number of a word is a hash, so that new texts need no vocabulary; 0 is padding.
                     yield (
                         [1 + zlib.crc32(word.encode()) % WORDS for word in words],
                         field,
@@ -52,7 +52,7 @@ def _docstrings(file: Path) -> list[str]:
 
 
 def model(data: Any) -> keras.Model:
-    """The mean of the words' embeddings, padding left out by its mask, and a softmax over the fields."""
+    """Build the mean of the words' embeddings, with padding masked, and a softmax over the fields."""
     words = keras.Input(data.inputs.shape, dtype="int32")
     x = layers.Embedding(1 + WORDS, 32, mask_zero=True)(words)
     x = layers.Dropout(0.3)(layers.GlobalAveragePooling1D()(x))

@@ -1,4 +1,4 @@
-"""A module of PyTorch's, with a loss of PyTorch's: scikit-learn's digits, 8 x 8 pixels, in ten classes.
+"""A PyTorch module with a PyTorch loss: scikit-learn's digits, 8 x 8 pixels, in ten classes.
 
 scalestudy train examples/torch_digits.py --strategy ddp --workers 2
 """
@@ -32,7 +32,7 @@ class Network(nn.Module):
 
 
 def model(data: Any) -> nn.Module:
-    """The network for such images."""
+    """Build the network for images of this data set."""
     return Network(data.input_shape[-1], data.classes)
 
 

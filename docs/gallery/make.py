@@ -1,7 +1,7 @@
-"""Make the pictures of the gallery from studies that were run: `python docs/gallery/make.py studies/`.
+"""Make the pictures of the gallery from finished studies: `python docs/gallery/make.py studies/`.
 
-The folder holds the results of `nuclei.toml` and `flowers.toml`, the first with a diagnosis. What is not
-there is left as it is; the published table comes with the package and needs no run.
+The folder holds the results of `nuclei.toml` and `flowers.toml`, the first with a diagnosis. Pictures of
+missing studies stay as they are; the published table comes with the package and needs no run.
 """
 
 import sys
@@ -27,12 +27,12 @@ SHOWN = {"nuclei": ("speedup", "phases"), "flowers": ("speedup", "quality", "los
 
 
 def picture(study: str, figure: Figure) -> None:
-    """Write a figure beside this file."""
+    """Write a figure into this folder."""
     (HERE / f"{study}-{figure.name}.svg").write_text(draw(figure).svg)
 
 
 def of_study(name: str, findings: Findings) -> None:
-    """Figures of a study that was run, and of its diagnosis where there is one."""
+    """Write the figures of a study, and of its diagnosis if there is one."""
     for figure in figures(findings):
         if figure.name in SHOWN[name]:
             picture(name, figure)
@@ -41,7 +41,7 @@ def of_study(name: str, findings: Findings) -> None:
 
 
 def of_others() -> None:
-    """The published table, as `scalestudy demo` reads it."""
+    """Write the figures of the published table, as `scalestudy demo` reads it."""
     findings = published_findings()
     drawn = [figure for figure in figures(findings) if figure.name in ("speedup", "quality")]
     for figure in [*drawn, time_figure(findings)]:

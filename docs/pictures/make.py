@@ -15,7 +15,7 @@ STRATEGIES = {"native": "TensorFlow", "horovod": "Horovod"}
 
 
 def time_and_quality() -> Figure:
-    """Two panels against the number of GPUs, which share their strategies."""
+    """Training time and IoU against the number of GPUs, in two panels with a common legend."""
     records = [
         {
             "series": STRATEGIES[row.strategy],
