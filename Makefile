@@ -1,4 +1,4 @@
-# make quickstart   set everything up, run a small study, print its table and name its report
+# make quickstart   set everything up, run a small study, print its table and the path of its report
 # make test         set everything up, run all tests
 # make test-fast    only tests of half a second at most: no training, no Slurm, no browser, no package, no time limits
 # make docs         set everything up, build the documentation into site/ (read it: .venv/bin/python -m http.server -d site)
@@ -16,7 +16,7 @@ setup:
 horovod: setup
 	@environments/build-horovod.sh .venv
 
-# Without Horovod, the same study goes without its points.
+# Without Horovod, the study runs without its Horovod points.
 quickstart: setup
 	@study=examples/quickstart.toml; \
 	if ! .venv/bin/python -c 'from scalestudy.engines.tensorflow.horovod_build import library_file; raise SystemExit(not library_file())'; then \
@@ -26,11 +26,11 @@ quickstart: setup
 	fi; \
 	.venv/bin/scalestudy run $$study
 
-# Four processes share out the tests: while some wait for Slurm, the others compute (tests/support/lanes.py).
-# They start hundreds of others, each of which would compile the sources anew where no bytecode is kept.
+# Four processes run the tests: while some wait for Slurm, the others compute (tests/support/lanes.py). They start
+# hundreds of processes, each of which would compile the sources again if no bytecode were written.
 pytest = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest
 
-# The tests know PyTorch, too, where both engines can be in one environment.
+# Where one environment can hold both engines, the tests include PyTorch.
 test test-fast: export TORCH ?= auto
 
 test: setup test-tools lint types
@@ -39,7 +39,7 @@ test: setup test-tools lint types
 test-fast: setup
 	@$(pytest) -n 2 -m "not engine and not slurm and not browser and not package and not slow"
 
-# Of mkdocs-material's notices about its successor none is about these pages.
+# The warning about mkdocs-material's successor does not concern these pages.
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet && echo "Wrote site/index.html (its search needs a server: python3 -m http.server -d site)"
 
@@ -49,6 +49,6 @@ lint: setup
 types: setup
 	@.venv/bin/mypy
 
-# A browser, Slurm, MPI and containers for the tests; without root they are skipped, and say so.
+# A browser, Slurm, MPI and containers for the tests; without root, the tests that need them are skipped.
 test-tools:
 	@environments/test-tools.sh

@@ -2,12 +2,12 @@
 # Build Horovod for the TensorFlow that is installed in a virtual environment, and install it there.
 #   build-horovod.sh [VENV]                     Gloo, for CPUs: needs a C++17 compiler, cmake and make, no MPI
 #   MPI=1 build-horovod.sh [VENV]               Gloo and MPI (an MPI with its headers, mpicxx in PATH)
-#   HOROVOD_GPU_OPERATIONS=NCCL build-horovod.sh [VENV]   NCCL for GPUs, from the packages of CUDA 12 beside
+#   HOROVOD_GPU_OPERATIONS=NCCL build-horovod.sh [VENV]   NCCL for GPUs, from the CUDA 12 packages beside
 #                                               TensorFlow (requirements/gpu.txt): no CUDA module, no GPU, no driver
 #   NCCL_HOME=DIR …                             another NCCL (module) instead of the package's
 #   HOROVOD_CUDA_HOME=DIR …                     nvcc of this CUDA 12 (module) instead of the packages' compiler
-#   TARGET=DIR …                                into this folder instead: it goes before all others on PYTHONPATH
-# The wheel is kept in the user's cache, under the versions it was built for and with, and used again.
+#   TARGET=DIR …                                install into this folder, which must be first on PYTHONPATH
+# The wheel is cached in the user's cache by the versions that it was built for and with.
 set -euo pipefail
 version=0.28.1
 sha256=92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0
@@ -66,7 +66,7 @@ check() { # lacks no symbol, loads, and has what was asked for; says what is wro
   export PYTHONPATH=$TARGET${PYTHONPATH:+:$PYTHONPATH}
   library=$(find "${TARGET:-"$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"}/horovod" -name 'mpi_lib*.so')
   tensorflow=$("$python" -c 'import importlib.util as i; print(i.find_spec("tensorflow").submodule_search_locations[0])')
-  # ldd resolves all symbols without running anything, so that a build for GPUs is checked without one, too.
+  # ldd resolves all symbols without running anything, so a build for GPUs is checked on a machine without one.
   said=$(LD_LIBRARY_PATH=$tensorflow${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ldd -r "$library" 2>&1 |
     grep -E 'not found|undefined symbol: .*mpi_lib') && {
     say "$library lacks: $said"
@@ -87,7 +87,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=$work/build.log
 say "building Horovod $version (2 to 5 minutes): $key"
-# No isolated build environment: it would have no TensorFlow.
+# No isolated build environment, because it would not contain TensorFlow.
 "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-binary horovod \
   -d "$work" "horovod==$version" >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 echo "$sha256  $work/horovod-$version.tar.gz" | sha256sum --check --quiet

@@ -2,19 +2,19 @@
 # Make a Charliecloud image (a folder) for the runs of a study. Needs root, debootstrap, and Debian's archive.
 #   charliecloud.sh IMAGE           Debian, Python and Scalestudy, for CPUs, under /opt/scalestudy
 #   HOROVOD=1 charliecloud.sh IMAGE the same with Horovod, for Gloo
-#   VERSION=0.2.0 …                 what it calls itself; by default what .venv's setuptools-scm says, else 0.0
-#   charliecloud.sh --bare IMAGE    Debian and Python alone; a virtual environment of the cluster is bound into it
-# Make it where you are root and copy it to the cluster: as a folder, or `ch-convert IMAGE IMAGE.sqfs`. There the
-# site profile names it:
+#   VERSION=0.2.0 …                 Scalestudy's version in the image; default: from .venv's setuptools-scm, else 0.0
+#   charliecloud.sh --bare IMAGE    only Debian and Python; a virtual environment of the cluster is bound into it
+# Make it on a machine where you are root, and copy it to the cluster as a folder or, after
+# `ch-convert IMAGE IMAGE.sqfs`, as a file. Name it in the site profile:
 #   container = { image = "IMAGE", runtime = "charliecloud" }
-# For GPUs the image needs the driver's libraries of the nodes: there, `ch-fromhost --nvidia IMAGE`.
-# ch-run binds only onto what is in an image: MOUNTS="DIR …" makes these folders for it, beside the usual ones.
+# For GPUs the image needs the driver's libraries of the nodes: run `ch-fromhost --nvidia IMAGE` there.
+# ch-run binds only onto existing folders of an image: MOUNTS="DIR …" creates these instead of the usual ones.
 set -euo pipefail
 suite=bookworm
 mirror=${MIRROR:-http://deb.debian.org/debian}
 mounts=${MOUNTS:-/home /root /work /scratch /project /projects /data /lustre /gpfs /beegfs /fs /software /rwthfs /sw}
 here=$(cd "$(dirname "$0")" && pwd)
-# No history goes into the image, so that its version must be told.
+# The image contains no git history, so the version must be passed.
 version=${VERSION:-$(cd "$here/.." && .venv/bin/python -m setuptools_scm 2>/dev/null || echo 0.0)}
 say() { echo "charliecloud: $*" >&2; }
 
@@ -29,7 +29,7 @@ command -v debootstrap >/dev/null || { say "expected debootstrap; received none.
 packages=python3,python3-venv,ca-certificates
 if [ "$bare" = 0 ] && [ "${HOROVOD:-0}" = 1 ]; then packages+=,g++,cmake,make,python3-dev; fi
 
-# The image appears under its name once it is whole.
+# The image gets its name only when it is complete.
 mkdir -p "$(dirname "$image")"
 work=$(mktemp -d -p "$(dirname "$image")" ".$(basename "$image").XXXXXX")
 trap 'umount "$work/dev" 2>/dev/null || true; rm -rf --one-file-system "$work"' EXIT
@@ -38,7 +38,7 @@ say "Debian $suite (about a minute)"
 debootstrap --variant=minbase --include="$packages" "$suite" "$work" "$mirror" >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 rm -rf "$work"/var/cache/apt/archives/*.deb "$work"/var/lib/apt/lists/*
 chmod 755 "$work"
-# Charliecloud binds the host's over these.
+# Charliecloud binds the host's files over these.
 touch "$work/etc/hosts" "$work/etc/resolv.conf"
 for folder in $mounts /run/user /ch; do mkdir -p "$work$folder"; done
 

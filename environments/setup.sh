@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Set up .venv: a virtual environment with pinned dependencies, this package and, where possible, Horovod.
 #   setup.sh          on Debian as root, missing tools are installed from the distribution
-#   DEVICE=cpu|gpu|gpu-volta   which TensorFlow, and for V100 which cuDNN; by default what fits the machine
+#   DEVICE=cpu|gpu|gpu-volta   TensorFlow for this device (gpu-volta: cuDNN for V100); default: detected
 #   DEVICE=torch-cpu|torch-gpu PyTorch without TensorFlow
-#   TORCH=1           PyTorch beside TensorFlow, on CPUs alone (TORCH=auto: where that is possible)
-#   PYTHON=python3.12 which Python
+#   TORCH=1           PyTorch beside TensorFlow, only on CPUs (TORCH=auto: if that is possible)
+#   PYTHON=python3.12 Python interpreter
 #   VENV=FOLDER       another folder than .venv (environments/venv.sh builds one for a cluster)
 #   HOROVOD=0         leave Horovod out
 set -euo pipefail
@@ -18,7 +18,7 @@ if ! [[ $device =~ ^(cpu|gpu|gpu-volta|torch-cpu|torch-gpu)$ ]]; then
   say "expected DEVICE=cpu|gpu|gpu-volta|torch-cpu|torch-gpu; received DEVICE=$device. Correct it."
   exit 1
 fi
-# CUDA 13's packages, PyTorch's, have files of CUDA 12's, TensorFlow's.
+# Packages of CUDA 13 (for PyTorch) and of CUDA 12 (for TensorFlow) contain files of the same names.
 case $device in gpu*) alone=torch ;; torch-gpu) alone=tensorflow ;; *) alone= ;; esac
 installed() { compgen -G "$venv/lib/python*/site-packages/$1/__init__.py" >/dev/null; }
 torch=${TORCH:-0}
@@ -48,7 +48,7 @@ find_python() {
   exit 1
 }
 
-# Packages of the distribution: installed where that is possible, named where it is not.
+# Packages of the distribution: installed if possible, otherwise reported.
 need() { # command package...
   local command=$1
   shift
@@ -70,18 +70,18 @@ if ! [ -x "$venv/bin/python" ]; then
   }
   "$python" -m venv "$venv"
 fi
-# The lock files are read by the installers; a stamp keeps the second call short.
+# The stamp skips the installation if the lock file is unchanged.
 stamp=$venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
 if ! [ -e "$stamp" ]; then
   say "installing the pinned dependencies of $lock into $venv (some hundred megabytes, once)"
-  # The file holds all of them, so none is looked for.
+  # The file lists all dependencies, so pip need not resolve any.
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$lock"
   rm -f "$venv"/.installed-* "$venv/.commit"
   touch "$stamp"
   rm -f "$venv/scalestudy-environment.json"
 fi
-# PyTorch by its version, not by a hash: its builds for CPUs and for CUDA, of which an index has the one or the
-# other, share the version. A build with CUDA brings CUDA's packages (gigabytes), and computes on CPUs too.
+# PyTorch is pinned by version, not by hash: its builds for CPUs and for CUDA share the version, and an index has
+# one or the other. A build with CUDA installs CUDA's packages (gigabytes), and works on CPUs, too.
 version=$(sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements/torch-gpu.txt)
 stamp=$venv/.torch-$(cat requirements/torch-cpu.txt <(echo "$version") pyproject.toml | sha256sum | cut -c1-16)
 if { [ "$torch" != 0 ] || [ "$device" = torch-cpu ]; } && [ "$device" != torch-gpu ] && ! [ -e "$stamp" ]; then
@@ -92,7 +92,7 @@ if { [ "$torch" != 0 ] || [ "$device" = torch-cpu ]; } && [ "$device" != torch-g
   touch "$stamp"
   rm -f "$venv/scalestudy-environment.json"
 fi
-# The version is the commit's, so the package is installed again where that has changed.
+# The version comes from the commit, so the package is installed again after a new commit.
 commit=$(git describe --tags --always 2>/dev/null || echo none)
 if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -112,7 +112,7 @@ if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'from scalestudy.engines.t
     say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: environments/build-horovod.sh $venv"
   fi
 fi
-# What was built, for the runs that will name it.
+# Record the builds for the runs.
 [ -e "$venv/scalestudy-environment.json" ] || "$venv/bin/scalestudy" check "$venv" --environment --record >/dev/null ||
   say "what was built could not be recorded; the line above says why"
 say "ready: $venv/bin/scalestudy"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tests of pages and of clusters need besides Python: a browser, axe-core, LaTeX, Slurm, Open MPI, containers
-# and linters. On Debian as root they are installed; elsewhere the tests that need them are skipped, and say so.
+# Install what tests of pages and clusters need besides Python: a browser, axe-core, LaTeX, Slurm, Open MPI,
+# containers and linters. Needs Debian and root; elsewhere the tests that need them are skipped with a reason.
 set -euo pipefail
 cd "$(dirname "$0")"
 say() { echo "setup: $*" >&2; }
@@ -29,7 +29,7 @@ packages() {
     say "some could not be installed; their tests will be skipped ($log says why)"
 }
 
-# Checks pages for accessibility: one file of npm's, kept in the user's cache (tests/report/chromium.py finds it).
+# axe-core checks pages for accessibility: one npm package in the user's cache (used by tests/support/chromium.py).
 axe() {
   local into=${XDG_CACHE_HOME:-$HOME/.cache}/scalestudy/axe
   if cmp -s axe/package-lock.json "$into/node_modules/.installed"; then return 0; fi

@@ -6,23 +6,23 @@
 # Build a virtual environment for a cluster, on the hardware that it will run on. From the project's folder:
 #   sbatch --partition=gpu --gres=gpu:1 --cpus-per-task=8 environments/venv.sh ~/venvs/scalestudy
 #   SITE=rwth sbatch … environments/venv.sh     modules, proxies and folder from that site profile
-#   environments/venv.sh FOLDER                 the same here and now, where there is no queue
-# Partition, account and GPUs are given to sbatch, whose options go before those above. The node needs
-# the network, or proxies that reach it: on sites without, run it on the login node with DEVICE=gpu (or gpu-volta).
+#   environments/venv.sh FOLDER                 the same without a queue, on this machine
+# Pass partition, account and GPUs to sbatch; its options override those above. The node needs network access,
+# directly or by proxies: at sites without, run this on the login node with DEVICE=gpu (or gpu-volta).
 # CUDA, NCCL and the compiler of Horovod's GPU code come with the packages: no CUDA module is needed.
-#   DEVICE=cpu|gpu|gpu-volta   which TensorFlow, and for V100 which cuDNN; by default what fits this node
-#   DEVICE=torch-cpu|torch-gpu PyTorch instead: on GPUs the two need an environment each
-#   HOROVOD=nccl|gloo|0   how Horovod combines gradients, or none; by default nccl on GPUs, gloo on CPUs
+#   DEVICE=cpu|gpu|gpu-volta   TensorFlow for this device (gpu-volta: cuDNN for V100); default: detected
+#   DEVICE=torch-cpu|torch-gpu PyTorch instead: on GPUs the two need separate environments
+#   HOROVOD=nccl|gloo|0   how Horovod combines gradients, or no Horovod; default: nccl on GPUs, gloo on CPUs
 #   MPI=1                 Horovod with MPI as well (an MPI with mpicxx)
-#   MODULES="GCC/12 Python/3.11 CMake"      modules to load, in this order, all others unloaded first
-#   NCCL_HOME=FOLDER      this NCCL instead of the one that TensorFlow brings
+#   MODULES="GCC/12 Python/3.11 CMake"      modules to load, in this order, after unloading all others
+#   NCCL_HOME=FOLDER      this NCCL instead of the one that TensorFlow installs
 #   HOROVOD_CUDA_HOME=FOLDER   nvcc of this CUDA 12 instead of the packages' compiler
-#   PYTHON=python3.12     which Python
-#   PIP_CACHE_DIR, XDG_CACHE_HOME           caches, where home has a quota
+#   PYTHON=python3.12     Python interpreter
+#   PIP_CACHE_DIR, XDG_CACHE_HOME           caches, if home has a quota
 set -euo pipefail
 say() { echo "venv: $*" >&2; }
 
-# A job runs a copy of this script; the project is where it was submitted from.
+# A job runs a copy of this script; the project is the folder of submission.
 project=${SCALESTUDY_PROJECT:-}
 for candidate in "${SLURM_SUBMIT_DIR:-}" "$(dirname "$0")/.." .; do
   if [ -z "$project" ] && [ -n "$candidate" ] && [ -x "$candidate/environments/setup.sh" ]; then project=$candidate; fi
@@ -71,7 +71,7 @@ PY
 fi
 
 if [ -n "${MODULES:-}" ]; then
-  # Batch shells are not login shells; this is where Lmod and Environment Modules define `module`.
+  # Batch shells are not login shells; these files of Lmod and Environment Modules define `module`.
   for file in /etc/profile.d/lmod.sh /etc/profile.d/modules.sh /usr/share/lmod/lmod/init/bash /usr/share/modules/init/bash; do
     # shellcheck disable=SC1090
     if ! command -v module >/dev/null && [ -r "$file" ]; then set +u; . "$file"; set -u; fi
@@ -101,7 +101,7 @@ case $device:$horovod in
     ;;
 esac
 
-# All that the build needs, before anything is downloaded.
+# Check all build tools before anything is downloaded.
 missing=()
 if [ "$horovod" != 0 ]; then
   for tool in g++ cmake make; do command -v "$tool" >/dev/null || missing+=("$tool"); done

@@ -1,6 +1,6 @@
-"""Whether Horovod loads and has what was asked for: `loads.py gloo|mpi|nccl...`; else a message, and 1.
+"""Check that Horovod loads and has the given libraries: `loads.py gloo|mpi|nccl...`; on failure exit code 1.
 
-The message is the loader's own. TARGET is the folder that it must come from; "" for this Python's own.
+The message is the loader's own. TARGET is the folder that Horovod must come from; "" for this Python's own.
 """
 
 import os

@@ -1,31 +1,31 @@
 #!/usr/bin/env bash
-# A real Slurm cluster on one machine (Debian's Slurm and munge; root), for tests and for trying things out.
+# A real Slurm cluster on one machine (Debian's Slurm and munge; root), for tests and experiments.
 #
 #   cluster.sh up                   start it and wait until all nodes are idle (about 5 s)
-#   cluster.sh down                 end all of it, whatever state it is in, and remove what it kept
+#   cluster.sh down                 stop all of it in any state, and remove its files except logs
 #   cluster.sh status               the nodes as Slurm sees them
-#   cluster.sh env                  what a shell needs to use it:  eval "$(cluster.sh env)"
-#   cluster.sh kill-node NAME       a power cut: the node and all its processes are gone at once
+#   cluster.sh env                  variables that a shell needs to use it:  eval "$(cluster.sh env)"
+#   cluster.sh kill-node NAME       a power cut: kill the node and all its processes at once
 #   cluster.sh start-node NAME      switch it on again
-#   cluster.sh stop-controller      slurmctld takes connections and answers none of them
-#   cluster.sh start-controller     it goes on
+#   cluster.sh stop-controller      suspend slurmctld, which then accepts connections but does not answer
+#   cluster.sh start-controller     resume it
 #
-# Each node (node1, node2, …) is a slurmd with a network, a host name, a process tree and a /tmp of its own. What
-# lies elsewhere is shared by all, and so are CLUSTER_ROOT and CLUSTER_SHARED, even if they lie in /tmp. Nodes have
-# the CPUs and memory they are told, not the machine's; GPUs are device files that compute nothing, but Slurm counts
-# and binds them.
-# Partitions, of all nodes: debug (the default, no limit), short (one minute), and urgent, whose jobs preempt those of
-# the others and of graced, which are told to leave half a minute ahead.
+# Each node (node1, node2, …) is a slurmd with its own network, host name, process tree and /tmp. All nodes share
+# the rest of the file system, and CLUSTER_ROOT and CLUSTER_SHARED even in /tmp. Nodes have the CPUs and memory
+# set below, not the machine's; GPUs are device files that compute nothing, but Slurm counts and binds them.
+# Partitions, of all nodes: debug (the default, no limit), short (one minute), and urgent, whose jobs preempt those
+# of the others and of graced, which get half a minute's notice.
 #
-# Settings (environment), of which clusters side by side need different ones where marked *:
-#   CLUSTER_ROOT*     where all files of the cluster lie (/tmp/slurm-cluster)
-#   CLUSTER_SHARED    folders in /tmp that all nodes see, with colons between them (none)
-#   CLUSTER_NETWORK*  the first three numbers of the nodes' addresses (198.19.0: of those kept for tests)
+# Settings (environment); clusters that run at the same time need different values where marked *:
+#   CLUSTER_ROOT*     folder of all files of the cluster (/tmp/slurm-cluster)
+#   CLUSTER_SHARED    folders in /tmp that all nodes see, separated by colons (none)
+#   CLUSTER_NETWORK*  the first three numbers of the nodes' addresses (198.19.0, in the range reserved for tests)
 #   CLUSTER_BRIDGE*   the network interface that joins them; at most 12 characters (slurmbr)
 #   CLUSTER_PORT*     slurmctld's port; slurmdbd has the next one (17817)
-#   CLUSTER_NODES, CLUSTER_CPUS, CLUSTER_MEMORY (MB), CLUSTER_GPUS   per node but for the first (4, 4, 8000, 2)
-#   CLUSTER_ACCOUNTING   1: slurmdbd with MariaDB; only accounts that it knows may compute, which is `research`;
-#                        0: none, and sacct does not answer (1)
+#   CLUSTER_NODES     number of nodes (4)
+#   CLUSTER_CPUS, CLUSTER_MEMORY, CLUSTER_GPUS   CPUs, memory in MB and GPUs of each node (4, 8000, 2)
+#   CLUSTER_ACCOUNTING   1: slurmdbd with MariaDB; only its account `research` may run jobs;
+#                        0: no accounting, and sacct does not answer (1)
 set -Eeuo pipefail
 trap 'echo "cluster.sh: line $LINENO failed: $BASH_COMMAND" >&2' ERR
 
@@ -41,9 +41,9 @@ export SLURM_CONF=$root/slurm.conf
 say() { echo "cluster.sh: $*" >&2; }
 die() { say "$@"; exit 1; }
 
-# --- processes: each has a file with its id and its start time, so that no stranger with that id is ever hit
+# --- processes: each has a file with its id and start time, so that no other process with that id is signalled
 
-# A process that has ended may stay a zombie for long where nobody reaps: it counts as gone.
+# A process that has ended may stay a zombie for long if nothing reaps it: it counts as ended.
 started() { # PID -> its start time; fails if it runs no longer
   local fields
   fields=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) || return 1
@@ -213,7 +213,7 @@ install_database() {
     --auth-root-authentication-method=socket >"$root/log/mariadb-install.out" 2>&1
 }
 
-# Adding again what a slow answer hid fails, so what counts is that it is there.
+# Adding it again fails if a slow request has succeeded, so check that it exists.
 has_cluster() { timeout 30 sacctmgr --immediate add cluster test; timeout 30 sacctmgr -n list cluster test | grep -q test; }
 
 has_account() {
@@ -281,7 +281,7 @@ start_node() { # NAME
   spawn "$name" unshare --net --uts --mount --pid --fork --kill-child=KILL --mount-proc --propagation private \
     bash -c "$init" init "$name" "$network.$number" "$root" "${CLUSTER_SHARED:-}"
   read -r pid _ <"$root/pid/$name"
-  # setsid becomes unshare, which has its new namespaces some time after it has started.
+  # setsid execs unshare, which creates the namespaces some time after its start.
   await 300 "the namespaces of $name" has_own_network "$pid"
   ip link add "$bridge.$number" type veth peer name eth0 netns "$pid"
   ip link set "$bridge.$number" master "$bridge" up
