@@ -49,7 +49,7 @@ def of_others() -> None:
 
 
 def main(studies: Path) -> None:
-    """Make all pictures and the proposal."""
+    """Make all pictures and the proposal page."""
     of_others()
     for name in SHOWN:
         if (studies / name).is_dir():

@@ -8,7 +8,7 @@ import sys
 
 try:
     import horovod.tensorflow as hvd
-except Exception as error:  # TensorFlow hands the loader's message on, in more than one way
+except Exception as error:  # TensorFlow passes on the loader's message in several exception types
     sys.exit(f"expected Horovod's library to load; received {type(error).__name__}: {error}")
 lacking = [name for name in sys.argv[1:] if not getattr(hvd, f"{name}_built")()]
 if lacking or not hvd.__file__.startswith(os.environ.get("TARGET", "")):
