@@ -1,4 +1,4 @@
-"""What the advice says beside the decision, which `test_decision` holds."""
+"""The advice apart from the decision, which `test_decision` tests."""
 
 from dataclasses import replace
 

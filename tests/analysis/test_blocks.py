@@ -8,12 +8,12 @@ from scalestudy.analysis.blocks import contrast, pooled, spread
 
 
 def table(values):
-    """Rows by their place, each with its values by block."""
+    """Return rows by index; each row maps block to value."""
     return {place: dict(enumerate(row)) for place, row in enumerate(np.asarray(values, float).tolist())}
 
 
 def least_squares(rows):
-    """Residual squares and degrees of freedom of row + block, by a matrix of dummies."""
+    """Return residual squares and degrees of freedom of row + block, from a dummy-variable matrix."""
     rows = list(rows.values())
     blocks = sorted({block for row in rows for block in row})
     observed = [(i, blocks.index(block), value) for i, row in enumerate(rows) for block, value in row.items()]
@@ -106,7 +106,7 @@ def test_a_row_outside_of_the_design_is_compared_by_its_own_pairs_from_either_si
 
 
 def test_where_no_others_spread_nothing_stands_apart():
-    """Three rows of a metric that is counted in few samples, and one that differs by one of them."""
+    """Three equal rows of a metric with few samples, and one row that differs by one sample."""
     assert pooled(table([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0.98, 1]])).rows == {0, 1, 2, 3}
 
 

@@ -1,4 +1,4 @@
-"""What a row cost: sums over processes and nodes, means over runs, blanks for what was not told."""
+"""Cost of a row: sums over processes and nodes, means over runs, and blanks for missing measurements."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ NODE = {"sent_bytes": 10, "received_bytes": 30, "loopback_bytes": 7, "cpu_joules
 
 
 def run(seed=0, *, workers=2, unmeasured=None, devices=None, **changes):
-    """A run of two processes on two nodes, save where `changes` of its result say otherwise."""
+    """A run of two processes on two nodes by default; `changes` replaces fields of its result."""
     made = synthetic.run("horovod" if workers > 1 else "single", workers, seed)
     usage = {
         "processes": [ProcessUse(rank=r, read_bytes=100, written_bytes=8) for r in range(workers)],

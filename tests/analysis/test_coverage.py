@@ -1,8 +1,8 @@
-"""Synthetic studies by the thousand: how often the intervals hold the truth they were made with.
+"""Thousands of synthetic studies: how often the intervals contain the true value.
 
-Each test draws studies from a known truth and counts, for every row, the intervals that hold it. A coverage
-of 0.95 over `STUDIES` studies has a standard error of 0.01. `LEAST` is what is claimed less two of these;
-`MOST` says that no coverage is bought by width. All but one of each kind carry `slow`.
+Each test draws studies from a known truth and counts, for every row, the intervals that contain it. The
+standard error of a coverage of 0.95 over `STUDIES` studies is 0.01. `LEAST` is the claimed coverage less two
+standard errors; `MOST` shows that wide intervals are not the reason. One test of each kind is not `slow`.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ COUNTS = np.array([1, 2, 4, 8])
 
 
 def coverage(draw, truth, scale=LINEAR, differences=LINEAR, studies=STUDIES):
-    """Coverage of means and of contrasts with the first row; `draw` makes values [rows, blocks]."""
+    """Coverage of means and of contrasts with the first row; `draw` returns values [rows, blocks]."""
     generator = np.random.default_rng(20240229)
     first, *others = range(len(truth))
     means, contrasts = [], []
@@ -38,7 +38,7 @@ def _holds(found, true):
 
 
 def in_blocks(hours, rows, seeds, generator):
-    """What each run of a study met, [rows, seeds]: `hours` [runs] in the order in which runs were taken."""
+    """Assign the conditions `hours` [runs], in order of execution, to runs [rows, seeds] in random blocks."""
     met = np.empty((rows, seeds))
     for seed in range(seeds):
         met[generator.permutation(rows), seed] = hours[seed * rows : (seed + 1) * rows]
@@ -46,12 +46,12 @@ def in_blocks(hours, rows, seeds, generator):
 
 
 def row_by_row(hours, rows, seeds, _):
-    """The same where seeds vary fastest."""
+    """The same with all seeds of one row before the next row."""
     return hours.reshape(rows, seeds)
 
 
 def drifting(generator, runs, level=0.03, memory=0.95):
-    """An AR(1) process of this standard deviation."""
+    """An AR(1) process with standard deviation `level`."""
     found = np.empty(runs)
     found[0] = generator.normal(0, level)
     for place in range(1, runs):
@@ -60,7 +60,7 @@ def drifting(generator, runs, level=0.03, memory=0.95):
 
 
 def times(met, seeds, rows=8, noise=0.005, order=in_blocks):
-    """Times of two strategies on 1 to 8 workers, under what `met` makes of the machine: (truth, draw)."""
+    """Times of two strategies on 1 to 8 workers, with machine conditions drawn by `met`: (truth, draw)."""
     truth = np.concatenate([100.0 / COUNTS**0.9, 110.0 / COUNTS**0.8])[:rows]
 
     def draw(generator):
@@ -103,11 +103,11 @@ def test_speed_ups_of_runs_in_randomised_blocks_hold_whatever_the_machine_does(m
 def test_taken_row_by_row_the_same_studies_would_not_hold(met):
     truth, draw = times(DRIFTS[met], 3, order=row_by_row)
     _, ratios = coverage(draw, truth, LOGARITHM, LOGARITHM, studies=200)
-    assert ratios[2] < 0.75, ratios  # of S(8)
+    assert ratios[2] < 0.75, ratios  # the contrast for S(8)
 
 
 def normal(centres, spreads=1.0, seeds=2, shared=0.0):
-    """Values about their row's centre, with a part that all rows have in common under one seed."""
+    """Values around each row's centre, plus a term that all rows share under one seed."""
     centres = np.asarray(centres, float)[:, None]
     spreads = np.broadcast_to(spreads, len(centres))[:, None]
 
@@ -125,7 +125,7 @@ def test_differences_of_quality_hold_whatever_seeds_share(shared, seeds):
     centres = [0.0, 0.0, 1.0, 2.0]
     means, differences = coverage(normal(centres, shared=shared, seeds=seeds), centres)
     assert differences.mean() >= LEAST, differences
-    # What few seeds share is known by few degrees of freedom, which Satterthwaite's approximation overrates.
+    # The shared term has few degrees of freedom, which Satterthwaite's approximation overestimates.
     assert means.mean() >= (LEAST if shared == 0 else 0.88), means
 
 
@@ -155,7 +155,7 @@ UNEQUAL = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("spreads", "odd"), UNEQUAL.values(), ids=UNEQUAL)
 def test_rows_of_unequal_spread_hold_on_the_whole_and_an_odd_one_nearly(spreads, odd):
-    """What `blocks` says of a row that two or three blocks cannot show to be wilder than the others."""
+    """`blocks` documents this: two or three blocks cannot show that one row spreads more than the others."""
     _, differences = coverage(normal([0.0] * 8, spreads, seeds=3), [0.0] * 8)
     assert differences.mean() >= LEAST, differences
     assert differences.min() >= odd, differences

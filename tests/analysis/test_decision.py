@@ -15,7 +15,7 @@ def decide(runs, **options):
 
 
 def wild(strategy, workers, throughputs):
-    """Runs that differ from seed to seed."""
+    """Runs whose throughput differs from seed to seed."""
     return [
         synthetic.run(strategy, workers, seed, throughput=value, samples=LONG)
         for seed, value in enumerate(throughputs)
@@ -118,7 +118,7 @@ def test_start_up_is_paid_for_and_long_trainings_are_told_apart():
 
 
 def test_where_sites_bill_nodes_costs_are_of_nodes():
-    """Four GPUs a node, T = 600 + 36000 / n seconds."""
+    """Four GPUs per node, T = 600 + 36000 / n seconds."""
 
     def on_nodes(workers):
         seconds = 600 + 36000 / workers
@@ -207,7 +207,7 @@ def test_a_rival_that_the_runs_cannot_tell_apart_is_named():
             series("horovod", {1: 97, 2: 194}, quality=0.11, chance=0.115, metric="accuracy"),
             "nothing-learned",
         ),
-        # Another one-worker row that may be slower leaves nothing uncertain.
+        # The decision is certain although another one-worker row may be slower.
         (
             [
                 *wild("native", 1, (99, 100, 101)),

@@ -26,14 +26,14 @@ def row(*qualities, **options):
     [
         ("accuracy", 0.113, 0.1135, False),
         ("accuracy", 0.128, 0.1135, False),  # within the scatter of 1000 labels
-        ("accuracy", 0.02, 0.001, True),  # a few right ones of a thousand classes
+        ("accuracy", 0.02, 0.001, True),  # a few correct samples with a thousand classes
         ("accuracy", 0.99, 0.99, False),
         ("iou", 0.0, 0.05, False),
-        ("iou", 0.0, None, True),  # nobody knows its chance
+        ("iou", 0.0, None, True),  # chance level unknown
         ("mse", 0.25, 0.19, False),
         ("mse", 0.188, 0.19, False),
         ("mse", 0.02, 0.09, True),
-        ("badness", 0.1, 0.1, True),  # of unknown direction
+        ("badness", 0.1, 0.1, True),  # direction unknown
     ],
 )
 def test_no_better_than_one_answer_for_everything_is_chance(metric, quality, chance, learned):
@@ -56,7 +56,7 @@ def test_the_scatter_of_labels_shrinks_with_their_number_and_never_leaves_the_ra
         ((0.7, 0.6, INF), True),
         ((0.7, 0.6, 5e3), True),
         ((-1.0, -2.0, -0.5), True),
-        ((0.7, 9.0, 0.6), False),  # it came back
+        ((0.7, 9.0, 0.6), False),  # recovered
         ((0.020, 0.020, 0.021), False),
         ((NAN, 0.7, 0.6), False),
     ],

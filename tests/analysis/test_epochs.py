@@ -1,4 +1,4 @@
-"""Epochs as columns are the records that were written, and damaged lines are named and left out."""
+"""Epochs as columns equal the written records; damaged lines are reported by number and skipped."""
 
 import json
 import os

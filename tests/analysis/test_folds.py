@@ -16,7 +16,7 @@ from scalestudy.study.parse import parse_study
 from synthetic_result import result_of
 
 FOLDS = (0.80, 0.90, 0.95, 0.85, 0.88)
-"""Quality by fold: some are harder than others."""
+"""Quality by fold; some folds are harder than others."""
 
 
 def run(workers, fold, seed=0, loss=0.0):

@@ -1,4 +1,4 @@
-"""Peaks of devices, found by the name that the driver gives."""
+"""Peak performance of devices, looked up by the name that the driver reports."""
 
 import re
 

@@ -34,7 +34,7 @@ def verdict(reference, values, strategy="horovod", reference_strategy="horovod",
         ([0.95, 0.90], [0.94, 0.91], "unclear"),  # a wide interval
         ([0.95, 0.951], [0.95, math.nan], "diverged"),
         ([0.95, 0.951, 0.949], [0.96, 0.3, 0.96], "collapsed"),
-        ([0.95, 0.2, 0.949], [0.96, 0.95, 0.96], "no-reference"),  # a seed of it failed
+        ([0.95, 0.2, 0.949], [0.96, 0.95, 0.96], "no-reference"),  # one reference seed failed
     ],
 )
 def test_a_row_is_held_against_its_reference(reference, values, kind):
@@ -92,7 +92,7 @@ def test_the_margin_of_the_study_file_is_absolute_or_relative(margin, loss):
     [
         ({"metric": "mse"}, "worse"),
         ({"metric": "loss"}, "worse"),
-        ({"metric": "mse", "better": "higher"}, "no-worse"),  # as recorded, not as the name says
+        ({"metric": "mse", "better": "higher"}, "no-worse"),  # as recorded, whatever the name
         ({"metric": "badness", "better": "lower"}, "worse"),
         ({"metric": "badness"}, "no-direction"),
     ],
@@ -115,7 +115,7 @@ def test_the_interval_is_held_against_the_margin_and_not_against_zero(better):
         ends = (low, high) if better == "higher" else (-high, -low)
         return decide(Estimate(sum(ends) / 2, *ends), 0.02, better)
 
-    assert of(-0.015, -0.005) == "no-worse"  # a loss beyond doubt, and within what is accepted
+    assert of(-0.015, -0.005) == "no-worse"  # a certain loss, but within the accepted margin
     assert of(-0.02, 0.01) == "no-worse"
     assert of(-0.03, -0.01) == "unclear"
     assert of(-0.05, 0.05) == "unclear"
@@ -125,7 +125,7 @@ def test_the_interval_is_held_against_the_margin_and_not_against_zero(better):
 
 
 def shares(loss: float, seeds: int, studies: int = 2000) -> dict[str, float]:
-    """How often each verdict falls on a row whose true quality lies `loss` below that of its reference."""
+    """How often each verdict is given to a row whose true quality is `loss` below its reference."""
     generator = np.random.default_rng(20120626)
     shared = generator.normal(0.9, 0.02, (studies, seeds))
     reference = shared + generator.normal(0, 0.006, (studies, seeds))
@@ -152,7 +152,7 @@ def test_a_row_at_the_margin_passes_in_one_of_forty_studies_and_fails_in_as_many
 
 
 def test_more_seeds_settle_more_and_are_never_stricter():
-    # Of 500 studies a share of 0.025 has a standard error of 0.007; differences between counts are far wider.
+    # With 500 studies a share of 0.025 has a standard error of 0.007; counts differ by far more.
     within, beyond = ([shares(part * LOSS, seeds, 500) for seeds in (3, 10, 30, 100)] for part in (0.5, 1.5))
     assert all(found["worse"] < 0.025 for found in within)
     assert all(found["no-worse"] < 0.025 for found in beyond)

@@ -1,4 +1,4 @@
-"""When a study ends and what it costs, by runs that took a known time."""
+"""When a study ends and what it costs, estimated from runs of known duration."""
 
 from pathlib import Path
 

@@ -31,7 +31,7 @@ def test_speed_up_is_the_ratio_of_throughputs_and_of_training_times():
 
 
 def test_published_speed_ups_come_out_as_published_and_of_seconds_up_to_7_per_cent_below():
-    """Those published take the second epoch; the seconds beside them do not."""
+    """The published speed-ups use the second epoch; the published seconds do not."""
     runs = synthetic.published()
     for workers, (_, s_native, _, _, s_horovod, _) in synthetic.U_NET.items():
         for strategy, published in (("native", s_native), ("horovod", s_horovod)):

@@ -41,7 +41,7 @@ def test_the_p_value_is_below_five_per_cent_where_the_interval_leaves_zero_out()
 
 def test_more_pairs_settle_a_smaller_distance_and_as_many_as_asked_for_do():
     seen = Contrast(0.1, error=0.05, freedom=6, pairs=3)
-    assert seen.pairs_to_settle(1.0) == 3  # settled already
+    assert seen.pairs_to_settle(1.0) == 3  # already settled
     few, many = seen.pairs_to_settle(0.08), seen.pairs_to_settle(0.04)
     assert 3 < few < many <= 50
     assert seen.pairs_to_settle(1e-4) is None

@@ -98,7 +98,7 @@ def test_the_direction_and_chance_of_a_quality_are_columns():
     assert (row["better"], row["constant_quality"]) == ("lower", pytest.approx(0.19))
     (row,) = records(summarise([synthetic.run(metric="badness")]))
     assert (row["better"], row["constant_quality"]) == (None, None)
-    assert runs_table(runs)["better"].to_list() == [None, None]  # as recorded, not as known by name
+    assert runs_table(runs)["better"].to_list() == [None, None]  # as recorded, whatever the name
 
 
 def test_the_best_epoch_of_an_error_is_not_taken_from_folders_that_took_the_highest_for_it():

@@ -27,7 +27,7 @@ def test_the_time_counts_from_the_start_to_the_end_of_the_first_epoch_that_reach
 
 
 def test_fewer_updates_can_make_the_faster_row_later():
-    """The made losses fall more slowly with more workers, as with a batch for each worker."""
+    """The synthetic losses fall more slowly with more workers, as with one batch per worker."""
     eight = rows([*curves(1, 100), *curves(8, 240)], target_quality=0.8)["native", 8]
     assert eight.speed.steady.value == pytest.approx(2.4)
     assert eight.to_target.speedup.value < 0.8 * eight.price.speedup.value

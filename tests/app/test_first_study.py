@@ -1,4 +1,4 @@
-"""The study that `scalestudy init` writes fits the machine."""
+"""The study file that `scalestudy init` writes fits the machine."""
 
 from pathlib import Path
 

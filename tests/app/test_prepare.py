@@ -1,4 +1,4 @@
-"""Data before a run: prepared or found once, what is left out told, results kept out of them."""
+"""Data before a run: prepared or found once, skipped files listed, results kept outside the data set."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +38,7 @@ class Ear(Listener):
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """A study of a folder of two classes, with an image that belongs to none."""
+    """A study of a folder with two classes and an image that belongs to neither."""
     for name in ("set/a/0", "set/a/1", "set/b/0", "set/b/1", "set/stray"):
         file = tmp_path / f"{name}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
 
 
 def with_train(study: Path, lines: str) -> list:
-    """The points of the study with these lines under [train], their data prepared."""
+    """Return the points of the study with these lines added to [train], after preparing its data."""
     study.write_text(study.read_text() + lines)
     request = request_of(study)
     return prepared(survey(request).points, "classes", request.base, request.study.place, Ear())

@@ -1,4 +1,4 @@
-"""Conducting a study: what is told, what an interrupt does, and what is not checked twice."""
+"""Running a study: reported events, interrupts, and checks that are not repeated."""
 
 import time
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
 
 
 class Cluster:
-    """A queue whose jobs meet their time limit the first time, and end well the second."""
+    """A queue whose jobs reach their time limit at the first submission and succeed at the second."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -85,7 +85,7 @@ class Cluster:
 
 
 class Ear(Listener):
-    """Hears what is submitted."""
+    """Records submitted jobs."""
 
     def __init__(self) -> None:
         self.jobs: list[tuple[str, str]] = []
@@ -96,7 +96,7 @@ class Ear(Listener):
 
 @pytest.fixture
 def queued(study: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A study of three rows and two seeds with its data prepared, for a queue that takes all jobs."""
+    """A study of three rows and two seeds with prepared data, for a queue that accepts all jobs."""
     from scalestudy.app import prepare
 
     (study.parent / "here.toml").write_text("cpus_per_node = 4\n")
@@ -162,7 +162,7 @@ FULL = QueueRefused("Slurm", "sbatch", "QOSMaxSubmitJobPerUserLimit")
 
 @pytest.mark.parametrize("refusal", [None, FULL])
 def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPatch, refusal) -> None:
-    """Of six points two are in the queue at once, since the user says so or the queue takes no more."""
+    """Two of six points are in the queue at once, by the user's setting or because the queue refuses more."""
     request, ear = request_of(queued), Ear()
     open_jobs: list[str] = []
     most = []
@@ -175,7 +175,7 @@ def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPa
         return open_jobs[-1]
 
     def ask(self, jobs, cluster: str = "") -> dict[str, JobView]:
-        """One more job has ended, if all that may be are in the queue."""
+        """Finish one more job once the queue is full or every job is submitted."""
         folder = StudyFolder.open(request.target)
         if len(open_jobs) == 2 or len(ear.jobs) == 6:
             done = open_jobs.pop(0)

@@ -20,7 +20,7 @@ batch_size = [8, 16]
 
 @pytest.fixture
 def overview(tmp_path) -> Overview:
-    """24 points, of which those of 2 workers have failed."""
+    """24 points; those with 2 workers have failed."""
     points = expand(parse_study(TEXT, tmp_path / "study.toml"), gpus=0, cores=8)
     failed = {"state": "failed", "reason": "out of memory"}
     return Overview(

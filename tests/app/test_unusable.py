@@ -1,4 +1,4 @@
-"""What cannot work is refused by its key and line, before anything is prepared or started."""
+"""Settings that cannot work are refused by key and line before anything is prepared or started."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_a_setting_that_cannot_work_is_refused_by_its_line(tmp_path, line, class
     ("line", "task", "classes"),
     [
         ('metrics = ["top_k(k=9)"]', "cnn", 10),
-        ('metrics = ["top_k(k=99)"]', "cnn", None),  # nobody knows yet
+        ('metrics = ["top_k(k=99)"]', "cnn", None),  # number of classes not yet known
         ('metrics = ["boundary_f1"]', "unet", 2),
         ('keep_best = "iou_crack"', "unet", 2),
         ('keep_best = "loss"', "cnn", None),

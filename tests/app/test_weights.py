@@ -1,4 +1,4 @@
-"""What is found by building a model before the first run."""
+"""Errors found by building a model before the first run."""
 
 import pytest
 

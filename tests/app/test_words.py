@@ -1,4 +1,4 @@
-"""Commands and what they conduct do not know the launchers by name."""
+"""Commands and the functions they call do not depend on the names of launchers."""
 
 import ast
 from pathlib import Path

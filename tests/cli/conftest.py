@@ -13,13 +13,13 @@ TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed 
 
 @pytest.fixture
 def study(write_study) -> Path:
-    """A study file of two points; data sets are prepared beside it."""
+    """A study file of two points; its data sets are prepared beside it."""
     return write_study(TEXT)
 
 
 @pytest.fixture
 def folder(study: Path) -> StudyFolder:
-    """Its results folder, without runs."""
+    """The study's results folder, without runs."""
     loaded = load_study(study)
     points = expand(loaded, gpus=0, cores=8)
     return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
@@ -27,7 +27,7 @@ def folder(study: Path) -> StudyFolder:
 
 @pytest.fixture
 def folder_of_runs(folder: StudyFolder) -> Path:
-    """The same with a finished run of each point."""
+    """The study's results folder with a finished run for each point."""
     for point in folder.points():
         run = folder.new_run(point)
         finish(run)
@@ -37,7 +37,7 @@ def folder_of_runs(folder: StudyFolder) -> Path:
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Clients of Slurm with these bodies; what they were asked is in the file that is given back."""
+    """Install Slurm clients with these bodies; the returned file records their calls."""
     programs, asked = tmp_path / "bin", tmp_path / "asked"
     programs.mkdir()
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")

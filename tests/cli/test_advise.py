@@ -72,5 +72,5 @@ def test_over_a_network_larger_runs_than_were_measured_are_predicted(folder, cap
 def test_the_newest_study_here_is_meant_where_none_is_named(folder, capsys, monkeypatch):
     monkeypatch.chdir(folder.parent)
     (folder.parent / "another").mkdir()
-    (folder.parent / "another" / "study.json").write_text('{"of": "another program"}')  # and newer
+    (folder.parent / "another" / "study.json").write_text('{"of": "another program"}')  # newer than the study
     assert advise(capsys, "--network", "1Gbit,50us")[0] == 0

@@ -1,4 +1,4 @@
-"""An error that is ours ends without a traceback on the terminal, and with one in a file that can be sent."""
+"""An internal error prints no traceback; it is written to a file that users can send."""
 
 import re
 import subprocess

@@ -112,7 +112,7 @@ def test_watching_ends_when_nothing_is_left_to_wait_for(call, slurm, queued: Stu
 
 
 def marked(folder: StudyFolder) -> str:
-    """A queue that has the jobs of both runs, and one of the folder that no run knows of."""
+    """A queue with the jobs of both runs and one job of this folder that belongs to no run."""
     return f"[[ $* == *' -u '* ]] && echo '9|PENDING|s-x|{new_mark(folder.path)}' || {{ {BOTH}; }}"
 
 

@@ -1,4 +1,4 @@
-"""`scalestudy check`: what it is asked about, what it prints, and its exit codes."""
+"""`scalestudy check`: options, output and exit codes."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from scalestudy.study.engines import engine_names
 
 STUDY = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\n'
 SLOW = ("versions", "builds", "collectives")
-"""Left out here: they start other Pythons."""
+"""Topics skipped here because they start other Python processes."""
 WITHOUT = [part for topic in SLOW for part in ("--skip", topic)]
 Done = namedtuple("Done", "returncode stdout stderr")
 SITE = "cpus_per_node = 4\npartition = 'gpu'\n"
@@ -26,7 +26,7 @@ def check(call):
 
 @pytest.fixture
 def study(tmp_path, tmp_path_factory, monkeypatch):
-    # A check that fails keeps its files there.
+    # A failed check keeps its files in the temporary folder.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("temporary")))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

@@ -68,7 +68,7 @@ metrics = ["accuracy"]
 
 @pytest.fixture
 def weighty(study: Path, monkeypatch) -> Path:
-    """A study of a task with weights to fetch, and an empty folder of Keras."""
+    """A study of a task with weights to download, and an empty Keras folder."""
     monkeypatch.setenv("KERAS_HOME", str(study.parent / "keras"))
     served = study.parent / "served"
     served.write_text("weights")

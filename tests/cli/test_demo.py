@@ -1,4 +1,4 @@
-"""`scalestudy demo`: the published study's decision, and its page."""
+"""`scalestudy demo`: the decision and the page of the published study."""
 
 from pathlib import Path
 

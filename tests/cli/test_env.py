@@ -1,4 +1,4 @@
-"""`scalestudy check --environment`: what an environment was built from."""
+"""`scalestudy check --environment`: the contents of an environment."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def test_a_folder_without_python_is_refused(call, tmp_path):
 
 @pytest.fixture
 def bare(tmp_path):
-    """A virtual environment without any package."""
+    """A virtual environment without packages."""
     venv.create(tmp_path / "bare", with_pip=False)
     return tmp_path / "bare"
 
@@ -49,7 +49,7 @@ def test_an_environment_without_scalestudy_says_what_to_do(call, bare, monkeypat
 
 @pytest.fixture
 def other(bare):
-    """A virtual environment that sees this one's packages."""
+    """A virtual environment that can import this environment's packages."""
     import sysconfig
 
     site = next(bare.glob("lib/python*/site-packages"))

@@ -1,4 +1,4 @@
-"""What `--help` says of each command."""
+"""The `--help` text of each command."""
 
 import re
 import shlex
@@ -41,7 +41,7 @@ def test_summaries_are_not_cut(call, group: str) -> None:
 
 
 def test_one_option_has_one_name_and_one_metavar() -> None:
-    """`--workers` is `-n` everywhere, a point is `--point`, and results are found in the same way."""
+    """`--workers` is `-n` and a point is `--point` in all commands; all take results by the same argument."""
     for name, command in commands().items():
         for parameter in command.params:
             if "--workers" in parameter.opts and name not in ("proposal", "report"):

@@ -1,4 +1,4 @@
-"""Whoever is asked how a study stands says the same: every state of its files, every word of a queue."""
+"""All commands report the same state of a study, for every state of its files and every answer of a queue."""
 
 import itertools
 import json
@@ -62,7 +62,7 @@ STATES = {
     "nothing": "queued", "fresh progress": "running", "exit 3": "failed", "a cancellation": "cancelled",
     "a result": "done",
 }  # fmt: skip
-"""What files of each state say where the queue does not answer."""
+"""State by the run's files if the queue does not answer."""
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,
     "dead": lambda run: run.write_launcher_process(run.launcher_process().model_copy(update={"pid": 1})),
@@ -109,7 +109,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
 
 
 def state_of(study: Path, folder: StudyFolder) -> tuple[str, str]:
-    """State and reason of the point that varies, on which starting it and showing it have to agree."""
+    """State and reason of the point that varies; `run` and `status` must agree on both."""
     before = survey(request_of(study), must=False).overview.of(VARIES)
     after = study_status(folder).of(VARIES)
     assert (after.state, after.reason) == (before.state, before.reason)

@@ -1,4 +1,4 @@
-"""`scalestudy predict` as it is used: processes of its own, files, and what is said."""
+"""`scalestudy predict` as users call it: its own processes, files and output."""
 
 import csv
 import json
@@ -33,12 +33,12 @@ BRIGHT = {
         ],
     },
 }
-"""A model without weights, which takes the brightness of a pixel for its probability."""
+"""A model without weights that takes the brightness of a pixel as its probability."""
 
 
 @pytest.fixture
 def model(tmp_path):
-    """Written without Keras: a `.keras` file is an archive of its configuration and its (no) weights."""
+    """Written without Keras: a `.keras` file is an archive with a configuration and, here, empty weights."""
     import io
 
     import h5py

@@ -10,7 +10,7 @@ from synthetic_result import result_of
 
 @pytest.fixture
 def done(folder: StudyFolder) -> Path:
-    """A study whose two runs are done."""
+    """A study with two finished runs."""
     for point in folder.points():
         folder.new_run(point).write_result(result_of(point))
     return folder.path

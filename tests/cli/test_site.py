@@ -10,7 +10,7 @@ SINFO = "gpu*|up|1-00:00:00|40|48|180000|gpu:v100:2"
 
 @pytest.fixture(autouse=True)
 def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's site profiles, on a machine without Slurm."""
+    """The folder of the user's site profiles, on a machine without Slurm."""
     (tmp_path / "bin").mkdir()
     for name in ("env", "bash", "cat", "echo", "sleep"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))

@@ -110,7 +110,7 @@ MANY = 'task = "cnn"\n[train]\nbatch_size = 1\n[sweep]\nworkers = [1, 2]\nseed =
 
 @pytest.fixture
 def many(study: Path) -> StudyFolder:
-    """The folder of a study of 1,000 points, two of which have failed alike."""
+    """The folder of a study of 1,000 points, two of which failed for the same reason."""
     text = MANY.format(", ".join(map(str, range(500))))
     study.write_text(text)
     loaded = load_study(study)

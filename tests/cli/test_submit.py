@@ -10,7 +10,7 @@ LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
 
 @pytest.fixture
 def queued(study: Path) -> Path:
-    """The study file, for the queue of a site; its data is not prepared."""
+    """The study file, set up for the queue of a site; its data is not prepared."""
     (study.parent / "here.toml").write_text(SITE)
     study.write_text(study.read_text() + LAUNCH)
     return study

@@ -1,4 +1,4 @@
-"""No command writes over a study's records, or over what it reads."""
+"""No command overwrites a study's records or the files that it reads."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the terminal's listener writes where there is no terminal."""
+"""The output of the terminal listener without a terminal."""
 
 from scalestudy.cli.terminal import Terminal
 

@@ -1,4 +1,4 @@
-"""`status --verify` names every file of a finished run that is not as it was written."""
+"""`status --verify` names every file of a finished run that has changed since it was written."""
 
 import json
 import os
@@ -18,7 +18,7 @@ RUN = f"{POINT}/run-1"
 
 @pytest.fixture
 def done(call, study: Path, launcher) -> Path:
-    """The results folder of a study that has run, with models and records of ranks."""
+    """The results folder of a finished study, with models and rank records."""
     assert call("run", study, "--no-report")[0] == 0
     folder = study.parent / "studies" / "study"
     for path in (folder / "points").glob("*/run-1"):
@@ -36,7 +36,7 @@ def done(call, study: Path, launcher) -> Path:
 
 @pytest.fixture
 def verified(call, done: Path) -> Callable[[], tuple[int, dict[str, str]]]:
-    """Verify that folder: the exit code, and the states of what is not sound by path."""
+    """Verify the folder: return the exit code and, by path, the states of files that are not sound."""
 
     def states() -> tuple[int, dict[str, str]]:
         code, text, _ = call("status", "--verify", done, "--format", "json")

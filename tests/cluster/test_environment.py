@@ -1,4 +1,4 @@
-"""The environment of a worker process: one answer for training and for checks."""
+"""The environment of a worker process, the same for training and for checks."""
 
 import json
 import os
@@ -122,7 +122,7 @@ def test_one_that_the_launcher_has_chosen_is_taken():
 
 @pytest.fixture
 def shadowed(tmp_path, monkeypatch):
-    """A module's folder of CUDA libraries, of which the packages bring one; it goes before theirs."""
+    """A module folder with a CUDA library that the packages provide too; it precedes theirs on the path."""
     for folder in ("nvidia/cuda_runtime/lib", "module/lib64"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "libcudart.so.12").touch()
@@ -155,4 +155,4 @@ def test_a_worker_begins_anew_once_without_it(shadowed):
         [sys.executable, "-c", program, DROPPED], env=variables, capture_output=True, text=True, check=True
     )
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("begins") and lines[1:] == [lines[0], f"None {shadowed}"]  # in one process
+    assert lines[0].startswith("begins") and lines[1:] == [lines[0], f"None {shadowed}"]  # same PID

@@ -1,4 +1,4 @@
-"""The GPUs that a launcher has assigned, held against those that are there."""
+"""The GPUs that a launcher assigned, compared with those that exist."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_what_is_promised_is_read_as_it_was_written():
     [
         ("auto", 0, 0, "cpu"),
         ("auto", 0, 2, "gpu"),
-        ("auto", 2, 0, "gpu"),  # which is refused then, instead of computing on CPUs
+        ("auto", 2, 0, "gpu"),  # refused later, instead of computing on CPUs
         ("gpu", 0, 0, "gpu"),
         ("cpu", 2, 2, "cpu"),
     ],
@@ -56,7 +56,7 @@ def test_a_promised_gpu_that_is_gone_is_named(nvml):
     nvml(*cards(2))
     refuse_missing(("GPU-b1",), read_gpus())
     with pytest.raises(RunError, match=r"no GPU-c2\. "):
-        refuse_missing(("GPU-c2", "GPU-b1"), [])  # since CUDA shows none after one that is gone
+        refuse_missing(("GPU-c2", "GPU-b1"), [])  # CUDA shows no GPU listed after a missing one
 
 
 def test_mig_instances_are_promised_as_gpus_are(nvml):

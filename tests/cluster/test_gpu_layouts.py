@@ -1,7 +1,7 @@
-"""The ways in which launchers deal a node's GPUs out among its tasks: each is right, or is refused.
+"""How launchers distribute a node's GPUs among its tasks: each layout is used correctly or refused.
 
-What the tasks are told was captured from Slurm (tests/slurm/test_gpu_layouts.py holds it against Slurm anew);
-what NVML says there is a stand-in's: two GPUs a node.
+The tasks' variables were captured from Slurm (tests/slurm/test_gpu_layouts.py compares them with Slurm);
+a stand-in for NVML reports two GPUs per node.
 """
 
 import json
@@ -18,11 +18,11 @@ from scalestudy.study.strategies import traits
 from scalestudy.util.errors import UserError
 
 CAPTURED = json.loads((Path(__file__).parent / "captured_gpus.json").read_text())
-"""Of two nodes with two tasks each, by the options of srun in a job with `--gres=gpu:2`."""
+"""Tasks on two nodes, two per node, by srun options in a job with `--gres=gpu:2`."""
 
 
 def dealt(environment: dict[str, str]) -> list[str]:
-    """The GPU of a task, as the worker finds it."""
+    """Return the GPU of a task as the worker determines it."""
     place, gpus = resolve(environment), visible_gpus(environment)
     check_placement(place, strategy=traits("horovod"), workers=4, gpus=len(gpus))
     return own_gpus(environment, gpus, local_rank=place.gpu_place(len(gpus)))
@@ -32,7 +32,7 @@ def dealt(environment: dict[str, str]) -> list[str]:
     ("options", "expected"),
     [
         ("--gpu-bind=closest", ["GPU-a0", "GPU-b1"]),  # all visible
-        ("--gpu-bind=none", ["GPU-a0", "GPU-b1"]),  # nothing set
+        ("--gpu-bind=none", ["GPU-a0", "GPU-b1"]),  # no variable set
         ("--gpus-per-task=1", ["GPU-a0", "GPU-b1"]),
         ("--gpu-bind=single:1", ["GPU-a0", "GPU-b1"]),
         ("--gpu-bind=map_gpu:1,0", ["GPU-b1", "GPU-a0"]),
@@ -62,7 +62,7 @@ def test_fewer_gpus_on_the_node_than_tasks_are_refused(nvml):
 
 @pytest.mark.parametrize("options", ["--gpu-bind=single:2", "--gpu-bind=map_gpu:1"])
 def test_what_two_tasks_share_looks_like_their_own_to_each(nvml, options):
-    """Training refuses it, once the tasks have met: tests/training/test_own_gpus.py."""
+    """Training refuses it once the tasks have met: tests/training/test_devices.py."""
     nvml(*cards(2))
     one, other = (dealt(task) for task in CAPTURED[options][:2])
     assert one == other

@@ -96,7 +96,7 @@ def test_any_text_is_a_list_or_is_refused(text):
 
 @pytest.fixture(scope="module")
 def scontrol(tmp_path_factory):
-    """Slurm's own expansion; it needs a configuration, but no running cluster."""
+    """Slurm's own expansion of host lists; it needs a configuration but no running cluster."""
     program = shutil.which("scontrol")
     if program is None:
         pytest.skip("no scontrol on this machine (Debian: slurm-client)")

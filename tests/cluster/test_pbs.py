@@ -1,4 +1,4 @@
-"""Ranks in a job of PBS Professional, by the variables that the guides of PBS, PALS and MPICH name."""
+"""Ranks in a PBS Professional job, by the variables in the guides of PBS, PALS and MPICH."""
 
 import socket
 from pathlib import Path

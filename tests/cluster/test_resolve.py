@@ -73,7 +73,7 @@ def test_torchrun_over_several_nodes_names_the_first_alone():
 
 
 def captured(launcher: str) -> list[dict[str, str]]:
-    """Environments of processes that the launcher started on a real cluster: 5 over 3 nodes."""
+    """Environments of 5 processes that the launcher started on 3 nodes of a real cluster."""
     return json.loads((Path(__file__).parent / "captured.json").read_text())[launcher]
 
 

@@ -1,4 +1,4 @@
-"""The secret of a run: one for all of its processes, and for nobody else."""
+"""The secret of a run: shared by all of its processes and readable by no one else."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def test_processes_that_start_at_once_come_to_one_secret_and_leave_nothing(tmp_p
     ]  # fmt: skip
     told = {each.stdout.readline().strip() for each in started}
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
-    for each in reversed(started):  # rank 0 last: it takes the file away
+    for each in reversed(started):  # rank 0 last, because it removes the file
         each.communicate()
     assert len(told) == 1
     assert len(told.pop()) == 64
@@ -72,7 +72,7 @@ def test_what_a_killed_run_has_left_serves_the_next(tmp_path: Path) -> None:
     first: dict[str, str] = {}
     second: dict[str, str] = {}
     with secret_set(tmp_path, place(rank=1), first):
-        pass  # rank 0 was killed: nobody takes the file away
+        pass  # rank 0 was killed, so the file stays
     with secret_set(tmp_path, place(rank=0), second):
         assert second == first
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Small sets of images, written on the spot."""
+"""Small image sets, created by the tests."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ def real_data() -> Path:
 
 @pytest.fixture
 def save() -> Callable[..., Path]:
-    """Save an array as an image, making its folder."""
+    """Save an array as an image and create its folder."""
 
     def save(path: Path, array: Any, **options: Any) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ def save() -> Callable[..., Path]:
 
 @pytest.fixture
 def mask_folder(tmp_path: Path, save: Callable[..., Path]) -> Callable[..., Path]:
-    """Write a folder of `count` pairs of 6 x 8 pixels: image number i is grey 10 * i."""
+    """Write a folder of `count` image-mask pairs of 6 x 8 pixels; image i has grey value 10 * i."""
 
     def make(count: int = 4, *, values: tuple[int, int] = (0, 255), at: str = "set") -> Path:
         root = tmp_path / at
@@ -52,7 +52,7 @@ def mask_folder(tmp_path: Path, save: Callable[..., Path]) -> Callable[..., Path
 
 @pytest.fixture
 def class_folder(tmp_path: Path, save: Callable[..., Path]) -> Callable[..., Path]:
-    """Write a folder of classes with so many images of 6 x 8 pixels each."""
+    """Write a folder of classes with the given numbers of 6 x 8 pixel images."""
 
     def make(counts: dict[str, int], *, at: str = "classes") -> Path:
         root = tmp_path / at
@@ -66,7 +66,7 @@ def class_folder(tmp_path: Path, save: Callable[..., Path]) -> Callable[..., Pat
 
 @pytest.fixture
 def ready(tmp_path: Path) -> Callable[..., Prepared]:
-    """Prepare a source with a cache of its own."""
+    """Prepare a source with its own cache."""
 
     def ready(source: str | Path, **options: Any) -> Prepared:
         options.setdefault("cache", tmp_path / "cache")

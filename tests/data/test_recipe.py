@@ -1,4 +1,4 @@
-"""What docs/reference/data.md says is done to an image, carried out as it is written: the same bytes."""
+"""The preprocessing steps in docs/reference/data.md, done as written, give the same bytes."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ def recipe():
 
 @pytest.fixture
 def pairs(tmp_path, save):
-    """Images of many sizes with masks, of one kind of pixels."""
+    """Write images of many sizes with masks, all with one kind of pixel."""
 
     def make(kind):
         draw = np.random.default_rng(0)

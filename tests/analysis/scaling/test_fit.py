@@ -78,7 +78,7 @@ def test_two_counts_and_times_that_are_no_times_have_no_model(counts, times):
 
 
 def spread(time, counts=(1, 2, 4, 8, 16), factors=(0.999, 1.0, 1.001)):
-    """A fit to runs of each count with these factors."""
+    """Fit to three runs per worker count, whose times are scaled by `factors`."""
     pairs = [(n, time(n) * factor) for n in counts for factor in factors]
     return fit(FIXED, *zip(*pairs, strict=True))
 

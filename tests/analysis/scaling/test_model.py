@@ -27,7 +27,7 @@ AMDAHL = {n: 10 + 90 / n for n in (1, 2, 4, 8)}
 
 
 def test_a_measured_count_is_predicted_by_its_own_runs():
-    bent = AMDAHL | {4: 40.0}  # by the terms 32.5 s
+    bent = AMDAHL | {4: 40.0}  # the model's terms alone give 32.5 s
     found = model(bent, spread=0.01)
     assert found.fit.seconds(4) != pytest.approx(40.0, rel=0.02)
     four = found.predict(4)
@@ -140,7 +140,7 @@ def test_nodes_measured_are_those_of_all_ranks():
 
 
 def on_nodes(run, per_node):
-    """The run with a record of each of its ranks."""
+    """Return the run with one record for each rank, `per_node` ranks per host."""
     size = run.result.workers
     ranks = tuple(
         synthetic.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})

@@ -1,6 +1,6 @@
-"""Studies whose truth is known: how often the model predicts it, and the measured counts decide rightly.
+"""Synthetic studies with a known truth: how often predictions and decisions are right.
 
-Three runs a count, 2 % noise, 200 studies each; twice the largest count is predicted.
+Each case: 200 studies, three runs per worker count, 2 % noise; twice the largest count is predicted.
 """
 
 import math
@@ -20,7 +20,7 @@ def step(n):
 
 
 CASES = {
-    # name: (one training's time, counts, options, tolerance at twice the largest count, limit of speed-up)
+    # name: (time of one training, counts, options, tolerance at twice the largest count, limit of speed-up)
     "E = 0.847 at every n > 1": (lambda n: step(n) / n, EIGHT, {}, 0.03, None),
     "saturating ring": (lambda n: (1 + 0.08 * 2 * (n - 1) / n) / n, EIGHT, {}, 0.08, None),
     "6 % a doubling": (lambda n: (1 + 0.06 * math.log2(n)) / n, EIGHT, {}, 0.10, None),

@@ -8,7 +8,7 @@ from scalestudy.analysis.scaling.series import nodes_of, series_of
 
 
 def changed(run, hosts=(), **fields):
-    """A made run with other records; `hosts` are those of its ranks."""
+    """Return the synthetic run with other records; `hosts` are the hosts of its ranks."""
     ranks = tuple(
         synthetic.rank(len(hosts)).model_copy(update={"rank": rank, "host": host})
         for rank, host in enumerate(hosts)

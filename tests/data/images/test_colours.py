@@ -1,4 +1,4 @@
-"""Masks of colours: told in the study file, or by a table beside them."""
+"""Colour masks: classes defined in the study file or by a table beside the masks."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ KEY = {"road": "#804080", "sky": "#808080", "ignore": "#000000"}
 
 @pytest.fixture
 def street(mask_folder, save):
-    """Four images whose masks are road above and sky below; the first has a pixel of no class."""
+    """Four images with masks of road above and sky below; the first mask has a pixel without a class."""
     root = mask_folder()
     for number in range(4):
         mask = np.full((6, 8, 3), SKY, np.uint8)

@@ -1,4 +1,4 @@
-"""One image: its own depth, upright, without alpha; what cannot be read without loss is refused."""
+"""Decode one image: original depth, upright, without alpha; lossy reading is refused."""
 
 import struct
 import zlib
@@ -16,7 +16,7 @@ COLOUR = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
 
 
 def png(path, depth, colour_type, rows):
-    """Write a PNG by hand: Pillow cannot write 16-bit colour or 2-bit grey."""
+    """Write a PNG without Pillow, which cannot write 16-bit colour or 2-bit grey."""
 
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

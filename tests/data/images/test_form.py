@@ -1,4 +1,4 @@
-"""One form for all images of a set: no depth is lost, and what was done is known."""
+"""One format for all images of a set, without loss of depth; the conversion is recorded."""
 
 import warnings
 from pathlib import Path

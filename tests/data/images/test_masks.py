@@ -1,4 +1,4 @@
-"""What the values of masks were understood as is told, and what is in doubt is refused."""
+"""The reading of mask values is printed; ambiguous values are refused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is wrong with an image that cannot be opened is named, with what to do about that."""
+"""Images that cannot be opened: the message names the fault and what to do."""
 
 import os
 
@@ -33,7 +33,7 @@ def test_a_file_that_has_gone(tmp_path):
 
 def test_a_file_that_may_not_be_read(tmp_path, save, monkeypatch):
     path = save(tmp_path / "a.png", np.zeros((2, 3), np.uint8))
-    if os.geteuid() == 0:  # root may read everything
+    if os.geteuid() == 0:  # root can read every file
 
         def denied(*_, **__):
             raise PermissionError(13, "Permission denied")

@@ -1,4 +1,4 @@
-"""Masks as files keep their indices; overlays show them."""
+"""Mask files keep their class indices; overlays show them."""
 
 import numpy as np
 from PIL import Image

@@ -1,4 +1,4 @@
-"""Fitting into a size: aspect ratio kept, centred, inputs padded with zeros and masks with 255."""
+"""Fit images into a size: aspect ratio kept, centred, inputs padded with 0 and masks with 255."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""TIFF files beyond Pillow: every depth, channel and page as it was written, or a refusal."""
+"""TIFF files that Pillow cannot read: every depth, channel and page is read unchanged or refused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tiles: every pixel of an image lies in one core, with enough context around it."""
+"""Tiles: every pixel of an image is in exactly one core, with enough context around it."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_an_image_smaller_than_a_tile_is_centred_in_it():
 
 
 def smoothed(image):
-    """The mean of 3 x 3 pixels, with zeros around: a model whose outputs see one pixel to each side."""
+    """The mean of 3 x 3 pixels with zero padding: a model that sees one pixel to each side."""
     padded = np.pad(image.astype(float), 1)
     return sum(
         padded[r : r + image.shape[0], c : c + image.shape[1]] for r in range(3) for c in range(3)

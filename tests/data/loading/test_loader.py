@@ -131,14 +131,14 @@ def test_no_slice_is_staged_more_than_two_calls_ahead():
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.lists(st.integers(0, 6), max_size=40))
 def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, devices, holds):
-    """Each call is held for as many calls as drawn, while the threads read on: no row of it may change."""
+    """Hold each call for a drawn number of calls while the threads read on; none of its rows may change."""
     own = loader(samples, slices=[(d, d + 1) for d in range(devices)], workers=devices, batch=batch)
     held: list[tuple[int, list[int], list]] = []
     for epoch in range(2):
         order = epoch_order(np.arange(samples), 0, epoch)
         for number, call in enumerate(own.epoch(order)):
             expected = list(order[number * batch : (number + 1) * batch])
-            views = [part.inputs[0, : part.count] for part in call]  # what outlives the call is a view of it
+            views = [part.inputs[0, : part.count] for part in call]  # a view outlives the call
             held.append((number + ([*holds, *[0] * samples][number]), expected, views))
             for _, expected, views in held:
                 assert [int(row) for view in views for row in view.ravel()] == expected
@@ -176,7 +176,7 @@ def test_memory_is_used_again_within_and_across_epochs():
         for call in own.epoch(np.arange(100)):
             places.add(call[0].inputs.ctypes.data)
             assert call[0].inputs.ctypes.data % 64 == call[0].targets.ctypes.data % 64 == 0
-    assert len(places) <= 4  # the one that is computed, the one that is handed over, and two ahead
+    assert len(places) <= 4  # one being computed, one handed over, two read ahead
 
 
 def test_loaders_that_take_turns_share_their_memory():
@@ -188,7 +188,7 @@ def test_loaders_that_take_turns_share_their_memory():
 
 
 class Drawn:
-    """Named columns whose inputs grow with the longest row of a call, and tell the epoch."""
+    """Named columns: the inputs grow with the longest row of a call, the targets hold row and epoch."""
 
     def forms(self, rows):
         return {"text": ((int(rows.max()),), np.dtype(np.int32))}, {

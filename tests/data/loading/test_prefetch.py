@@ -23,7 +23,7 @@ def test_it_makes_so_many_ahead_and_no_more():
     for number in range(8):
         assert ahead.take() == number
         wait_for(1)
-        assert made == list(range(number + 3))  # exactly: the next has no place yet
+        assert made == list(range(number + 3))  # exactly this many: there is no buffer for the next
     ahead.close()
     assert made == list(range(10))
 

@@ -1,4 +1,4 @@
-"""Folders of empty files: layouts are told by names alone."""
+"""Folders of empty files: layouts are recognised by names alone."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from scalestudy.util.errors import UserError
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Callable[..., Path]:
-    """Make empty files with these names below a folder; `{}` stands for 1, 2 and 3."""
+    """Create empty files with these names below a folder; `{}` stands for 1, 2 and 3."""
 
     def make(*names: str) -> Path:
         for name in names:
@@ -28,13 +28,12 @@ def tree(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def listed() -> Callable[..., Listing]:
-    """What is found in a folder."""
     return lambda root, **keys: list_folder(root, data_of(root, **keys))
 
 
 @pytest.fixture
 def paired(listed: Callable[..., Listing]) -> Callable[..., list[tuple[str, str]]]:
-    """The images of a folder with their masks, both by name as seen from it."""
+    """Return the images of a folder with their masks, as names relative to the folder."""
 
     def paired(root: Path, **keys: Any) -> list[tuple[str, str]]:
         samples = listed(root, **keys).samples
@@ -45,7 +44,7 @@ def paired(listed: Callable[..., Listing]) -> Callable[..., list[tuple[str, str]
 
 @pytest.fixture
 def labelled(listed: Callable[..., Listing]) -> Callable[..., dict[str, str]]:
-    """The images of a folder with the names of their classes."""
+    """Return the images of a folder with the names of their classes."""
 
     def labelled(root: Path, **keys: Any) -> dict[str, str]:
         samples = listed(root, **keys).samples
@@ -56,7 +55,7 @@ def labelled(listed: Callable[..., Listing]) -> Callable[..., dict[str, str]]:
 
 @pytest.fixture
 def refused(listed: Callable[..., Listing]) -> Callable[..., UserError]:
-    """Why a folder is refused."""
+    """Return the error for a folder that is refused."""
 
     def refused(root: Path, **keys: Any) -> UserError:
         with pytest.raises(UserError) as caught:

@@ -1,4 +1,4 @@
-"""Own reading, from the file to the prepared set."""
+"""A user's own `read` function, from the file to the prepared set."""
 
 import json
 

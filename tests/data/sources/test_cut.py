@@ -1,4 +1,4 @@
-"""Sets whose images are cut: rows are tiles or pages, groups keep them together, every pixel counts once."""
+"""Cut images: rows are tiles or pages, groups keep them together, every pixel counts once."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def large(tmp_path, save):
 
 
 def by_image(prepared):
-    """Rows and tiles of each image by its name."""
+    """Return rows and tiles by image name and size."""
     found = {}
     for row, (name, size, tile) in enumerate(prepared.tiling.rows()):
         found.setdefault((name, size), []).append((row, tile))

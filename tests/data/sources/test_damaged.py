@@ -1,4 +1,4 @@
-"""Damaged files at random places of a set of a thousand: all found at once, or gone on without."""
+"""Damaged files in a set of a thousand: all are found in one pass, or skipped."""
 
 import io
 import json
@@ -40,7 +40,7 @@ SPOIL = {
 
 @pytest.fixture
 def thousand(tmp_path):
-    """A thousand images of three classes, and 30 damaged among them: each file's reason, as it is told."""
+    """A thousand images of three classes, 30 of them damaged: return the printed reason for each of these."""
     draw = random.Random(7)
     files = []
     for i in range(1000):
@@ -53,7 +53,7 @@ def thousand(tmp_path):
     for file in draw.sample(files, 30):
         spoilt[file] = draw.choice(list(SPOIL))
         file.write_bytes(SPOIL[spoilt[file]](GOOD[file.suffix[1:]], draw))
-    # A whole image under the name of another format is none of them: what counts is the content.
+    # Not damaged: a whole image with the extension of another format. Its content counts.
     misnamed = next(file for file in files if file not in spoilt and file.suffix == ".png")
     misnamed.write_bytes(GOOD["jpg"])
     return tmp_path / "set", spoilt
@@ -68,7 +68,7 @@ def test_all_are_found_and_listed_in_one_file(thousand, tmp_path):
     assert sorted(lines) == sorted(map(str, spoilt))
     for path, reason in spoilt.items():
         assert lines[str(path)] in ({"truncated", "broken"} if "broken" in reason else {reason}) | {
-            # Of some formats too little is left to know them by.
+            # For some formats the remaining bytes do not identify the format.
             "no image inside of a format that is read"
         }
     assert refused.value.received.startswith("30 that are refused: ")
@@ -92,11 +92,11 @@ def test_skip_bad_goes_on_without_them_and_records_which(thousand, tmp_path):
     told = {each.reason: each.count for each in made.left_out}
     assert sum(told.values()) == 30
     assert told["damaged: an empty file"] == sum(reason == "an empty file" for reason in spoilt.values())
-    # It is told each time again, though nothing is decoded then, and stands in the manifest.
+    # Printed again each time although nothing is decoded, and recorded in the manifest.
     for again in (prepare(data, on_progress=lambda *_: 1 / 0), find_prepared(data), Prepared.open(made.path)):
         assert again == made
     assert len(json.loads((made.path / "meta.json").read_text())["left_out"]) == len(told)
-    # The same set without skip_bad is another, which is not there.
+    # Without skip_bad it is another set, which is not prepared.
     assert find_prepared(data_of(root, cache=tmp_path / "cache")) is None
 
 
@@ -184,7 +184,7 @@ def test_what_skip_bad_does_not_forgive_is_refused(mask_folder, ready, save):
 
 
 def read(name: Path) -> None:
-    """As a decoder does: names with an "x" are damaged."""
+    """Fail as a decoder does, for names with an "x"."""
     if "x" in name.stem:
         raise DamagedFile(name, "broken", "it is")
 

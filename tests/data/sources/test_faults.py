@@ -1,4 +1,4 @@
-"""The faults of a set are refused together."""
+"""All faults of a set are reported together."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The files of a folder of samples: taken, left out and told, or refused before anything is opened."""
+"""The files of a folder: taken, skipped and listed, or refused before any is opened."""
 
 import os
 import socket

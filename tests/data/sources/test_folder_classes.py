@@ -1,4 +1,4 @@
-"""A folder with one folder of images for each class."""
+"""A folder with one subfolder of images per class."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A folder of images and masks: pairs by name, one size, one depth, masks that mean something."""
+"""A folder of images and masks: paired by name, of one size and depth, with meaningful mask values."""
 
 import numpy as np
 import pytest
@@ -186,7 +186,7 @@ def test_two_folders_that_differ_in_capitals_are_refused(mask_folder, ready, sav
 
 @pytest.fixture
 def voc(tmp_path, save):
-    """Pascal VOC's form: palette masks with a border of 255, of which classes 1 to 4 and 6 have no image."""
+    """Pascal VOC's layout: palette masks with a border of 255, one image for each of `values`."""
 
     def make(*values):
         for number, value in enumerate(values):

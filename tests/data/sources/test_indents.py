@@ -1,4 +1,4 @@
-"""Synthetic micrographs: the same for the same seed, at any size, and no threshold finds their indents."""
+"""Synthetic micrographs: reproducible by seed, at any size, and not separable by a threshold."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from scalestudy.util.errors import UserError
 
 
 def otsu(image):
-    """The threshold of N. Otsu, IEEE Trans. SMC 9 (1979) 62."""
+    """Threshold by N. Otsu, IEEE Trans. SMC 9 (1979) 62."""
     share = np.bincount(image.ravel(), minlength=256) / image.size
     below, mean = share.cumsum(), (share * np.arange(256)).cumsum()
     between = (mean[-1] * below - mean) ** 2 / np.maximum(below * (1 - below), 1e-12)
@@ -86,6 +86,6 @@ def test_no_threshold_finds_the_indents(pictures):
 
 
 def test_indents_stand_out_from_what_surrounds_them(pictures):
-    """Or nobody could learn them: the spread of grey inside differs from that just outside."""
+    """A model can learn the indents: grey values inside differ from those outside."""
     apart = [abs(float(i[m > 0].mean()) - float(i[m == 0].mean())) for i, m in pictures]
     assert np.mean(apart) > 15

@@ -1,4 +1,4 @@
-"""What is left out is told each time, and kept in the manifest of what is prepared."""
+"""Skipped files are listed each time and recorded in the manifest of the prepared set."""
 
 import numpy as np
 

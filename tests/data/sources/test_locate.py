@@ -1,4 +1,4 @@
-"""Where a source lies: what cannot be looked at is said, never raised raw."""
+"""The folder of a source: paths that cannot be read end in a message, not in an OSError."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ def test_a_path_of_windows(source, tmp_path):
 
 def test_a_folder_that_may_not_be_entered(mask_folder, monkeypatch):
     root = mask_folder()
-    if os.geteuid() == 0:  # root may enter everything
+    if os.geteuid() == 0:  # root can enter every folder
 
         def denied(self):
             raise PermissionError(13, "Permission denied", str(self))

@@ -1,4 +1,4 @@
-"""What names of folders and files say."""
+"""The meaning of folder and file names."""
 
 import pytest
 

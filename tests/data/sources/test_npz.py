@@ -1,4 +1,4 @@
-"""An .npz file with Keras's names."""
+"""An .npz file with the array names of Keras."""
 
 import numpy as np
 import pytest

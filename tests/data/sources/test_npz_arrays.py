@@ -1,4 +1,4 @@
-"""Arrays of an archive that may be damaged, or made to do harm."""
+"""Arrays of an archive that is damaged or malicious."""
 
 import os
 import pickle
@@ -18,7 +18,7 @@ X = np.arange(4 * 5 * 7, dtype=np.uint8).reshape(4, 5, 7)
 
 @pytest.fixture
 def archive(tmp_path):
-    """An .npz file of raw members."""
+    """Write an .npz file with raw members."""
 
     def archive(members, method=zipfile.ZIP_STORED):
         with zipfile.ZipFile(tmp_path / "set.npz", "w", method) as file:

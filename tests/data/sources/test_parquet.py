@@ -1,4 +1,4 @@
-"""Images inside Parquet files, as Hugging Face stores them."""
+"""Images in Parquet files, as Hugging Face stores them."""
 
 import io
 import json
@@ -19,7 +19,7 @@ def encoded(value, suffix="PNG"):
 
 @pytest.fixture
 def parquet(tmp_path):
-    """Write a file of a column of images and others below a folder."""
+    """Write a file with a column of images and other columns."""
 
     def write(name, columns, names=()):
         file = tmp_path / "set" / name

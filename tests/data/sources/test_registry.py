@@ -1,4 +1,4 @@
-"""Sources with a name are told apart from paths, without heavy imports."""
+"""Named sources are distinguished from paths without heavy imports."""
 
 import subprocess
 import sys

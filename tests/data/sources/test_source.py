@@ -1,4 +1,4 @@
-"""Decoding side by side keeps the order, stays a few items ahead, and ends on the first error."""
+"""Parallel decoding keeps the order, reads a few items ahead, and stops at the first error."""
 
 import signal
 import subprocess

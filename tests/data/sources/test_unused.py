@@ -1,4 +1,4 @@
-"""Keys that a source has no use for are refused: ignored, they would promise what is not done."""
+"""Keys that a source does not use are refused instead of ignored."""
 
 from pathlib import Path
 

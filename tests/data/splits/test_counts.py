@@ -1,4 +1,4 @@
-"""What `data prepare` prints of each side of a split."""
+"""The counts that `data prepare` prints for each split."""
 
 from data_settings import data_of
 from scalestudy.data.splits.split import counts, stored_split, validation_of

@@ -1,4 +1,4 @@
-"""Shares and folds: disjoint, complete, groups whole, sizes near what was asked, the same everywhere."""
+"""Shares and folds: disjoint, complete, whole groups, sizes near the request, the same on every machine."""
 
 from collections import Counter
 
@@ -52,7 +52,7 @@ def test_folds_are_disjoint_complete_whole_in_groups_and_alike_in_size(prepared,
         assert not groups_of(prepared, fold) & groups_of(prepared, others)
     splittable = [len(fold) for fold in folds if len(groups_of(prepared, fold)) > 1]
     if splittable:
-        # One more than the largest group: samples that cannot be shared out evenly are wanted somewhere.
+        # One more than the largest group, because the samples may not divide evenly.
         assert max(splittable) - min(map(len, folds)) <= largest_group(prepared) + 1
     assert folds == folds_of(prepared, of, seed)
 
@@ -86,7 +86,7 @@ def test_folds_without_groups_differ_by_one_in_size_and_in_every_class(labels, o
 
 @given(seeds)
 def test_classes_are_alike_on_all_sides_to_within_a_group(seed):
-    # 60 groups of 5 samples of one class each: three classes of 150, 100 and 50.
+    # 60 groups of 5 samples with one class per group: three classes of 150, 100 and 50 samples.
     classes = np.repeat([0, 1, 2], [30, 20, 10])
     labels, groups = np.repeat(classes, 5), [f"g{row // 5}" for row in range(300)]
     prepared = labelled_set(labels=labels, groups=groups)

@@ -1,4 +1,4 @@
-"""Splits are disjoint, cover the set, are the same for the same seed, and leave no side empty."""
+"""Splits are disjoint, cover the set, repeat for the same seed, and are never empty."""
 
 import json
 

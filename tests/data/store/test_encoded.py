@@ -1,4 +1,4 @@
-"""A set that is kept encoded gives the same rows, to the last bit, as the same set kept as arrays."""
+"""A set stored encoded gives exactly the same rows as the set stored as arrays."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def both(ready):
 
 @pytest.fixture
 def photographs(tmp_path, save):
-    """A folder of two classes: ten JPEGs of noise, some grey, one turned by its EXIF data, and a PNG."""
+    """A folder of two classes: ten JPEGs of noise, one grey, one rotated by its EXIF data, and a PNG."""
     draw = np.random.default_rng(0)
     for i in range(10):
         size = (24, 32) if i == 3 else (24, 32, 3)
@@ -43,7 +43,7 @@ def photographs(tmp_path, save):
 
 @pytest.fixture
 def masks(tmp_path, save):
-    """A folder of nine images of 16 bits with masks, of two sizes."""
+    """A folder of nine 16-bit images in two sizes, with masks."""
     draw = np.random.default_rng(1)
     for i in range(9):
         size = (12, 16 - i % 2)
@@ -77,7 +77,7 @@ def test_jpegs_that_are_only_decoded_are_kept_as_they_are_and_others_are_not(bot
     _, encoded = both(photographs)
     content = (encoded.path / "inputs-00000.bin").read_bytes()
     for name in encoded.names:
-        own = name.endswith(".jpg") and not name.endswith("4.jpg")  # which is turned
+        own = name.endswith(".jpg") and not name.endswith("4.jpg")  # 4.jpg is rotated
         assert ((photographs / name).read_bytes() in content) == own, name
 
 
@@ -205,7 +205,7 @@ print(total, most() - before, prepared.decoded_bytes)
 
 
 class Large:
-    """A source of 240 images of 256 KiB, made as they are asked for: image number i is grey i."""
+    """A source of 240 images of 256 KiB, created on demand; image i has grey value i."""
 
     kind, label, identity, fingerprint = "classes", "large", "large", "large"
 

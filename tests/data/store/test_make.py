@@ -1,4 +1,4 @@
-"""Making a set while others do, while files change, and while processes are killed."""
+"""Prepare a set while other processes do, while files change, and while processes are killed."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ def refusal(ready, root, **options):
 
 
 def after(done, action):
-    """An `on_progress` that acts once after so many samples."""
+    """Return an `on_progress` that calls `action` once after `done` samples."""
     return lambda now, _: action() if now == done else None
 
 
@@ -68,7 +68,7 @@ def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(ma
         assert other.stdout is not None
         assert other.stdout.readline() == "writing\n"
         ready(mask_folder())
-        assert len(half_made(cache)) == 1  # of a living process: nobody's to clear
+        assert len(half_made(cache)) == 1  # its process is alive, so no other may remove it
     finally:
         other.kill()
         other.communicate()

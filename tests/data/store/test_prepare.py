@@ -1,4 +1,4 @@
-"""Preparing: once, in the images' own depth, under a key that changes with what it was made from."""
+"""Sets are prepared once, in the images' depth, under a key that changes with their inputs."""
 
 import os
 import shutil

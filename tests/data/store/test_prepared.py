@@ -1,4 +1,4 @@
-"""A prepared folder is opened whole, or refused by name."""
+"""A prepared folder is opened completely or refused by name."""
 
 import json
 import os

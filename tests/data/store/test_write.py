@@ -1,4 +1,4 @@
-"""A source that gives what it has not announced is refused: what is stored is what was announced."""
+"""A source that returns other samples than announced is refused."""
 
 import json
 from dataclasses import replace
@@ -12,7 +12,7 @@ from scalestudy.util.errors import UserError
 
 
 class Given:
-    """A source of these rows."""
+    """A source with the given rows."""
 
     kind = "classes"
     label = identity = fingerprint = "given"

@@ -16,7 +16,7 @@ def changed(text, image, masks=(), scale=1 / 255, row=3):
 
 @pytest.fixture
 def blob():
-    """An image whose mask is what is bright in it, smooth enough to be moved by parts of pixels."""
+    """An image whose mask is its bright part, smooth enough for shifts by fractions of a pixel."""
     rows, columns = np.indices((48, 64))
     image = np.clip(255 - 6 * np.hypot(rows - 20, columns - 40), 0, 255).astype(np.uint8)[:, :, None]
     return image, (image[:, :, 0] > 127).astype(np.uint8)

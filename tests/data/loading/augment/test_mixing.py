@@ -19,7 +19,7 @@ def test_others_are_training_samples_alone():
 
 def test_shares_follow_the_beta_distribution():
     shares = mixed("mixup(0.4)").shares
-    # Of Beta(a, a) the mean is 1/2 and the variance 1 / (4 (2a + 1)).
+    # Beta(a, a) has mean 1/2 and variance 1 / (4 (2a + 1)).
     assert np.allclose([shares.mean(), shares.var()], [0.5, 1 / (4 * 1.8)], atol=0.03)
 
 

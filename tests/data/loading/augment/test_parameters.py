@@ -35,7 +35,7 @@ def test_angles_factors_and_shifts_fill_their_ranges():
     assert (-30 <= angles.min() < -28, 28 < angles.max() <= 30) == (True, True)
     factors = 1 / drawn("scale(0.5, 2)").matrix[:, 0, 0]
     assert (0.5 <= factors.min() < 0.55, 1.8 < factors.max() <= 2) == (True, True)
-    assert 0.4 < (factors < 1).mean() < 0.6  # as often smaller as larger
+    assert 0.4 < (factors < 1).mean() < 0.6  # smaller and larger equally often
     shifts = drawn("shift(0.1)").matrix[:, :, 2]
     assert np.allclose(np.abs(shifts).max(axis=0), [4, 6], rtol=0.1)
     bright = drawn("brightness(0.3), contrast(0.5)")

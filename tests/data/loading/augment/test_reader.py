@@ -23,7 +23,7 @@ def reader(text, targets=LABELS, seed=0):
 
 
 def epoch(text, workers, batch=5, number=0, **more):
-    """All samples of an epoch in their order, read by so many workers."""
+    """Return the samples of an epoch in order, read by `workers` workers."""
     source, order = reader(text, **more), epoch_order(np.arange(20), 0, number)
     calls = [
         list(Loader(source, slices=[(rank, rank + 1)], workers=workers, global_batch=batch).epoch(

@@ -37,7 +37,7 @@ def test_a_turn_is_that_of_scipy():
     angle = np.deg2rad(20)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     at = coordinates(np.c_[turn, [0, 0]], None, (20, 30))
-    # SciPy turns the other way round, about the same centre.
+    # SciPy rotates in the opposite direction about the same centre.
     expected = ndimage.rotate(image, -20, reshape=False, order=1, mode="mirror")
     assert np.allclose(sampled(image[:, :, None], at)[:, :, 0], expected, atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Images with their class in the name of their folder, or in their own."""
+"""Images whose class is the name of their folder or part of their own name."""
 
 
 def test_classes_are_their_folders_and_what_lies_beside_is_told(tree, labelled, listed):

@@ -1,4 +1,4 @@
-"""Images with COCO annotations, drawn to class masks."""
+"""Images with COCO annotations, drawn as class masks."""
 
 import json
 
@@ -28,7 +28,7 @@ def content(*annotations, images=2, **changes):
 
 @pytest.fixture
 def coco(tmp_path, save):
-    """Two images of 4 x 8 pixels with annotations under this name."""
+    """Write two images of 4 x 8 pixels and the annotations under `name`."""
 
     def make(annotations, name="annotations.json", at="pictures"):
         root = tmp_path / "coco"

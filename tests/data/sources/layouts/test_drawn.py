@@ -1,4 +1,4 @@
-"""Masks from polygons and run lengths, held against a rule that is carried out pixel by pixel."""
+"""Masks from polygons and run lengths, compared with a pixel-by-pixel reference."""
 
 import sys
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ corners = st.lists(
 
 
 def inside(x, y, points):
-    """Even-odd: whether a ray to the left of (x, y) crosses the outline an odd number of times."""
+    """Even-odd rule: whether a ray to the left of (x, y) crosses the outline an odd number of times."""
     crossings = 0
     for (x1, y1), (x2, y2) in zip(points, [*points[1:], points[0]], strict=True):
         if (y1 <= y) != (y2 <= y):

@@ -1,4 +1,4 @@
-"""A folder of no layout, or of several, is refused, saying what was found and what is accepted."""
+"""A folder with no layout or several is refused; the message names what was found and what is accepted."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

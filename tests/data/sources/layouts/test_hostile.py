@@ -1,4 +1,4 @@
-"""What cannot be a data set is refused by name, and masks beside classes are no class."""
+"""Files that cannot be a data set are refused by name; mask folders beside classes are no class."""
 
 import json
 import os

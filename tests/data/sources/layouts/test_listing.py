@@ -1,4 +1,4 @@
-"""Samples of any layout: in order of their splits, in groups that no split parts."""
+"""Samples of any layout: ordered by split, in groups that no split divides."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Images with their masks: in folders of usual names, of splits and groups, in one folder, by patterns."""
+"""Images with masks: folders with usual names, splits and groups, one shared folder, and patterns."""
 
 import numpy as np
 import pytest
@@ -154,7 +154,7 @@ def test_pairs_in_a_folder_for_each_patient_are_groups(tree, paired, listed):
 
 @pytest.fixture
 def cells(tmp_path, save):
-    """Two images of 4 x 6 pixels, the first with two objects that share a pixel."""
+    """Two images of 4 x 6 pixels; the first has two objects that share a pixel."""
     for number in (1, 2):
         save(tmp_path / "set" / f"c{number}" / "images" / "c.png", np.full((4, 6), number, np.uint8))
     for name, rows in (("a", slice(0, 2)), ("b", slice(1, 3))):

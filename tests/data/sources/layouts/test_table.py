@@ -13,7 +13,7 @@ LABELS = "image_id,label\na1.png,cat\na2.png,dog\na3.png,cat\n"
 
 @pytest.fixture
 def table(tree):
-    """A folder of `img/a1.png` to `a3.png` with a table of this name and text."""
+    """Write a folder with `img/a1.png` to `a3.png` and a table."""
 
     def make(text=LABELS, name="labels.csv"):
         root = tree("img/a{}.png")

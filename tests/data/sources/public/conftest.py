@@ -1,4 +1,4 @@
-"""A web server of the test's own."""
+"""A local web server for the tests."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import requests
 
 @dataclass
 class Site:
-    """Files by path; `asked` are the paths of requests."""
+    """Files by path; `asked` lists the requested paths."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
@@ -39,11 +39,11 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A server that stands for the whole web: every address is asked of it, as /HOST/PATH."""
+    """A server that replaces the web: every URL is requested from it as /HOST/PATH."""
     site = Site()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("OfSite", (Handler,), {"site": site}))
     server.daemon_threads = True
-    server.handle_error = lambda *_: None  # of connections that the other side has had enough of
+    server.handle_error = lambda *_: None  # for connections that the client closed
     get = requests.get
     address = f"http://127.0.0.1:{server.server_port}/"
     monkeypatch.setattr(requests, "get", lambda url, **keys: get(address + url.partition("://")[2], **keys))

@@ -1,4 +1,4 @@
-"""A public set comes into its place whole, once, and is read from there without the network."""
+"""A public set is stored completely, once, and then read without the network."""
 
 import hashlib
 import os
@@ -19,7 +19,7 @@ from scalestudy.util.errors import UserError
 
 
 class Making:
-    """A recipe's `make` that counts its calls, and may fail."""
+    """A recipe's `make` that counts its calls and can fail."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -42,7 +42,7 @@ def making():
 
 @pytest.fixture
 def source(tmp_path, making):
-    """The source anew, as each command makes it."""
+    """Create the source anew, as each command does."""
     data = data_of("pets", cache=tmp_path / "cache")
     return lambda: Public(Recipe("pets", "pets", "classes", "1", making), data)
 
@@ -92,7 +92,7 @@ def test_a_disk_that_fills_while_it_comes_is_named(site, tmp_path):
 
     source = Public(Recipe("x", "x", "classes", "1", make), data_of("x", cache=tmp_path / "cache"))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # what a file may have, as on a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # limit the file size, like a full disk
     try:
         with pytest.raises(UserError, match=r"has space.*File too large"):
             source.fetch()
@@ -117,7 +117,7 @@ def test_two_at_once_wait_for_each_other(source, making):
     with locked(source()._place):
         waiting = threading.Thread(target=source().fetch)
         waiting.start()
-        # The one that holds the lock puts the set in place meanwhile.
+        # The lock holder stores the set meanwhile.
         source()._put(lambda what, unit="bytes": None, alone=True)
     waiting.join()
     assert making.calls == 1

@@ -1,4 +1,4 @@
-"""A published file is fetched once, and checked."""
+"""A published file is downloaded once and its checksum verified."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""The sets of Keras are read from the very files that Keras reads; here in the same layout, but small."""
+"""Keras's data sets, read from the same files as Keras; the tests use small files of the same layout."""
 
 import gzip
 import hashlib
@@ -18,14 +18,14 @@ DRAW = np.random.default_rng(0)
 
 
 def served(site, url: str, content: bytes) -> RemoteFile:
-    """A file on the test's own server, with its true checksum."""
+    """Serve a file from the local server, with its correct checksum."""
     site.files["/" + url.removeprefix("https://")] = content
     return RemoteFile(url, f"sha256:{hashlib.sha256(content).hexdigest()}")
 
 
 @pytest.fixture
 def publish(site, monkeypatch):
-    """Have a set consist of these files."""
+    """Replace the files of a set."""
 
     def publish(name, contents):
         known = module.SETS[f"keras:{name}"]
@@ -37,7 +37,7 @@ def publish(site, monkeypatch):
 
 
 def python_2_pickle(table: dict) -> bytes:
-    """As Python 2 wrote CIFAR's files: keys, texts and an array's bytes are its plain strings."""
+    """Pickle as Python 2 wrote CIFAR's files: keys, texts and array bytes are plain strings."""
 
     def text(value: bytes) -> bytes:
         return b"T" + len(value).to_bytes(4, "little") + value

@@ -1,4 +1,4 @@
-"""Sets that TensorFlow Datasets has written are read from a local copy, without a network."""
+"""Sets written by TensorFlow Datasets are read from a local copy, without a network."""
 
 import os
 import subprocess
@@ -41,7 +41,7 @@ def test_labels_of_array_record_files_keep_their_official_splits(written, tmp_pa
     assert made.given == {"train": (0, 6), "validation": (6, 10), "test": (10, 12)}
     assert made.class_names == ("cbb", "cmd")
     assert made.targets.tolist() == [0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 1]
-    # Stored grey, 40 * i by the number i within the split: the label and the image belong together.
+    # Image i within a split has grey value 40 * i, so that its label can be checked.
     grey = made.inputs[:, 8, 8, 0] // 40
     assert (grey % 2 == made.targets).all()
     assert sorted(grey[:6].tolist()) == [0, 1, 2, 3, 4, 5]
@@ -53,7 +53,7 @@ def test_masks_of_tfrecord_files_are_numbered_from_0(written, tmp_path, monkeypa
     assert made.given == {"train": (0, 6), "validation": (6, 10), "test": (10, 12)}
     assert made.classes == 3
     assert set(np.unique(made.targets).tolist()) == {0, 1, 2, 255}
-    # From then on nobody asks TFDS.
+    # From here on TFDS is not called.
     monkeypatch.setattr(module, "ask", None)
     assert find_prepared(data, task_kind="masks") == made
 

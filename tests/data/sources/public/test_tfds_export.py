@@ -1,4 +1,4 @@
-"""What is told where TensorFlow Datasets is missing, or its process ends; a stand-in of that name does so."""
+"""Messages if TensorFlow Datasets is missing or its process ends; a stand-in package does so."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from scalestudy.util.errors import UserError
 
 @pytest.fixture
 def stand_in(tmp_path, monkeypatch):
-    """Have the process find this text as the package."""
+    """Make the process import this text as the package."""
 
     def stand_in(text: str) -> None:
         (tmp_path / "first").mkdir()

@@ -1,4 +1,4 @@
-"""Which features of a set are its image and its target."""
+"""Which features of a set are the image and the target."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Archives of images, in the layout that their publishers describe."""
+"""Image archives in the layout that their publishers describe."""
 
 import dataclasses
 import hashlib
