@@ -1,4 +1,4 @@
-"""What the documentation names is there: commands, options, keys of study files and site profiles, files."""
+"""Names in the documentation exist: commands, options, files, keys of study files and site profiles."""
 
 import ast
 import re
@@ -43,24 +43,24 @@ OTHERS = {
     "--no-deps", "--help", "--array", "--ntasks", "--hostfile", "--cpus-per-task", "--upgrade-package",
     "--lr", "--rate", "--torch-backend",
 }  # fmt: skip
-"""Options of other programs, alone in code."""
+"""Options of other programs that stand alone in code spans."""
 
 
 def blocks(text: str, *languages: str) -> Iterator[str]:
-    """Fenced code of these languages ("" for none), without the indentation of its fence."""
+    """Yield fenced code in these languages ("" for none), without the fence's indentation."""
     for indent, language, code in FENCE.findall(text):
         if language in languages:
             yield "\n".join(line.removeprefix(indent) for line in code.splitlines())
 
 
 def spans(text: str) -> list[str]:
-    """Code within sentences."""
+    """Return the code spans within sentences."""
     return SPAN.findall(FENCE.sub("", text))
 
 
 @cache
 def commands() -> dict[str, set[str]]:
-    """Options by command: "run", "model predict"."""
+    """Return options by command: "run", "model predict"."""
     import typer
 
     from scalestudy.cli import app
@@ -76,7 +76,7 @@ def commands() -> dict[str, set[str]]:
 
 
 def command_lines(text: str) -> Iterator[str]:
-    """Each `scalestudy …` of a page, without its comment."""
+    """Yield each `scalestudy …` command of a page, without its comment."""
     for code in [*blocks(text, "", "sh", "bash", "console", "shell"), *spans(text)]:
         for line in code.replace("\\\n", " ").splitlines():
             for part in re.split(r"&&|\||;", re.sub(r"\s#.*", "", line)):
@@ -86,7 +86,7 @@ def command_lines(text: str) -> Iterator[str]:
 
 
 def faults_of_command(line: str) -> Iterator[str]:
-    """Commands and options of a line that do not exist."""
+    """Yield commands and options of a line that do not exist."""
     try:
         words = shlex.split(line)[1:]
     except ValueError:
@@ -100,7 +100,7 @@ def faults_of_command(line: str) -> Iterator[str]:
         return
     for word in words[len(name.split()) :]:
         if name == "launch" and word.endswith((".py", ".ipynb")):
-            return  # what follows is the script's
+            return  # the rest belongs to the script
         option = word.partition("=")[0]
         if not re.fullmatch(r"-[a-z]|--[a-z][\w.-]*", option) or option in ("--help", "-h", "--version"):
             continue
@@ -109,14 +109,14 @@ def faults_of_command(line: str) -> Iterator[str]:
 
 
 def is_key(word: str) -> bool:
-    """Whether a word is a key of a section, alone or behind the section's name."""
+    """Whether a word is a key of a section, with or without the section's name."""
     section, _, key = word.rpartition(".")
     return any(key in model.model_fields for name, model in SECTIONS.items() if section in ("", name))
 
 
 @cache
 def site_keys() -> set[str]:
-    """Keys of a site profile, those of its tables behind the tables' names."""
+    """Return the keys of a site profile; keys of its tables follow the table's name."""
     from scalestudy.launch.queue.containers import Container
     from scalestudy.launch.queue.site import LargeJobs, Site
 
@@ -126,7 +126,7 @@ def site_keys() -> set[str]:
 
 
 def faults_of_toml(code: str) -> Iterator[str]:
-    """Keys of a study file or a site profile that do not exist, and values that they do not take."""
+    """Yield unknown keys and invalid values of a study file or a site profile."""
     try:
         table = tomllib.loads(code)
     except tomllib.TOMLDecodeError as error:
@@ -171,7 +171,7 @@ def _refused(dotted: str | None, values: Any, key: str) -> Iterator[str]:
 
 
 def faults_of_span(span: str) -> Iterator[str]:
-    """Options, keys and files of code within a sentence that do not exist."""
+    """Yield options, keys and files in a code span that do not exist."""
     option = re.fullmatch(r"(--[a-z][a-z-]+)(?:[ =].*)?", span)
     known_options = OTHERS.union(*commands().values())
     if option and option[1] not in known_options and not is_key(option[1][2:]):
@@ -193,7 +193,7 @@ def faults_of_span(span: str) -> Iterator[str]:
 
 @cache
 def data_attributes() -> frozenset[str]:
-    """What the `data` of a task file has, without importing a framework."""
+    """Return the attributes of a task file's `data` without importing a framework."""
     module = ast.parse((SOURCE / "scalestudy" / "tasks" / "base.py").read_text("utf-8"))
     (info,) = (node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "DataInfo")
     return frozenset(node.target.id for node in info.body if isinstance(node, ast.AnnAssign))
@@ -203,18 +203,18 @@ OBJECTS = {
     "workers": ("features/scripts/workers.py", "features/scripts/loop.py"),
     "study": ("app/result.py",),
 }
-"""What pages call the objects of the Python interface, with the files of their classes."""
+"""Names that pages use for objects of the Python interface, with the files of their classes."""
 
 
 @cache
 def attributes(name: str) -> frozenset[str]:
-    """Public attributes of an object of the Python interface."""
+    """Return the public attributes of an object of the Python interface."""
     texts = [(SOURCE / "scalestudy" / file).read_text("utf-8") for file in OBJECTS[name]]
     return frozenset(re.findall(r"(?:def (?=\w+\(self)|self\.)([a-z]\w*)", "".join(texts)))
 
 
 def faults_of_python(code: str) -> Iterator[str]:
-    """Attributes of those objects that do not exist."""
+    """Yield attributes of those objects that do not exist."""
     for name, attribute in re.findall(rf"(?<![\w./\"'])({'|'.join(OBJECTS)})\.([a-z]\w*)", code):
         if attribute not in attributes(name) and attribute not in ("toml", "json", "py"):
             yield f"no attribute {name}.{attribute}"
@@ -223,12 +223,12 @@ def faults_of_python(code: str) -> Iterator[str]:
 def _has(name: str) -> bool:
     import scalestudy
 
-    groups = ("tasks", "sources", "strategies", "launchers", "engines", "formats")  # of entry points
+    groups = ("tasks", "sources", "strategies", "launchers", "engines", "formats")  # groups of entry points
     return name in groups or (SOURCE / "scalestudy" / f"{name}.py").is_file() or hasattr(scalestudy, name)
 
 
 def faults(text: str) -> list[str]:
-    """All that a page names and that is not there."""
+    """Return all names on a page that do not exist."""
     return [
         *(fault for line in command_lines(text) for fault in faults_of_command(line)),
         *(fault for code in blocks(text, "toml") for fault in faults_of_toml(code)),

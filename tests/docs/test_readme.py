@@ -1,4 +1,4 @@
-"""The README: short, and what it shows of the demo is what the demo prints."""
+"""The README is short, and its demo output is what the demo prints."""
 
 import re
 from pathlib import Path

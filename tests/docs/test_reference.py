@@ -1,4 +1,4 @@
-"""Tables of the reference that are written by hand are complete: columns, topics, layouts, metrics."""
+"""Hand-written tables of the reference are complete: columns, topics, layouts, metrics."""
 
 import re
 from ast import literal_eval
@@ -16,14 +16,14 @@ REFERENCE = PROJECT / "docs" / "reference"
 
 
 def section(page: str, anchor: str) -> str:
-    """The text under the heading of that name, up to the next of its level."""
+    """Return the text below this heading, up to the next heading of its level."""
     text = (REFERENCE / page).read_text("utf-8")
     (level, rest), *_ = re.findall(rf"^(#+) [^\n]*{{ #{anchor} }}\n(.*)", text, re.MULTILINE | re.DOTALL)
     return re.split(rf"^#{{1,{len(level)}}} ", rest, flags=re.MULTILINE)[0]
 
 
 def named(text: str) -> list[str]:
-    """Words in code in the first cells of a section's tables; with a ± behind, their intervals' ends, too."""
+    """Return code words in the first column of a section's tables; a ± adds the interval's ends."""
     cells = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
     words = [word for cell in cells for word in re.findall(r"`([\w-]+)`( ±)?", cell)]
     return [name + end for name, sign in words for end in (("", "_low", "_high") if sign else ("",))]
@@ -68,7 +68,7 @@ def test_operations_of_augmentation_with_their_defaults() -> None:
 
 
 def test_names_of_a_task_file() -> None:
-    source = (SOURCE / "scalestudy" / "tasks" / "trial.py").read_text("utf-8")  # which imports a framework
+    source = (SOURCE / "scalestudy" / "tasks" / "trial.py").read_text("utf-8")  # it imports a framework
     (optional,) = re.findall(r"^OPTIONAL = (\(.*?\))", source, re.MULTILINE | re.DOTALL)
     page = (REFERENCE / "task-file.md").read_text("utf-8")
     missing = [

@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a network, strictly, and its links and anchors hold."""
+"""The documentation site builds strictly and without a network; its links and anchors are valid."""
 
 import importlib.util
 import os
@@ -33,7 +33,7 @@ LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "
 
 
 class Page(HTMLParser):
-    """Where a page leads, what it loads, and the places in it that have a name."""
+    """Links of a page, resources that it loads, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def broken(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
-    """Links of each page that lead nowhere within the site."""
+    """Yield links of each page that lead nowhere within the site."""
     for file, page in pages.items():
         for link in [*page.links, *page.loads]:
             address = urlsplit(link)

@@ -1,4 +1,4 @@
-"""Messages that the page on troubleshooting lists are messages of the program."""
+"""Messages on the troubleshooting page are messages of the program."""
 
 import re
 from functools import cache
@@ -11,25 +11,25 @@ PAGE = PROJECT / "docs" / "guides" / "troubleshooting.md"
 LABELS = re.compile(r"^(Expected|Received) ")
 VARIABLE = re.compile(r"…|\d+|SIG[A-Z]+")
 JOINED = re.compile(r"""["']\s*\n\s*f?["']""")
-"""Between two parts of one text in the source."""
+"""Matches the gap between two adjacent string literals."""
 
 
 @cache
 def source() -> str:
-    """Every text of the source, as it reads without line breaks."""
+    """Return all source text with adjacent string literals joined."""
     files = sorted(SOURCE.rglob("*.py"))
     text = "\n".join(file.read_text("utf-8") for file in files)
     return re.sub(r"\{[^{}\n]*\}", "…", JOINED.sub("", text))
 
 
 def messages(page: str) -> list[str]:
-    """Code in the first column of the page's tables."""
+    """Return the code spans in the first column of the page's tables."""
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("|")]
     return [message for row in rows for message in re.findall("`([^`]+)`", row)]
 
 
 def unknown(message: str) -> list[str]:
-    """Parts of a message, between what differs from case to case, that no text of the source holds."""
+    """Return the constant parts of a message that the source does not contain."""
     parts = (part.strip(" ():;") for part in VARIABLE.split(LABELS.sub("", message)))
     return [part for part in parts if len(part) > 3 and part not in source()]
 

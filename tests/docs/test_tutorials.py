@@ -1,4 +1,4 @@
-"""The tutorials do what they say: their commands are run in their order, and print what the pages show."""
+"""Run the commands of each tutorial in order and compare their output with the page."""
 
 import functools
 import importlib.util
@@ -15,12 +15,12 @@ from tutorials import FOLDER, TutorialCommand, differing, do, steps
 
 PAGES = ("install", "demo", "first-study", "own-data", "cluster")
 BEFORE = {"cluster": "first-study"}
-"""Pages that go on in the folder of another."""
+"""Pages that continue in the folder of another."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, list[str]]]:
-    """Runs a page once; gives its folder and what it shows that was not printed."""
+    """Run a page once; return its folder and the output that it shows but that was not printed."""
 
     @functools.cache
     def run(page: str) -> tuple[Path, list[str]]:
@@ -64,7 +64,7 @@ def test_a_tutorial(folder, page: str):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_that_need_a_cluster_exist(page: str):
-    """What no test runs names at least a command and options that there are."""
+    """Commands and options that no test runs at least exist."""
     top = typer.main.get_command(app)
     for step in steps(FOLDER / f"{page}.md"):
         if isinstance(step, TutorialCommand) and not step.is_run:

@@ -1,4 +1,4 @@
-"""The parts in which gradients are exchanged: the last layers' first, decided by sizes alone."""
+"""The buckets in which gradients are exchanged: last layers first, determined by sizes alone."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +50,6 @@ def test_sums_come_back_in_the_order_of_the_gradients(sizes, limit):
 
 def test_halves_have_equal_work_and_the_last_layers_come_first():
     assert in_halves([1, 1, 1, 1]) == ((2, 3), (0, 1))
-    assert in_halves([6, 1, 1]) == ((0, 1, 2),)  # no half is left to hide the first
+    assert in_halves([6, 1, 1]) == ((0, 1, 2),)  # the first half would hold all gradients
     assert in_halves([1, 1, 6]) == ((2,), (0, 1))
     assert in_halves([]) == ()

@@ -1,4 +1,4 @@
-"""Which collectives there are, held against the strategies that join by them."""
+"""The collectives, compared with the strategies that use them."""
 
 from typing import get_args, get_type_hints
 

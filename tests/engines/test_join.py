@@ -1,4 +1,4 @@
-"""From a strategy's name to its group and replicas, ours or another package's."""
+"""From the name of a strategy to its group and replicas, for our strategies and those of other packages."""
 
 import sys
 from types import ModuleType

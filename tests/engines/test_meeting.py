@@ -1,4 +1,4 @@
-"""Rank 0 tells its addresses in the run's folder, and the others take the first that they reach."""
+"""Rank 0 writes its addresses to the run folder; the other ranks use the first that they reach."""
 
 import os
 import socket
@@ -34,7 +34,7 @@ def free_port(family: socket.AddressFamily = socket.AF_INET) -> int:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """The folder of a run on two nodes, where no name resolves."""
+    """The folder of a run on two nodes whose names do not resolve."""
     monkeypatch.setenv(MEETING, str(tmp_path))
     monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "20")
     monkeypatch.setattr(rendezvous, "addresses_of", lambda host: [host] if host[:1].isdigit() else [])
@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def outward(monkeypatch):
-    """Sets the addresses of this host's interfaces, of which this machine has but the loopback's."""
+    """Set the addresses of this host's interfaces; this machine has only the loopback."""
 
     def put(*addresses: str) -> None:
         monkeypatch.setattr(rendezvous, "outward_addresses", lambda: list(addresses))
@@ -52,7 +52,7 @@ def outward(monkeypatch):
 
 
 def reached_by(port: int) -> tuple[threading.Thread, list[str]]:
-    """Another rank, which waits already, and the address that it comes to."""
+    """Start another rank, which waits; return its thread and the address that it reaches."""
     reached: list[str] = []
     other = threading.Thread(target=lambda: reached.append(meeting_address(place(1, port))), daemon=True)
     other.start()
@@ -141,11 +141,11 @@ def test_addresses_that_another_user_could_have_written_are_not_taken(folder, ou
 
 def test_without_a_common_folder_names_are_resolved(folder, monkeypatch):
     monkeypatch.delenv(MEETING)
-    with pytest.raises(RunError, match=NAMES[0]):  # at once: nobody will tell
+    with pytest.raises(RunError, match=NAMES[0]):  # at once: no rank writes an address
         meeting_address(place(1))
     monkeypatch.setattr(rendezvous, "addresses_of", lambda host: ["127.0.1.1", "::1", "127.0.0.7"])
     monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "0")
-    with pytest.raises(RunError, match="no address"):  # each would be this host itself
+    with pytest.raises(RunError, match="no address"):  # they all belong to this host
         meeting_address(place(1))
 
 

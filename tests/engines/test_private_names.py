@@ -1,4 +1,4 @@
-"""Names that Keras, TensorFlow and Horovod do not promise to keep: each used in one file, and still there."""
+"""Private names of Keras, TensorFlow and Horovod: each is used in one file and still exists."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ INTERNAL = {
     "tensorflow": ((KERAS,), re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),
     "horovod": ((HOROVOD,), re.compile(r"horovod\.(?!tensorflow$)")),
 }
-"""For each library, the files that may import what is not public, and how that is recognised."""
+"""For each library, the files that may import private names, and the pattern of such imports."""
 PACKAGES = ("engines", "tasks", "training")
 
 
@@ -29,7 +29,7 @@ def modules(file: Path) -> set[str]:
 
 
 def foreign_private_attributes(file: Path) -> set[str]:
-    """Names with one underscore that are asked of something else than `self` or `cls`."""
+    """Return names with one leading underscore that are accessed on other objects than `self` or `cls`."""
     return {
         node.attr
         for node in ast.walk(ast.parse(file.read_text()))

@@ -1,4 +1,4 @@
-"""Which packages fit a node: by what nvidia-smi says of it, or as the user says."""
+"""Which packages fit a node, by the output of nvidia-smi or the user's choice."""
 
 import os
 import re
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def node(tmp_path):
-    """Runs a script on a node with GPUs of these capabilities, or with a driver that tells none."""
+    """Run a script on a node with GPUs of these capabilities, or with a driver that reports none."""
 
     def on(script, *capabilities, machine="x86_64", tells=True, listed=None, **variables):
         lines = "\\n".join(capabilities)

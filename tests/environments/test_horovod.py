@@ -1,4 +1,4 @@
-"""The recipe of Horovod with NCCL, as far as it goes without building."""
+"""The build recipe of Horovod with NCCL, as far as it can be tested without building."""
 
 import importlib.util
 import os
@@ -27,7 +27,7 @@ def load(name):
 
 @pytest.fixture
 def installed(tmp_path):
-    """A folder for PYTHONPATH with the files of CUDA's and NCCL's packages that a build asks for."""
+    """A folder for PYTHONPATH with the files of the CUDA and NCCL packages that a build needs."""
     place = tmp_path / "packages"
     wanted = [*load("packages").NEEDED.values(), ("nccl", "lib/libnccl.so.2"), ("nccl", "include/nccl.h")]
     for name, file in wanted:
@@ -44,7 +44,7 @@ def installed(tmp_path):
 
 @pytest.fixture
 def asked(installed, monkeypatch, capsys):
-    """What packages.py says of them."""
+    """Return what packages.py prints about them."""
     monkeypatch.syspath_prepend(str(installed))
 
     def ask(**variables):

@@ -1,4 +1,4 @@
-"""The scripts that people run first, as far as they can be tested without a cluster's hardware."""
+"""The scripts that users run first, as far as they can be tested without cluster hardware."""
 
 import importlib
 import os
@@ -36,7 +36,7 @@ def sections(recipe: Path) -> dict[str, str]:
 
 
 def rendered(recipe: Path) -> dict[str, str]:
-    """The sections with the values of %arguments filled in, as Apptainer does."""
+    """Return the sections with the values of %arguments filled in, as by Apptainer."""
     found = sections(recipe)
     values = dict(line.strip().split("=", 1) for line in found["arguments"].splitlines() if line.strip())
 
@@ -48,7 +48,7 @@ def rendered(recipe: Path) -> dict[str, str]:
 
 def test_there_is_a_recipe_with_horovod_and_one_without():
     assert [recipe.name for recipe in RECIPES] == ["scalestudy-horovod.def", "scalestudy.def"]
-    assert all("libibverbs1" in recipe.read_text() for recipe in RECIPES)  # else NCCL takes sockets
+    assert all("libibverbs1" in recipe.read_text() for recipe in RECIPES)  # without it NCCL uses sockets
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
@@ -129,7 +129,7 @@ def test_pytorch_goes_beside_tensorflow_on_cpus_by_one_version():
     assert {name: both[name] for name in torch if name in both} == {
         name: version for name, version in torch.items() if name in both
     }
-    assert "torch" not in torch  # by its version, not by a hash
+    assert "torch" not in torch  # pinned by version, not by hash
     assert torch.items() <= gpu.items()
     assert any(name.endswith("-cu13") for name in gpu) and not any(name.endswith("-cu12") for name in gpu)
 
@@ -150,7 +150,7 @@ def test_a_site_profile_that_is_not_there_is_named(tmp_path):
 
 @pytest.fixture
 def loaded(tmp_path):
-    """A project whose setup only tells what it was given, and a `module` command that tells its words."""
+    """A project whose setup prints its variables, and a `module` command that prints its arguments."""
     (tmp_path / "project" / "environments").mkdir(parents=True)
     setup = tmp_path / "project" / "environments" / "setup.sh"
     setup.write_text(

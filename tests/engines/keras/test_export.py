@@ -1,4 +1,4 @@
-"""An exported model loads without this package, and says the same."""
+"""An exported model loads without this package and computes the same outputs."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_it_loads_where_this_package_is_not(model, images, tmp_path):
     model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
     model_files.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
     np.save(tmp_path / "images.npy", images)
-    # -I keeps PYTHONPATH and the working folder out, -S what an editable install adds.
+    # -I excludes PYTHONPATH and the working folder, -S excludes editable installs.
     words = ["-I", "-S", "-c", FRESH, sysconfig.get_path("purelib"), "images.npy", "m.keras", "m"]
     done = subprocess.run(
         [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
@@ -74,7 +74,7 @@ def test_it_loads_where_this_package_is_not(model, images, tmp_path):
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["scalestudy"] is False
     assert answer["takes"] == ["uint8", [None, 8, 8, 1]]
-    # A plain process lets CPUs round factors where we do not.
+    # Unlike our workers, a plain process lets CPUs round the factors of products.
     assert np.allclose(answer["keras"], expected(model, images), atol=2e-3)
     assert np.allclose(answer["savedmodel"], answer["keras"], atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""Workers never download: what a task needs was fetched before."""
+"""Workers never download; the files that a task needs are fetched before."""
 
 import pytest
 
@@ -18,7 +18,7 @@ metrics = ["accuracy"]
 
 @pytest.fixture
 def load(framework, tmp_path, monkeypatch):
-    """Load a task whose weights can be fetched from a file, as a worker does; into an empty Keras folder."""
+    """Load a task as a worker does, into an empty Keras folder; a file serves its weights."""
     from keras.src.backend import config
     from keras.src.utils import file_utils
 

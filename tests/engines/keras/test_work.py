@@ -1,4 +1,4 @@
-"""How much of a model's arithmetic belongs to each variable, against numbers worked out by hand."""
+"""The share of each variable in a model's arithmetic, compared with values computed by hand."""
 
 import keras
 import pytest
@@ -13,9 +13,9 @@ def small():
     layers = keras.layers
     return keras.Sequential([
         keras.Input((8, 8, 1)),
-        layers.Conv2D(4, 3, padding="same", strides=2),  # 3·3·1·4 weights at 4·4 places
+        layers.Conv2D(4, 3, padding="same", strides=2),  # 3·3·1·4 weights at 4·4 positions
         layers.BatchNormalization(),
-        layers.Conv2DTranspose(2, 2, strides=2),  # 2·2·2·4 weights at 4·4 places of its input
+        layers.Conv2DTranspose(2, 2, strides=2),  # 2·2·2·4 weights at 4·4 input positions
         layers.Flatten(),
         layers.Dense(10),  # 128·10 weights, once
     ])  # fmt: skip

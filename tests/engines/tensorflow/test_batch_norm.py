@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
 
 def pair(shape):
-    """Keras's layer, built, and ours."""
+    """Return Keras's layer and ours, both built."""
     import itertools
 
     from scalestudy.engines.tensorflow.layers import make_ours
@@ -49,7 +49,7 @@ def test_a_frozen_layer_keeps_its_statistics():
 
 
 def in_a_step(layer, x, **call):
-    """The output in a step and its gradients, and the operations of the graph that computes them."""
+    """Return output and gradients of a step, and the operations of its graph."""
     import tensorflow as tf
 
     from scalestudy.data.loading.slices import Slice

@@ -17,7 +17,7 @@ REFUSALS = {
     "determinism is required.": "select-and-scatter",
     "Random ops require a seed to be set when determinism is enabled. Please set a seed.": "Random ops",
 }
-"""What TensorFlow and XLA say in their sources, and a word of it that the message must keep."""
+"""Messages in the sources of TensorFlow and XLA, with words that our message must keep."""
 
 
 @pytest.mark.parametrize(("message", "word"), REFUSALS.items())

@@ -10,7 +10,7 @@ KINDS = {
     "Dropout": {}, "GaussianNoise": {}, "GaussianDropout": {}, "AlphaDropout": {},
     "SpatialDropout2D": {"data_format": "channels_first"},
 }  # fmt: skip
-"""Layers of noise, and what they are made with beside their rate."""
+"""Noise layers and their arguments other than the rate."""
 
 
 def layer_of(rate, seed=0, index=0, kind="Dropout", **words):
@@ -93,7 +93,7 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
 
     drawn = [seed for start in (0, 4) for step in (0, 1) for seed in seeds(flip, start, step)]
     assert len(set(drawn)) == 8 and drawn[0] == (5, 0)
-    assert seeds(flip, 4, 1) == drawn[6:]  # whoever computes it, and how often
+    assert seeds(flip, 4, 1) == drawn[6:]  # on any worker, any number of times
     assert seeds(alike, 0, 1) == seeds(alike, 4, 1) != seeds(alike, 4, 0)
 
 

@@ -1,4 +1,4 @@
-"""Updates by few kernels a variable are those of Keras's optimizers, to rounding."""
+"""Updates with few kernels per variable equal those of Keras's optimizers, up to rounding."""
 
 from contextlib import nullcontext
 from typing import get_args
@@ -11,14 +11,14 @@ from scalestudy.study.settings import Optimizer
 pytestmark = pytest.mark.engine
 SHAPES = ((3, 4), (4,), (2,))
 KERNELS = {"adamw": 3, "lamb": 7}
-"""Operations of a variable's update that launch a kernel, where they are not one."""
+"""Kernels launched for the update of a variable, if not one."""
 FREE = {"Const", "Identity", "NoOp", "Placeholder", "ReadVariableOp"}
 ALIKE = {"rtol": 2e-5, "atol": 1e-5}
-"""The kernel of Adam takes 1 - 0.999 of float32's 0.999, which moves each update by 6e-6 of itself."""
+"""Adam's kernel computes 1 - 0.999 from float32's 0.999, which changes each update by a relative 6e-6."""
 
 
 def updated(framework, name, table, *, fused, mirrored=False, repeats=1, **how):
-    """Variables of each device after each step of an optimizer, and the operations of a device's step."""
+    """Return variables of each device after each optimizer step, and the operations of a device's step."""
     import keras
 
     from scalestudy.engines.keras.optimizers import make_optimizer
@@ -29,7 +29,7 @@ def updated(framework, name, table, *, fused, mirrored=False, repeats=1, **how):
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]) if mirrored else None
     draw = np.random.default_rng(0)
     starts = [draw.normal(size=shape).astype("float32") for shape in SHAPES * repeats]
-    starts[2][:] = 0  # LAMB takes the plain rate for weights that are all zero
+    starts[2][:] = 0  # LAMB takes the plain rate for all-zero weights
     with strategy.scope() if strategy else nullcontext():
         variables = [keras.Variable(start) for start in starts]
         optimizer = make_optimizer(name, np.asarray(table), **how)

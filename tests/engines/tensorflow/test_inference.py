@@ -1,4 +1,4 @@
-"""A trained model says the same in whatever file it is; samples are judged each by itself."""
+"""A trained model gives the same outputs from every file format, for each sample by itself."""
 
 import keras
 import numpy as np
@@ -28,7 +28,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(framework, prepared, tmp_path_factory):
-    """A `.keras` file of a model of the digits, and what it is of."""
+    """A `.keras` file of a model of the digits, its record, and the model."""
     keras.utils.set_random_seed(0)
     made = load_task("cnn", DataInfo("classes", prepared.input_shape, 10)).model
     path = tmp_path_factory.mktemp("model") / "model.keras"
@@ -106,7 +106,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
     path, record, made = model
     monkeypatch.setattr(worker, "EVALUATED_PIXELS", 64 * 5)
     rows = list(range(3, 40))
-    swapped = [1, 0, *range(2, 10)]  # the set has its first two classes in another order
+    swapped = [1, 0, *range(2, 10)]  # the set lists its first two classes in the other order
     job = ModelJob(
         action="evaluate", model=str(path), record=record, prepared=str(prepared.path), rows=rows,
         classes=swapped,

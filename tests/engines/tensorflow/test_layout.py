@@ -1,4 +1,4 @@
-"""The layout that TensorFlow's optimizer chooses for a step on a GPU, which is only described here."""
+"""The layout that TensorFlow's optimizer chooses for a step on a GPU; a description replaces the GPU."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ GPU, CPU = (f"/job:localhost/replica:0/task:0/device:{name}:0" for name in ("GPU
 
 
 def transposes(concrete, capability: str) -> int:
-    """How many are in a graph of convolutions, once it is optimised for such a GPU."""
+    """Count the transposes in a graph of convolutions, optimised for a GPU of this capability."""
     from tensorflow.core.protobuf import config_pb2, device_properties_pb2
     from tensorflow.python.framework import meta_graph
     from tensorflow.python.grappler import cluster, tf_optimizer
@@ -52,7 +52,7 @@ def resnet50():
 
 
 def gradient(framework, made, rows, precision):
-    """The graph of a model's gradient for batches of so many rows; None for any number."""
+    """Return the graph of a model's gradient for batches of `rows` rows; None means any number."""
     import keras
 
     from scalestudy.engines.keras.adapt import adapt
@@ -86,18 +86,18 @@ def gradient(framework, made, rows, precision):
         (unet, "tf32", 4),
         (unet, "mixed_float16", 4),
         (unet, "mixed_bfloat16", 4),
-        (resnet50, "float32", 2),  # of the images, and of the gradient that the pooling hands back
-        (resnet50, "mixed_float16", 0),  # in 16 bits Tensor Cores take channels last
-        (resnet50, "mixed_bfloat16", 2),  # which those of 7.0 do not compute
+        (resnet50, "float32", 2),  # one for the images, one for the gradient from the pooling layer
+        (resnet50, "mixed_float16", 0),  # in 16 bits, Tensor Cores use channels last
+        (resnet50, "mixed_bfloat16", 2),  # not computed by Tensor Cores of 7.0
     ],
 )
 def test_of_batches_of_a_known_size_no_transposes_stay_between_the_layers(
     framework, monkeypatch, made, precision, most
 ):
-    """Unknown rows cost float32 one on each side of every batch normalisation."""
+    """An unknown batch size costs float32 one transpose on each side of every batch normalisation."""
     from scalestudy.engines.tensorflow import layers
 
-    monkeypatch.setattr(layers, "gpu", lambda device: GPU)  # where batches of 16 bits are normalised in them
+    monkeypatch.setattr(layers, "gpu", lambda device: GPU)  # GPUs normalise 16-bit batches directly
     known = gradient(framework, made, 8, precision)
     for capability in ("7.0", "8.0", "9.0"):
         assert transposes(known, capability) <= most

@@ -1,4 +1,4 @@
-"""Where a slice's memory is on its way from the loader to what computes it, told by its address."""
+"""The addresses of a slice's memory on its way from the loader to the step."""
 
 import threading
 
@@ -72,7 +72,7 @@ def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(fr
 
 
 def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(framework, staging):
-    """The step stands still until all that may be read ahead is read, and then looks at its batch again."""
+    """The step waits until everything that may be read ahead is read, then checks its batch again."""
     from scalestudy.engines.tensorflow.staging import Compiled
 
     tf, samples = framework, 40
@@ -108,12 +108,12 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(fr
     for call in loader.epoch(np.arange(samples)):
         sums.append([int(each) for each in compiled(call)])
     assert sums == [[inputs[start : start + 4].sum()] * 3 for start in range(0, samples, 4)]
-    assert len(places) <= 4  # the memory was used again meanwhile
+    assert len(places) <= 4  # the memory was reused meanwhile
 
 
 @pytest.fixture
 def elsewhere(framework, staging, monkeypatch):
-    """Has slices copied to logical CPUs, the first device's to the last, as they were GPUs."""
+    """Copy slices between logical CPUs as if they were GPUs, the first device's to the last."""
     asked: list[tuple[int, str]] = []
 
     def gpu(device):

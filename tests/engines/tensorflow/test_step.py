@@ -1,4 +1,4 @@
-"""What is taken out of a call for one of its steps, and where."""
+"""How a step is cut out of a call, and on which device."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.engine
 
 
 def test_a_step_is_numbered_and_cut_out_on_the_device_of_its_rows(framework):
-    """Else it would be the first GPU, from which all others would fetch the number in every step."""
+    """Otherwise this would be the first GPU, and all others would fetch the step number from it."""
     from scalestudy.engines.tensorflow.step import step_of
 
     tf, placed = framework, {}

@@ -1,4 +1,4 @@
-"""What is told of TensorFlow's own errors."""
+"""Messages for TensorFlow's own errors."""
 
 import pytest
 

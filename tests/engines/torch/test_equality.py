@@ -1,4 +1,4 @@
-"""Same batches, same answer: PyTorch's workers, whatever their number, and TensorFlow's."""
+"""Same batches, same answer: any number of PyTorch's workers, and TensorFlow's."""
 
 import importlib.util
 from pathlib import Path
@@ -16,12 +16,12 @@ pytestmark = [
 ]
 
 OTHER_ENGINE = {"float64": 1e-6, "float32": 1e-3}
-"""Largest difference between the engines' weights, as a share of the largest change: for float64 that of
-TensorFlow's, in which Keras rounds rates and momenta to float32."""
+"""Largest difference between the engines' weights, relative to the largest change. In float64 it comes from
+TensorFlow, where Keras rounds rates and momenta to float32."""
 OPTIMIZERS = {"nesterov": OTHER_ENGINE["float64"], "adamw": 1e-3, "lamb": 1e-3}
-"""With the same between engines: adaptive ones divide by moments that are nearly zero."""
+"""The same by optimizer; adaptive ones divide by moments close to zero."""
 MIXED = 0.1
-"""The same of four steps in mixed precision."""
+"""The same for four steps in mixed precision."""
 SAME = [
     *[("cnn", "ddp", n, precision) for n in (2, 3) for precision in ("float64", "float32")],
     ("unet", "ddp", 2, "float64"), ("unet", "ddp", 4, "float64"), ("cnn", "ddp", 4, "float64"),
@@ -32,7 +32,7 @@ SAME = [
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Path:
-    """The weights that every case leaves; each group of cases is computed once, in its own processes."""
+    """The weights of all cases; each group of cases is computed once, in its own processes."""
     out = tmp_path_factory.mktemp("weights")
     data = prepared_sets(tmp_path_factory.mktemp("cache"))
 
@@ -40,7 +40,7 @@ def results(tmp_path_factory) -> Path:
         return [case(data, task, implementation, workers, p, **more) for task, p in kinds]
 
     def kept(implementation: str, workers: int, **orders: Any) -> list[dict[str, Any]]:
-        """Twelve steps of twenty, and a checkpoint."""
+        """Train 12 of 20 steps and write a checkpoint."""
         orders = {"steps": 12, "keep": str(out / f"{implementation}{workers}.npz")} | orders
         return of(implementation, workers, ("cnn", "float64"), label="kept", orders=orders)
 
@@ -51,7 +51,7 @@ def results(tmp_path_factory) -> Path:
     double, single = ("cnn", "float64"), ("cnn", "float32")
     alone = [double, single, ("unet", "float64"), ("own", "float64")]
     mixed = ("cnn", "mixed_bfloat16"), ("cnn", "mixed_float16")
-    few = {"orders": {"steps": 4}}  # afterwards rounding has parted them, as it parts any two runs
+    few = {"orders": {"steps": 4}}  # rounding separates any two runs later
     augmented = {"changed": CHANGED["cnn"]}
     optimizers = [
         {"changed": {"optimizer": name, "clip_norm": 0.5, "learning_rate": 0.01}, "label": name}

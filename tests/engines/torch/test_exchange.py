@@ -1,4 +1,4 @@
-"""Gradients in buckets, which are summed while back-propagation goes on."""
+"""Gradients in buckets, which are summed during back-propagation."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = pytest.mark.engine
 
 
 class Sum:
-    """A sum under way, of as many workers as are said to be alike."""
+    """A pending sum over equal workers."""
 
     def __init__(self, tensor, workers):
         self._tensor, self._workers = tensor, workers
@@ -17,7 +17,7 @@ class Sum:
 
 
 def gradients_of(buckets, begun, *, summed=True):
-    """Three parameters in a chain, and their gradients; `begun` is told of each sum and of what is there."""
+    """Three chained parameters and their gradients; `begun` records each sum and the gradients present."""
     from scalestudy.engines.torch.exchange import Gradients
 
     parameters = [torch.nn.Parameter(torch.full((2,), float(value))) for value in (2, 3, 5)]

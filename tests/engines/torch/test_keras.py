@@ -1,4 +1,4 @@
-"""What Keras computes on PyTorch, once it computes as on TensorFlow; each check in a process of its own."""
+"""Keras on PyTorch computes as on TensorFlow; each check runs in its own process."""
 
 import importlib.util
 import os
@@ -48,7 +48,7 @@ net.save(sys.argv[2])
 
 @pytest.fixture(scope="module")
 def exchanged(framework, tmp_path_factory):
-    """A model of TensorFlow's, its file, to whose weights PyTorch adds 1, and the weights before."""
+    """A TensorFlow model, its file, whose weights PyTorch increases by 1, and the weights before."""
     import keras
 
     layers = keras.layers.Conv2D(2, 3), keras.layers.BatchNormalization(), keras.layers.Dense(3)
@@ -60,7 +60,7 @@ def exchanged(framework, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def computed(exchanged, tmp_path_factory):
-    """What the program prints, and the initial values that it draws."""
+    """Run the program; return the numbers that it prints and the initial values that it draws."""
     file = tmp_path_factory.mktemp("drawn") / "drawn.npz"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(file), str(exchanged[1])],
@@ -75,7 +75,7 @@ def computed(exchanged, tmp_path_factory):
 
 def test_a_loss_goes_by_the_logits_behind_a_softmax(computed):
     (loss, *_), _, _ = computed
-    assert loss == pytest.approx(60)  # of probabilities that Keras clips it would be 16.1
+    assert loss == pytest.approx(60)  # 16.1 from probabilities, which Keras clips
 
 
 def test_products_of_64_bits_have_them(computed):

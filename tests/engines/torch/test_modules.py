@@ -1,4 +1,4 @@
-"""Modules of PyTorch: the built-in ones, losses, metrics, layers, and what any number of workers computes."""
+"""PyTorch modules: built-in ones, losses, metrics, layers, and any number of workers."""
 
 import importlib.util
 import json
@@ -24,7 +24,7 @@ STATISTICS = ["1.running_mean", "1.running_var", "1.num_batches_tracked"]
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory) -> dict[str, Any]:
-    """What modules compute, by a process whose Keras computes by PyTorch."""
+    """Results of modules, from a process whose Keras uses PyTorch."""
     folder = tmp_path_factory.mktemp("modules")
     variables = os.environ | {
         "KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": "",
@@ -38,7 +38,7 @@ def answers(tmp_path_factory) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["unet", "unet of 4 classes", "cnn"])
 def test_a_built_in_module_computes_what_the_keras_model_of_its_name_does(answers, name):
-    """With weights copied over: outputs, losses and the quality; and outputs in training, with dropout."""
+    """With copied weights: outputs, losses and the quality, and training outputs with dropout."""
     found = answers["architectures"][name]
     for key in ("parameters", "flops", "multiply_adds"):
         assert found[key][0] == found[key][1], key
@@ -48,7 +48,7 @@ def test_a_built_in_module_computes_what_the_keras_model_of_its_name_does(answer
 def test_optimizers_are_those_of_pytorch(answers):
     found = answers["optimizers"]
     assert max(found[name] for name in ("sgd", "momentum", "nesterov")) < 1e-14
-    # Keras adds epsilon to the root before the correction of bias, PyTorch after it.
+    # Keras adds epsilon to the root before bias correction, PyTorch after it.
     assert max(found[name] for name in ("adam", "adamw")) < 2e-6
 
 
@@ -87,7 +87,7 @@ def test_a_module_that_something_wraps_is_refused_and_a_lazy_one_is_taken(answer
 
 
 def test_any_number_of_workers_computes_the_same(answers):
-    """Two epochs with uneven last batches: dropout, clipping, a changing rate, synchronised statistics."""
+    """Two epochs with uneven last batches, dropout, clipping, a changing rate and synchronised statistics."""
     found = {name: value for name, value in answers["workers"].items() if not name.startswith("mixed")}
     assert len(found) == 8
     assert max(found.values()) < ROUNDING, found
@@ -137,7 +137,7 @@ def test_what_is_exported_gives_what_the_model_gives(answers):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory) -> Path:
-    """The folder of a study of the example, on two workers."""
+    """The folder of a study of the example on two workers."""
     folder = tmp_path_factory.mktemp("study")
     (folder / "study.toml").write_text(
         f'task = "{PROJECT / "examples" / "torch_digits.py"}"\n'

@@ -1,4 +1,4 @@
-"""Options of the exchange under PyTorch: micro-batches, sums in 16 bits, and local SGD."""
+"""Exchange options under PyTorch: micro-batches, 16-bit sums, and local SGD."""
 
 import importlib.util
 from pathlib import Path
@@ -16,17 +16,17 @@ pytestmark = [
 ]
 
 WHOLE = {"batch_size": 34}
-"""A step is an epoch."""
+"""One step per epoch."""
 LOCAL = {"local_steps": 3, "steps_per_call": 1}
 ROUNDED = {"fp16": 2**-11, "bf16": 2**-8}
-"""One rounding of a gradient, relative to it."""
+"""Relative rounding error of one gradient."""
 SMALL_STEPS = {"optimizer": "sgd", "learning_rate": 0.002}
-"""Steps so small that gradients hardly depend on the steps before, so that errors are those of each sum."""
+"""Steps so small that gradients hardly depend on earlier steps; errors are those of single sums."""
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Path:
-    """The weights that every case leaves, computed by one process and by two."""
+    """The weights of all cases, computed by one process and by two."""
     out = tmp_path_factory.mktemp("weights")
     data = prepared_sets(tmp_path_factory.mktemp("cache"))
 

@@ -1,4 +1,4 @@
-"""PyTorch scripts as their users write them: started as torchrun starts them, measured, and as they fail."""
+"""PyTorch scripts as users write them: started as by torchrun, measured, and failing."""
 
 import importlib.util
 import json
@@ -30,7 +30,7 @@ def launch(folder, *arguments):
 
 
 def results(folder):
-    """Of a study: each point's newest run's result and epochs, by its workers."""
+    """Return result and epochs of each point's newest run, by number of workers."""
     study = StudyFolder.open(folder)
     runs = [study.runs(point.name)[-1] for point in study.points()]
     return {run.result().workers: (run.result(), run.epochs()) for run in runs if run.result()}
@@ -52,7 +52,7 @@ def test_a_script_for_torchrun_runs_as_it_is(tmp_path):
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """A measured loop on one worker and on two."""
+    """The folder of a loop measured on one worker and on two."""
     folder = tmp_path_factory.mktemp("swept")
     done = launch(folder, "-n", "1,2", SCRIPTS / "ddp_measured.py")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -138,7 +138,7 @@ def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_ke
 
 @pytest.mark.parametrize(
     ("package", "samples", "metric"),
-    [("accelerate", 416, "accuracy"), ("lightning", 400, "val_accuracy")],  # Accelerate fills up last batches
+    [("accelerate", 416, "accuracy"), ("lightning", 400, "val_accuracy")],  # Accelerate pads last batches
 )
 def test_scripts_of_other_packages_are_measured(tmp_path, package, samples, metric):
     if importlib.util.find_spec(package) is None:

@@ -1,4 +1,4 @@
-"""PyTorch's processes meet by a store of rank 0, at the address that it tells."""
+"""PyTorch's processes meet at a store of rank 0, at the address that rank 0 writes."""
 
 import os
 import socket

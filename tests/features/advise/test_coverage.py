@@ -1,4 +1,4 @@
-"""Whether predicted ranges hold: in simulations with a known truth, and in what was really measured."""
+"""Coverage of predicted ranges, in simulations with a known truth and for real measurements."""
 
 import importlib.util
 import json
@@ -27,11 +27,11 @@ STEPS = {
     "rare spikes": lambda random, shape: 1 + (random.random(shape) < 0.01) * random.exponential(1.0, shape),
     "heavy tail": lambda random, shape: 0.9 + 0.1 * random.pareto(2.5, shape),
 }
-"""Distributions of the seconds of a step."""
+"""Distributions of step times in seconds."""
 
 
 def recorded(steps, random, epochs=5, calls=200, scale=0.05):
-    """What a run of one worker records of its steps, after an epoch with a compilation; and its epochs."""
+    """Return step times and epochs that a one-worker run records; the first epoch compiles."""
     times, spent = StepTimes(0), []
     for epoch in range(epochs + 1):
         seconds = scale * steps(random, calls)
@@ -57,7 +57,7 @@ def test_the_slowest_of_n_workers_lies_in_the_range_from_the_steps_of_one(name, 
             np.quantile(jitter_of([record]).slowest(workers, seed=0, draws=300), [0.025, 0.5, 0.975])
         )
     low, middle, high = np.array(ranges).T
-    resolution = 0.005  # half of a class of the histogram
+    resolution = 0.005  # half of a histogram bin
     assert np.mean(truth < low - resolution) <= 0.15
     assert np.mean(truth > high + resolution) <= 0.15
     assert median(middle) == pytest.approx(truth, rel=0.15, abs=resolution)
@@ -84,7 +84,7 @@ def test_too_few_calls_tell_nothing_of_a_distribution():
 
 
 def simulated(seed: int) -> tuple[float, list[float]]:
-    """A training by several workers, all unknowns drawn from what is assumed of them, and its prediction."""
+    """Draw a training by several workers from the assumptions; return its time and its prediction."""
     random = np.random.default_rng(seed)
     steps = STEPS[list(STEPS)[seed % len(STEPS)]]
     workers = int(random.choice([2, 4, 16]))
@@ -128,7 +128,7 @@ def test_simulated_trainings_lie_in_their_ranges_and_miss_them_to_either_side():
 
 
 def shaped_links() -> list[tuple[float, float, float, float]]:
-    """Ends and median as predicted, and the measured median, of real workers over shaped links; ms."""
+    """Return predicted low, median and high and the measured median (ms) of real workers on shaped links."""
     folder = Path(__file__).parents[3] / "benchmarks"
     sys.path.insert(0, str(folder))
     spec = importlib.util.spec_from_file_location("estimate_benchmark", folder / "estimate.py")
@@ -144,7 +144,7 @@ def shaped_links() -> list[tuple[float, float, float, float]]:
 
 
 def published() -> list[tuple[float, float, float, float]]:
-    """The same of the published U-Net's training times."""
+    """Return the same for the training times of the published U-Net."""
     columns = {"native": 0, "horovod": 3}
     return [
         (time.low, time.value, time.high, synthetic.U_NET[run.workers][columns[series.key.strategy]])

@@ -13,7 +13,7 @@ NOISE = (0.998, 1.0, 1.002)
 
 
 def runs(times, per_node=None, strategy="native", **options):
-    """Three seeds of trainings of these seconds by workers; nodes of so many workers where said."""
+    """Three seeds per worker count with these training times in seconds, `per_node` workers per node."""
     for workers, seconds in times.items():
         for seed, noise in enumerate(NOISE):
             run = synthetic.run(
@@ -43,7 +43,7 @@ def test_without_a_goal_the_answer_is_the_reports_decision():
 
 
 def test_nothing_is_recommended_on_more_nodes_than_were_measured():
-    """Four workers of one node were measured: 16 would need four nodes, of which nothing is known."""
+    """Four workers on one node were measured; 16 would need four nodes, about which nothing is known."""
     result = decided(AMDAHL, Goal("deadline", 3000.0), per_node=4)
     assert result.best is None
     assert any("1 node" in reason for reason in result.reasons)
@@ -85,7 +85,7 @@ GPUS = KnownNetwork(across=StatedLink(12.5e9, 2e-6, "100 Gb/s"), per_node=4)
 
 
 def expected(study_runs, network=GPUS, **options):
-    """The study, whose wall clock is all training, and what larger runs of it are expected to take."""
+    """A study whose wall clock is all training, and predictions of its larger runs."""
     bare = {"phases": {}}
     study_runs = [evenly(replace(run, result=run.result.model_copy(update=bare))) for run in study_runs]
     asked = point("native", epochs=len(study_runs[0].epochs))
@@ -93,7 +93,7 @@ def expected(study_runs, network=GPUS, **options):
 
 
 def test_with_the_network_larger_counts_than_were_measured_are_candidates():
-    """Four workers of one node were measured: eight, of two nodes, are predicted from one worker."""
+    """Four workers on one node were measured; eight, on two nodes, are predicted from one worker."""
     findings, series, missing = expected(list(runs(AMDAHL, 4)))
     result = answer(findings, Goal("deadline", 9000.0), series, missing)
     assert result.best.kind == "from one worker" and result.best.key.workers > 4

@@ -1,4 +1,4 @@
-"""What larger runs are expected to take: published ones, and of studies of which something is missing."""
+"""Predictions of larger runs: published ones, and studies with missing measurements."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The network as it is stated and as it was timed, and the route that a strategy takes over it."""
+"""The network as stated and as measured, and the route that a strategy takes over it."""
 
 import json
 
@@ -27,8 +27,8 @@ def exchange(network, collective, nodes, local):
     [
         ("nccl", 1, 8, 2.4e-3),  # 8 A100 with NVSwitch
         ("nccl", 14, 1, 18e-3),  # 14 V100 with 100 Gb/s each
-        ("ring", 14, 1, 190e-3),  # the same by gRPC
-        ("nccl", 8, 8, 20e-3),  # 64 A100 with one card a node
+        ("ring", 14, 1, 190e-3),  # the same over gRPC
+        ("nccl", 8, 8, 20e-3),  # 64 A100, one network card per node
     ],
 )
 def test_exchange_of_resnet50_is_of_the_order_that_was_estimated_for_these_machines(

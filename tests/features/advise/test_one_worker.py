@@ -1,4 +1,4 @@
-"""What runs of one worker tell."""
+"""Measurements from one-worker runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `scalestudy advise` says of larger runs."""
+"""The section of `scalestudy advise` on larger runs."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The time of a training by n workers, against times worked out by hand."""
+"""Training time with n workers, compared with times computed by hand."""
 
 from dataclasses import replace
 
@@ -128,14 +128,14 @@ def test_one_bucket_hides_nothing():
 
 
 def test_a_bucket_waits_for_its_gradients_and_for_the_bucket_before_it():
-    # ready at 1 and 4; summed from 1 to 3 and from 4 to 6: the backward pass ends at 4.
+    # Ready at 1 and 4; summed from 1 to 3 and from 4 to 6; the backward pass ends at 4.
     assert exposed([2.0, 2.0], [0.25, 1.0], 4.0) == pytest.approx(2.0)
-    # the first is under way until 6, so the second ends at 8.
+    # The first sum runs until 6, so the second ends at 8.
     assert exposed([5.0, 2.0], [0.25, 1.0], 4.0) == pytest.approx(4.0)
 
 
 def test_buckets_that_are_ready_together_negotiate_once():
-    # Both are there when the first begins: one negotiation. The second comes later: two.
+    # Both are ready when the first sum starts: one negotiation. The second is ready later: two.
     assert exposed([2.0, 2.0], [1.0, 1.0], 4.0, overhead=1.0) == pytest.approx(5.0)
     assert exposed([2.0, 2.0], [0.0, 1.0], 4.0, overhead=1.0) == pytest.approx(3.0)
     assert exposed([2.0, 2.0], [0.25, 1.0], 4.0, hidden=0.0, overhead=1.0) == pytest.approx(5.0)

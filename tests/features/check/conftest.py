@@ -17,7 +17,7 @@ def node():
 
 @pytest.fixture
 def measured():
-    """What was measured on it."""
+    """Measurements on the node."""
     sums = [
         AllReduce(collective=name, ranks=2, bytes=size, seconds=size / 1e9, algorithm_bandwidth=1e9,
                   bus_bandwidth=1e9)

@@ -1,4 +1,4 @@
-"""A check from its subject to its report, without a terminal: what it tells, and that it prints nothing."""
+"""A check from its subject to its report, without a terminal: it reports events and prints nothing."""
 
 from pathlib import Path
 
@@ -15,18 +15,18 @@ GOOD = Report(lines=(passed("ranks", "n1", "2 ranks"),))
 BAD = Report(lines=(failed("ranks", "n1", "closed", "Open it."),))
 SITE = "cpus_per_node = 4\npartition = 'gpu'\n"
 AHEAD = ("versions", "slurm")
-"""Left out: they ask another Python, and Slurm."""
+"""Skipped: they start another Python and call Slurm."""
 
 
 def telling():
-    """What the user is told, and what is waited for."""
+    """Collect the notes and the progress of a check."""
     notes, progress = [], []
     return notes, progress, {"note": notes.append, "on_progress": progress.append}
 
 
 @pytest.fixture
 def here(monkeypatch):
-    """What processes on this machine are said to report."""
+    """Make processes on this machine return or raise `report`."""
 
     def say(report):
         def check_here(folder, plan, on_progress, environment):

@@ -1,4 +1,4 @@
-"""Collectives that do not work: which hosts are named, what is said, and what is advised instead."""
+"""Failing collectives: the hosts that are named, the message, and the advice."""
 
 from itertools import chain, combinations
 
@@ -20,7 +20,7 @@ from scalestudy.study.engines import collective
 
 
 class Fabric:
-    """Answers as ranks would on hosts of which some pairs cannot talk."""
+    """Answers as ranks on hosts would if some pairs of hosts cannot communicate."""
 
     def __init__(self, hosts, *, torn=(), state="stalled", broken=(), silent=()):
         self.hosts, self.torn, self.state = hosts, set(torn), state
@@ -54,7 +54,7 @@ def test_the_torn_pair_of_hosts_is_named(state):
     fabric = Fabric(HOSTS, torn=("n2", "n7"), state=state)
     lines, _, _ = checked(fabric)
     assert set(lines["collectives", "fail"].where.split(" and ")) == {"n2", "n7"}
-    for groups in fabric.asked:  # groups that run at once are on different hosts
+    for groups in fabric.asked:  # concurrent groups are on different hosts
         used = [{HOSTS[rank] for rank in group} for group in groups]
         assert sum(map(len, used)) == len(set().union(*used))
 
@@ -76,7 +76,7 @@ def test_on_one_host_ranks_are_named_and_tried_one_after_another():
     fabric = Fabric(["localhost"] * 4, torn=(0, 3))
     where = checked(fabric)[0]["collectives", "fail"].where
     assert where == "localhost (rank 0) and localhost (rank 3)"
-    assert all(len(groups) == 1 for groups in fabric.asked)  # they would meet at the same ports
+    assert all(len(groups) == 1 for groups in fabric.asked)  # they would use the same ports
 
 
 def test_a_silent_rank_is_named_and_asked_no_more():

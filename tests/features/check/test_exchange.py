@@ -1,4 +1,4 @@
-"""A trial of a collective: its place, its variables, and its end."""
+"""A trial of a collective: its placement, its variables, and its end."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_proxies_are_unset_and_tf_config_names_the_workers_where_it_is_used():
         ("ring", "gpu", "", "1"),
         ("ring", "gpu", "4,5", "5"),
         ("ring", "gpu", "GPU-x", "GPU-x"),
-        ("build", "gpu", "0,1", "0,1"),  # how it was built is asked with every GPU in sight
+        ("build", "gpu", "0,1", "0,1"),  # the build is queried with all GPUs visible
         ("ring", "cpu", "0,1", "-1"),
     ],
 )
@@ -72,7 +72,7 @@ def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
 
 @pytest.fixture
 def trial_of(tmp_path):
-    """A trial of a module of the test's own, which is as real a process as a collective."""
+    """A trial of a test's own module, in a real process."""
 
     def start(program):
         (tmp_path / "acts.py").write_text(
@@ -112,7 +112,7 @@ def test_one_that_breaks_leaves_its_last_words(trial_of):
 
 
 class Clock:
-    """Time that passes only while somebody waits, four seconds at a time."""
+    """A clock that advances by four seconds in each `sleep` only."""
 
     def __init__(self, meanwhile):
         self.now, self.meanwhile = 0.0, meanwhile
@@ -126,7 +126,7 @@ class Clock:
 
 
 def until_told(it, count):
-    """Wait until a process has told so many things; it always does."""
+    """Wait until a process has written `count` events, which it always does."""
     while len(it.events()) < count:
         assert it._process.poll() is None or len(it.events()) >= count
         time.sleep(0.01)
@@ -148,7 +148,7 @@ def test_one_that_goes_on_slowly_is_not(trial_of, monkeypatch):
         "    sys.stdin.readline(); tell(step='timed', bytes=k, seconds=1.0)\n"
         "tell(step='done'); sys.stdin.read()"
     )
-    steps = iter((1, 2, 3, 5))  # the last one ends it as well
+    steps = iter((1, 2, 3, 5))  # the last one also ends it
 
     def go_on():
         it._process.stdin.write(b"on\n")
@@ -159,7 +159,7 @@ def test_one_that_goes_on_slowly_is_not(trial_of, monkeypatch):
     monkeypatch.setattr("scalestudy.features.check.exchange.time", clock)
     answer = it.answer(0, 5)
     assert answer.state == "done" and len(answer.seconds) == 4
-    assert clock.now == 16  # far more than it may be silent for
+    assert clock.now == 16  # far beyond the limit of silence
 
 
 def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(trial_of):

@@ -1,4 +1,4 @@
-"""What a machine offers, against what is asked of it."""
+"""What a machine offers, compared with the requirements."""
 
 import os
 import shutil
@@ -58,8 +58,8 @@ def test_a_variable_that_is_not_set_fails_and_makes_no_folder(tmp_path, monkeypa
     [
         ([[0, 1], [2, 3]], "pass"),
         ([[0, 1, 2, 3]] * 2, "pass"),
-        ([[0, 1]] * 2, "warn"),  # both on the same two
-        ([[0], [1, 2, 3]], "warn"),  # one has too few
+        ([[0, 1]] * 2, "warn"),  # both on the same two cores
+        ([[0], [1, 2, 3]], "warn"),  # one has too few cores
     ],
 )
 def test_cores_granted_are_held_against_those_asked_for(ranks, status):

@@ -1,4 +1,4 @@
-"""What a queue says of a check's jobs."""
+"""What a queue reports about the jobs of a check."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
 
 @pytest.fixture
 def lines(tmp_path, monkeypatch):
-    """What is said of the jobs of a site, by a Slurm whose sbatch is this script."""
+    """Return the lines about the jobs of a site; this script is Slurm's sbatch."""
 
     def ask(script, partition="gpu"):
         (tmp_path / "site.toml").write_text(f"cpus_per_node = 4\npartition = '{partition}'\n")

@@ -1,6 +1,6 @@
-"""Checks with real processes on this machine, and one whose stand-ins for a framework stall.
+"""Checks with real processes on this machine, and one with stalling stand-ins for a framework.
 
-Real collectives that stall, for want of a way between two nodes, are those of slurm/test_check.py.
+tests/slurm/test_check.py has real collectives that stall because two nodes cannot connect.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def statuses(report, topic):
 
 
 def left_behind(folder):
-    """Processes that have to do with a folder."""
+    """Return the processes whose command line contains the folder."""
     processes = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -91,7 +91,7 @@ def test_each_collective_works_and_is_timed(tmp_path):
 
 @pytest.mark.slow
 def test_a_rank_that_stops_answering_is_named(tmp_path):
-    """The rank itself is stopped, before rank 0 asks it anything."""
+    """The rank is stopped before rank 0 asks it anything."""
     folder = tmp_path / "check"
     write_plan(folder, Plan(workers=2, slack=0.5, start_limit=5, skip=("versions", "folders", "cores")))
     with reserve.ports(4) as port:
@@ -149,7 +149,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def report(tmp_path, monkeypatch):
-    """What three ranks report, of which rank 2 stalls in one collective."""
+    """The report of three ranks; rank 2 stalls in one collective."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(TensorFlowTraits, "trial_module", "stand_in")
@@ -171,6 +171,6 @@ def test_who_stalls_is_found_by_trials_of_parts_and_what_works_is_named(report, 
     assert 'communication = "ring"' in line.action
     assert {row.collective for row in report.bandwidth} == {"ring", "horovod-gloo"}
     stalls = list((tmp_path / "check" / "events").glob("stalled-*"))
-    assert len(stalls) >= 2  # in the whole group, and again in the trials of parts
+    assert len(stalls) >= 2  # in the whole group and in the trials of parts
     children = psutil.Process(os.getpid()).children(recursive=True)
     assert [child for child in children if "stand_in" in child.cmdline()] == []

@@ -1,4 +1,4 @@
-"""Versions that go together and those that do not; what builds can do, and which collectives follow."""
+"""Compatible and incompatible versions, features of builds, and the collectives that follow."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A node from what nvidia-smi and the driver say, what is measured on it, and its page."""
+"""A node as nvidia-smi and the driver describe it, its measurements, and its page."""
 
 import json
 import os
@@ -113,7 +113,7 @@ def test_one_unit_alone_has_no_links():
 
 @pytest.fixture
 def checked(monkeypatch):
-    """A check with real processes that only look at their cores, and timings that it is said to have made."""
+    """A check with real processes that only look at their cores, and with invented timings."""
     seen = {}
 
     def check(folder, plan, on_progress):

@@ -1,4 +1,4 @@
-"""`scalestudy compare` on made studies, as a user calls it."""
+"""`scalestudy compare` on synthetic studies, as users call it."""
 
 import pytest
 
@@ -62,5 +62,5 @@ def test_a_single_study_is_held_against_the_newest_other_one_here(call, studies,
     monkeypatch.chdir(studies / "after")
     assert call("compare", studies / "before")[1].startswith("before against after")
     monkeypatch.chdir(studies)
-    for name, other in (("before", "after"), ("after", "before")):  # one of them is the newest
+    for name, other in (("before", "after"), ("after", "before")):  # either may be the newest
         assert call("compare", name)[1].startswith(f"{name} against {other}")

@@ -66,7 +66,7 @@ def test_csv_and_json_hold_one_record_a_row_a_quantity_and_a_side(comparison):
     lines = list(csv.DictReader(StringIO(compare_csv(comparison))))
     assert tuple(lines[0]) == COLUMNS
     assert len(lines) == 2 * 3 * 2
-    assert lines[-1]["other"] == "'=third"  # no spreadsheet takes it for a formula
+    assert lines[-1]["other"] == "'=third"  # not a formula in spreadsheets
     rows = json.loads(compare_json(comparison))["rows"]
     assert len(rows) == len(lines)
     slow = next(row for row in rows if row["quantity"] == "rate" and row["workers"] == 2)
@@ -100,7 +100,7 @@ def test_what_is_not_compared_says_why_in_a_footnote(comparison):
 
 
 def elsewhere(name, factor, **each):
-    """Times of others on one and on two workers, twice each; `each` makes what a run is known by."""
+    """Imported times on one and two workers, two runs each; `each` makes the recorded values."""
     return Side(
         name,
         analyse(name, [

@@ -12,7 +12,7 @@ from scalestudy.launch.local.launcher import points_here
 from scalestudy.study.parse import load_study
 from scalestudy.study.store import StudyFolder
 
-# A model that costs nothing, and a loader that does: no load of the machine turns that around.
+# A trivial model with a slow loader: the loader is slower under any load of the machine.
 TASK = """
 import keras
 train = {"epochs": 2, "batch_size": 32, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
@@ -41,7 +41,7 @@ workers = [1, 2]
 
 @pytest.fixture
 def begun_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., StudyFolder]:
-    """Makes the folder of a study; a run of its one-worker point has begun, so that its data is prepared."""
+    """Make a study folder in which a run of the one-worker point has begun, so that its data is prepared."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
 

@@ -10,7 +10,7 @@ CALL = (Slice(None, None, 0, 1, 1),)
 
 
 class Device:
-    """Takes calls at once, and says which were waited for."""
+    """Accepts calls at once and counts those waited for."""
 
     def __init__(self):
         self.taken, self.waited = 0, 0

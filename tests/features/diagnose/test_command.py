@@ -1,4 +1,4 @@
-"""`scalestudy diagnose`: what it refuses; `test_run.py` has the real run."""
+"""Arguments that `scalestudy diagnose` refuses; `test_run.py` has the real run."""
 
 
 def test_another_format_is_refused_before_anything_is_looked_at(call, tmp_path):

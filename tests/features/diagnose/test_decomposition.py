@@ -170,7 +170,7 @@ def test_each_time_is_that_of_its_block_and_turns_are_averaged():
     found = round_times(JOINED, APART, 2)
     assert found.whole == pytest.approx(0.06)
     assert found.without_input == pytest.approx(0.05)
-    assert found.without_exchange == pytest.approx(0.04)  # of the slowest
+    assert found.without_exchange == pytest.approx(0.04)  # the slowest rank's
     assert found.slowest == pytest.approx((0.03 + 0.028) / 2)
     assert found.together == pytest.approx((0.026, 0.029))
     assert (found.alone, found.full, found.reference) == pytest.approx((0.02, 0.04, 0.05))

@@ -1,4 +1,4 @@
-"""Which point is diagnosed, how long that takes, and what is refused before anything is started."""
+"""Which point is diagnosed, how long it takes, and what is refused before the start."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ def points(*counts, seeds=(0,)):
 
 
 def findings(throughputs):
-    """What a study has measured, by workers."""
+    """Findings of a study with these throughputs by number of workers."""
     runs = [
         run("horovod", workers, seed, throughput=speed + 0.1 * seed, samples=200_000)
         for workers, speed in throughputs.items()

@@ -1,4 +1,4 @@
-"""Ablations that are started on this machine: what each measures, how they fail, and one real diagnosis."""
+"""Ablations on this machine: what each measures, how they fail, and one real diagnosis."""
 
 import sys
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from synthetic_diagnosis import point
 
 
 class Recorder(Listener):
-    """Keeps what it is told."""
+    """Records notes and progress."""
 
     def __init__(self):
         self.notes, self.amounts, self.total = [], [], 0
@@ -37,7 +37,7 @@ class Recorder(Listener):
 
 @pytest.fixture
 def commands(monkeypatch):
-    """What would have been started, instead of which a process ends with code 3."""
+    """Record the worker commands; the processes exit with code 3 instead."""
     seen = []
 
     def command(*arguments):

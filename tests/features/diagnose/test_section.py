@@ -25,7 +25,7 @@ ROUNDS = [replace(WHOLE, whole=0.10 + 0.001 * i) for i in range(3)]
 
 
 class Folder:
-    """A study's folder that asks for these points."""
+    """A study folder with these points."""
 
     def __init__(self, path, *points):
         self.path, self._points = path, points

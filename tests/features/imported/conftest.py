@@ -1,4 +1,4 @@
-"""Files of numbers, written for a test and read."""
+"""Files of numbers that tests write and read."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ Read = Callable[..., Imported]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Writes texts by the names of their files, and reads their folder (or the one file)."""
+    """Write texts to these file names and read their folder, or the only file."""
 
     def call(files: dict[str, str], **options: Any) -> Imported:
         for name, content in files.items():

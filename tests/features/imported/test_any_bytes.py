@@ -1,4 +1,4 @@
-"""Whatever a file holds: its runs are read and reported, or it is refused by name; never a traceback."""
+"""For any content of a file, its runs are reported or it is refused by name, without a traceback."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ COLUMNS = st.sampled_from([
 
 
 def taken(path: Path) -> None:
-    """Read and report a file, or refuse it in words."""
+    """Read and report a file, or accept that it is refused."""
     try:
         found = gather([str(path)])
     except UserError:

@@ -1,4 +1,4 @@
-"""Which column is what, by their names."""
+"""The meaning of columns by their names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`scalestudy report --from`: numbers that were measured elsewhere, alone and beside a study."""
+"""`scalestudy report --from`: imported numbers, alone and beside a study."""
 
 import csv
 import json

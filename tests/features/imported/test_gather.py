@@ -1,4 +1,4 @@
-"""Several files at once."""
+"""Several imported files at once."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a report says of imported numbers, and what it does not claim of them."""
+"""What a report states about imported numbers, and what it does not claim."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tables, and logs of one run: what becomes of each."""
+"""Imported tables, and logs of one run."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ ROWS = [
 
 
 def write(path: Path) -> Path:
-    """The same table in the form of the path's ending."""
+    """Write the same table in the format of the path's extension."""
     import polars as pl
 
     if path.suffix == ".json":
@@ -154,7 +154,7 @@ def test_a_table_may_have_a_row_for_each_epoch_of_several_runs(read):
 
 
 def published_log(workers: int, seconds: float, speedup: float, iou: float) -> str:
-    """A log as the published study left it: pandas' index, whole time and IoU in every row."""
+    """A log in the published format: pandas' index, and the total time and IoU in every row."""
     rows = [",time_per_epoch,loss,lr,training_time,test_time,iou"]
     for epoch in range(4):
         time = 37.58 / speedup * (1 if epoch else 5)
@@ -186,7 +186,7 @@ def test_a_log_has_its_epochs_rates_and_losses(read):
     run = read({"log_hvd_8.csv": published_logs()["log_hvd_8.csv"]}).runs[0]
     assert [epoch.learning_rate for epoch in run.epochs] == [0.008] * 4
     assert [epoch.loss for epoch in run.epochs] == pytest.approx([0.4, 0.2, 0.4 / 3, 0.1], abs=1e-6)
-    assert all(epoch.validation == {} for epoch in run.epochs)  # the IoU is that of the end
+    assert all(epoch.validation == {} for epoch in run.epochs)  # the IoU is that of the final model
     assert run.epochs[-1].elapsed_training_seconds == pytest.approx(37.58 / 7.76 * 8)
 
 

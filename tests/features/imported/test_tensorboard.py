@@ -1,4 +1,4 @@
-"""Event files, as Keras 3.15's callback and TensorFlow 1's FileWriter have written them."""
+"""Event files written by Keras 3.15's callback and TensorFlow 1's FileWriter."""
 
 import importlib.util
 from pathlib import Path

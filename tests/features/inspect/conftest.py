@@ -7,7 +7,7 @@ from scalestudy.cli import main
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    """Run the command line in a terminal of 120 columns; give exit code, output and errors."""
+    """Run the command line in a terminal of 120 columns; return exit code, output and errors."""
     monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:

@@ -1,4 +1,4 @@
-"""A set before it is trained on: what is understood, counted and found in sets with known mistakes."""
+"""Inspect a set before training: its layout, counts, and faults in sets with known mistakes."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def write(path, picture, **options):
 
 @pytest.fixture(scope="module")
 def flawed(tmp_path_factory):
-    """Classes with a copy across splits and one within, a black image, and a small one."""
+    """Classes with a copy across splits, a copy within one, a black image and a small image."""
     root = tmp_path_factory.mktemp("flawed")
     for number in range(12):
         write(root / "train" / "a" / f"{number}.png", scene(number))

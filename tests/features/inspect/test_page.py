@@ -1,4 +1,4 @@
-"""An inspection as a document: for a terminal, and as a page that needs no network."""
+"""An inspection as a document, in a terminal and as a page that needs no network."""
 
 import re
 from dataclasses import replace

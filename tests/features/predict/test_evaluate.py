@@ -1,4 +1,4 @@
-"""A model is measured over sets of its own classes alone."""
+"""A model is evaluated only on sets with its own classes."""
 
 from types import SimpleNamespace
 

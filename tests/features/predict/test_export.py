@@ -1,4 +1,4 @@
-"""Where an exported model, and a page of samples, may be written."""
+"""Where an exported model and a page of samples may be written."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which model is meant: a run's, the best run's of a study, or a file's."""
+"""Which model is used: a run's, that of the best run of a study, or a file."""
 
 import json
 import os
@@ -24,7 +24,7 @@ RECORD = ModelRecord(
 
 @pytest.fixture
 def study(tmp_path) -> StudyFolder:
-    """Three points, of which the first two are done: the second is the best."""
+    """Three points; the first two are done, and the second is the best."""
     read = parse_study(TEXT, Path("study.toml"))
     folder = StudyFolder.create_or_open(tmp_path / "results", read, expand(read, gpus=0, cores=8), TEXT)
     for point, quality in zip(folder.points()[:2], (0.6, 0.9), strict=True):
@@ -154,7 +154,7 @@ def test_a_task_file_that_has_changed_or_is_anothers_is_warned_of(study, tmp_pat
     assert find_model(run.path).notes == ()
     task.write_text("import os\n")
     (changed,) = find_model(run.path).notes
-    run.write_model_record(trained.model_copy(update={"task_checksum": ""}))  # as nobody knows it
+    run.write_model_record(trained.model_copy(update={"task_checksum": ""}))  # checksum not known
     assert find_model(run.path).notes == ()
     stat, stranger = Path.stat, 12345
 

@@ -1,4 +1,4 @@
-"""An image is read as those of the training were, and comes back wherever a model was shown all of it."""
+"""Images are read as in training, and outputs return to the place and size of the original image."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SIZES = [(8, 8), (8, 16), (24, 10), (33, 57), (5, 31), (3, 3)]
 
 
 def smooth(size: tuple[int, int]) -> np.ndarray:
-    """A ramp in both directions, which resizing keeps."""
+    """A ramp in both directions, which resizing preserves."""
     y, x = np.mgrid[: size[0], : size[1]].astype(np.float32)
     return np.stack([(y + 0.5) / size[0], (x + 0.5) / size[1]], axis=-1)
 
@@ -157,7 +157,7 @@ def test_masks_beside_images_are_left_out(tmp_path):
     items, left = files_of([str(tmp_path)])
     assert [item.name for item in items] == ["images/a"]
     assert left == [tmp_path / "masks"]
-    assert names(tmp_path / "masks") == ["a"]  # asked for by name, they are images
+    assert names(tmp_path / "masks") == ["a"]  # named explicitly, they are images
 
 
 def test_an_image_that_is_named_twice_is_predicted_once(tmp_path):

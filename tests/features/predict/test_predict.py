@@ -1,4 +1,4 @@
-"""What predicting would do is checked before anything is written."""
+"""A prediction is checked before anything is written."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A share of a prediction: masks and lines, the same whatever the number of processes."""
+"""A share of a prediction: masks and lines do not depend on the number of processes."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ def images(folder: Path, sizes) -> list[np.ndarray]:
 
 
 def predicted(model, tmp_path, *, size=1, folder="images", **more):
-    """Lines of all shares of a prediction, in order, and the folder that it wrote to."""
+    """Return the lines of all shares in order, and the output folder."""
     items = files_of([str(tmp_path / folder)])[0]
     out = tmp_path / f"out-{size}"
     job = ModelJob.model_validate({

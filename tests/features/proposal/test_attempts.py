@@ -1,4 +1,4 @@
-"""What the runs of a study took, failed ones included, from their folders."""
+"""The time that the runs of a study took, including failed ones, from their folders."""
 
 import time
 
@@ -18,7 +18,7 @@ def work(folder: StudyFolder) -> Work:
 
 
 def failed(folder: StudyFolder, workers: int, seconds: float | None) -> RunFolder:
-    """A run of the point with so many workers that failed after so long; None where nothing tells when."""
+    """A run with `workers` workers that failed after `seconds`; None if nothing records the time."""
     point = next(point for point in folder.points() if point.workers == workers)
     run = folder.new_run(point)
     run.write_failure(Failure(rank=0, exit_code=1, reason="it failed"))

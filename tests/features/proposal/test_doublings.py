@@ -1,4 +1,4 @@
-"""The rule that a training is so much faster on twice the workers."""
+"""The rule that twice the workers must make a training faster by a given factor."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pages of all panels: what a study supports is on them, what it does not is missing."""
+"""The pages of all review panels: they hold what a study supports and name what is missing."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -45,7 +45,7 @@ def section(document: Document, title: str) -> Section | None:
 
 
 def said(document: Document) -> Iterator[str]:
-    """All words and cells, without what the panel's profile brings, and without names of files."""
+    """Yield all texts and cells, without the text of the panel's profile and without file names."""
     for block in blocks(document):
         if isinstance(block, Folded):
             return
@@ -138,7 +138,7 @@ def test_without_a_finished_run_nothing_is_said_and_everything_is_missing(panel)
 
 
 def test_a_sentence_is_whole_or_not_there():
-    """What a sentence lacks does not leave a hole, nor the rest of it."""
+    """A sentence with a missing value is left out as a whole."""
     page = of("cscs", "small")
     assert not any("{" in text or "None" in text or "n/a" in text for text in said(page.document))
     assert not any("Wh at a mean power" in text for text in said(page.document))
@@ -157,7 +157,7 @@ def test_a_column_that_nobody_filled_is_left_out_and_named():
 
 
 def test_every_fact_answers_for_every_study():
-    """With words or with a reason, and never with an empty text."""
+    """Each fact returns words or a reason, never an empty text."""
     for findings in (panels.full(), panels.small()):
         for name, fact in FACTS.items():
             words = fact(panels.subject(findings))
@@ -181,7 +181,7 @@ def test_one_worker_is_not_said_to_be_faster_than_itself():
 
 
 def test_a_relative_speed_up_says_against_how_many_workers_it_is():
-    """A speed-up against two workers is relative: no sentence may call it one against one."""
+    """A speed-up relative to two workers must not be called a speed-up relative to one."""
     runs = synthetic.seeded((2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
     for panel, unit in (("nhr", "throughput, against 2"), ("csc", "training time, against 2")):
         page = compose(

@@ -1,4 +1,4 @@
-"""Panels: what is wrong in a file is named, shipped ones say where they come from, and all are documented."""
+"""Panel files: errors are named, shipped files state their source, and all are documented."""
 
 from datetime import date
 

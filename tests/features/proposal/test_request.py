@@ -1,4 +1,4 @@
-"""The request: its arithmetic, its rounding, and what it takes for granted."""
+"""The request: its arithmetic, its rounding, and its assumptions."""
 
 from dataclasses import replace
 from math import prod
@@ -95,7 +95,7 @@ def test_what_was_not_measured_cannot_be_asked_for():
 
 
 def at_chance():
-    """Every row stands at chance."""
+    """All rows are at chance level."""
     return analyse(
         "chance",
         [
@@ -107,7 +107,7 @@ def at_chance():
 
 
 def too_uncertain():
-    """Two workers may be half as fast as one, or twice."""
+    """Two workers may be half or twice as fast as one."""
     throughputs = {1: (100.0, 101.0, 99.0), 2: (150.0, 60.0, 400.0)}
     return analyse(
         "uncertain",

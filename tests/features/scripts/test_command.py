@@ -1,4 +1,4 @@
-"""Scripts of a user's own, as they are and after three changed lines, alone and on two workers."""
+"""User scripts, unchanged and with three changed lines, alone and on two workers."""
 
 import difflib
 import json
@@ -26,7 +26,7 @@ def launch(folder, *arguments):
 
 
 def alone(monkeypatch, script, out, data):
-    """What the script as it was leaves, in this process."""
+    """Run the original script in this process and return its result."""
     out.mkdir()
     monkeypatch.setattr(sys, "argv", [script, str(out), str(data)])
     runpy.run_path(str(SCRIPTS / script), run_name="__main__")
@@ -34,7 +34,7 @@ def alone(monkeypatch, script, out, data):
 
 
 def shared(folder, strategy, script, out, data):
-    """What the changed script leaves, on two workers."""
+    """Run the changed script on two workers; return its result and the process."""
     out.mkdir()
     done = launch(folder, "-n", 2, "--strategy", strategy, "--logs", folder, SCRIPTS / script, out, data)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -59,7 +59,7 @@ def digits(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Discs on noise, and where they are."""
+    """Images of discs on noise, and their masks."""
     from PIL import Image
 
     folder, rng = tmp_path_factory.mktemp("pictures"), np.random.default_rng(0)
@@ -78,7 +78,7 @@ def pictures(tmp_path_factory):
 @pytest.mark.parametrize("name", ["digits", "masks"])
 def test_a_script_changes_in_a_few_lines(name):
     before, after = ((SCRIPTS / f"{name}_{kind}.py").read_text().splitlines() for kind in ("alone", "shared"))
-    # Indentation below `if workers.is_chief` is no other line.
+    # Indentation below `if workers.is_chief` does not count as a change.
     changes = difflib.ndiff([line.strip() for line in before], [line.strip() for line in after])
     gone = [line for line in changes if line.startswith("- ") and line.strip("- ")]
     assert len(gone) <= 3, gone

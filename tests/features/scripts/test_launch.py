@@ -1,4 +1,4 @@
-"""What `scalestudy launch` would start, and what it refuses."""
+"""What `scalestudy launch` starts, and what it refuses."""
 
 from pathlib import Path
 

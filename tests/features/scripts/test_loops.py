@@ -1,4 +1,4 @@
-"""Scripts with a training loop of their own: how they are known and started, and what is written of them."""
+"""Scripts with their own training loop: how they are recognised, started and recorded."""
 
 import importlib.util
 import sys
@@ -29,7 +29,7 @@ with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """A script, as if this process ran it."""
+    """A script that appears to be the one of this process."""
     script = tmp_path / "train.py"
     script.write_text("import torch\n")
     monkeypatch.chdir(tmp_path)
@@ -104,7 +104,7 @@ def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decide
     on_gpus = replace(script, point=script.point.on(launch=ResolvedLaunch(device="auto")))
     instances = {"CUDA_VISIBLE_DEVICES": "MIG-a,MIG-b"}
     for command in commands(on_gpus, RunFolder(tmp_path), 20_000, [0, 1], instances):
-        assert command.environment["CUDA_VISIBLE_DEVICES"] == "MIG-a,MIG-b"  # each takes cuda:LOCAL_RANK
+        assert command.environment["CUDA_VISIBLE_DEVICES"] == "MIG-a,MIG-b"  # each uses cuda:LOCAL_RANK
         assert command.environment["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
     *_, srun = start_lines(script)
     assert srun.endswith(f"srun --kill-on-bad-exit=1 --ntasks=2 --cpus-per-task=1 scalestudy launch {file}")
@@ -139,7 +139,7 @@ def left(digest="", **values):
 
 
 def measured(workers, seconds, seed=0):
-    """A run of two epochs in which the workers take a step of 8 samples, and rank 0 one of 2 more."""
+    """A run of two epochs; each worker takes a step of 8 samples, and rank 0 another step of 2."""
     run = recording(workers, seed)
     run.sense("val_accuracy", None)
     for _ in range(2):
@@ -174,8 +174,8 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
     assert (epoch.evaluation_seconds, epoch.learning_rate, epoch.input_seconds) == (2.0, None, None)
     run.epoch([Tally(6, 1, 6, 1.0), Tally(2, 1, 2, 1.0, loss=1.0)])
     assert run.run.epochs()[-1].loss is None
-    run.epoch([Tally(), Tally()])  # broken off before its first step
-    run.epoch([Tally(6, 1, 6, 1.0, loss=3.0), Tally()])  # unequal parts
+    run.epoch([Tally(), Tally()])  # interrupted before its first step
+    run.epoch([Tally(6, 1, 6, 1.0, loss=3.0), Tally()])  # unequal shares
     assert [epoch.loss for epoch in run.run.epochs()[2:]] == [0.5]
 
 

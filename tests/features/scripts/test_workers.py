@@ -1,4 +1,4 @@
-"""What a process of a script learns from its environment, and what it is given."""
+"""What a process of a script reads from its environment, and the workers that it gets."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""`report --share`: names stay at home, numbers go out whole."""
+"""`report --share` removes names and keeps numbers unchanged."""
 
 import json
 import math
@@ -15,11 +15,11 @@ from scalestudy.study.store import StudyFolder
 SECRETS = (
     "acme", "jdoe", "secret", "orchard", "GPU-1f2e", "918273", "bruise", "mildew", "cidered", "ember",
 )  # fmt: skip
-"""Parts of every path, host, user, study, task, class, metric, source, UUID, job and variable."""
+"""Parts of all paths, hosts, users, studies, tasks, classes, metrics, sources, UUIDs, jobs and variables."""
 
 
 def named_runs(metric="iou", swept=None):
-    """Three seeds on one and two workers, with everything in their results that could be a name."""
+    """Three seeds on one and two workers, with a name in every field of their results that can hold one."""
     runs = []
     for made in synthetic.seeded((1, 2), ("horovod",), swept=swept or {"train.batch_size": 8}):
         found = {"loss": 0.2, metric: made.result.quality, f"{metric}_bruise": 0.5, f"{metric}_mildew": 0.6}
@@ -52,7 +52,7 @@ BUILD = {"torch": {"cuda_version": "12.8"}}
 
 
 def write(path, runs, build=BUILD):
-    """The study's folder, whose records of ranks are as full of names."""
+    """Write the study's folder, with names in the records of its ranks."""
     folder = synthetic.write(path, "orchard", runs)
     for point in folder.points():
         (run,) = folder.runs(point.name)
@@ -79,7 +79,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory):
-    """A study of a task, a source, a metric and a swept text of the user's own."""
+    """A study of a user's own task, source and metric, with a swept text."""
     path = tmp_path_factory.mktemp("jdoe") / "orchard-own"
     runs = [
         run
@@ -149,7 +149,7 @@ def test_a_study_differs_in_nothing_from_its_shared_file(call, study, shared):
 def test_its_table_is_that_of_the_study(call, study, shared):
     ours = json.loads(call("report", study.path, "--format", "json")[1])
     theirs = json.loads(call("report", shared, "--format", "json")[1])
-    # Why a value is blank may name files of the machine.
+    # Reasons for blank values may name files of the machine.
     rows = [{name: value for name, value in row.items() if name != "unmeasured"} for row in ours["rows"]]
     assert rows and len(rows) == len(theirs["rows"])
     assert [{name: row[name] for name in rows[0]} for row in theirs["rows"]] == rows
@@ -197,7 +197,7 @@ def test_of_a_study_of_ones_own_numbers_are_kept(call, own, own_shared):
     qualities = [run.result.quality for run in read_study(own).runs]
     assert [result["quality"] for result in results] == qualities
     assert all(rank["build"] == BUILD for run in kept["runs"] for rank in run["ranks"])
-    # The quality's name is the user's own, its values are not.
+    # The quality's name is the user's own; its values are not.
     assert {result["metric"] for result in results} == {""}
     assert [run["epochs"]["validation"][""][-1] for run in kept["runs"]] == pytest.approx(
         [run.epochs[-1].validation["cidered"] for run in read_study(own).runs]
@@ -223,7 +223,7 @@ def test_a_diverged_run_is_shared(call, tmp_path):
 
 
 def test_a_changed_file_is_told_from_the_study(call, study, shared, tmp_path):
-    """What is said of equal files above can fail."""
+    """The comparison above can fail."""
     document = json.loads(shared.read_text())
     document["asked"]["train.epochs"] = 999
     for run in document["runs"]:
@@ -260,7 +260,7 @@ def test_nothing_is_shared_that_is_not_asked_for(call, study, shared, tmp_path):
 
 
 def test_a_text_of_any_other_key_is_left_out():
-    """Every key of a study file that takes a text: only words of ours are shared."""
+    """Of all text values of a study file, only our own words are shared."""
     for section, model in SECTIONS.items():
         for key in model.model_fields:
             assert is_plain(f"{section}.{key}", "acme") is (f"{section}.{key}" in CHECKED)

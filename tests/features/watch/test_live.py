@@ -1,4 +1,4 @@
-"""The live view: what is on the screen of made studies as they change, and in a real terminal."""
+"""The live view of synthetic studies as they change, and in a real terminal."""
 
 import math
 import os
@@ -114,13 +114,13 @@ def test_in_a_terminal_it_follows_and_ends_with_the_study(folder):
 
 
 class Seen:
-    """What a terminal was sent."""
+    """The text that a terminal received."""
 
     def __init__(self, terminal: int) -> None:
         self.terminal, self.text = terminal, ""
 
     def until(self, part: str) -> None:
-        """Read until this is there; a minute without is a failure."""
+        """Read until `part` appears; fail after a minute without output."""
         while part not in self.text:
             ready, _, _ = select.select([self.terminal], [], [], 60)
             assert ready, f"no {part!r} in {self.text[-2000:]!r}"

@@ -1,4 +1,4 @@
-"""Several workers against Keras's own `fit`: the same numbers, whatever it is given."""
+"""Several workers compute the same numbers as Keras's own `fit`, for any arguments."""
 
 import random
 from collections import Counter
@@ -43,7 +43,7 @@ def classifier(optimizer="adam", loss="sparse_categorical_crossentropy", between
 
 
 def both(session, make, *data, per_worker=False, mine=None, **arguments):
-    """The model and history of Keras alone, and those of the workers."""
+    """Return model and history of Keras alone, and those of the workers."""
     import keras
 
     found = []
@@ -99,11 +99,11 @@ def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_
             validation_split=0.2, validation_freq=2, callbacks=[Falling],
         )
     )  # fmt: skip
-    assert drawn[0] == drawn[1]  # nothing is drawn from the script's own numbers
+    assert drawn[0] == drawn[1]  # the script's random state is untouched
 
 
 def seeds_of(layer, starts, draws=2):
-    """The seeds by which workers of a step, computed in turn, draw in a layer while they share it."""
+    """Return the seeds that workers of a step, computed in turn, use in a shared layer."""
     import keras
     import tensorflow as tf
 
@@ -127,10 +127,10 @@ def test_layers_whose_noise_is_not_shared_draw_by_seeds_of_each_worker(framework
 
     layer = keras.layers.RandomFlip(seed=5)
     first, second = seeds_of(layer, (0, 4, 8)), seeds_of(layer, (0, 4, 8))
-    assert first[0] == (5, 0)  # Keras's own
+    assert first[0] == (5, 0)  # as in Keras
     assert len({*first, *second}) == 12
     other = keras.layers.RandomFlip(seed=5)
-    assert seeds_of(other, (4,))[:1] == [first[2]]  # whether computed in turn or in another process
+    assert seeds_of(other, (4,))[:1] == [first[2]]  # the same in turn or in another process
     kept = keras.layers.RandomFlip(seed=5)
     kept(np.zeros((2, 4, 4, 3), "float32"), training=True)
     from scalestudy.engines.keras.private import seed_generators
@@ -211,7 +211,7 @@ def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(session):
 
 @pytest.mark.parametrize("known", [True, False], ids=["known length", "unknown length"])
 def test_a_stream_that_is_shuffled_anew_comes_in_keras_own_order_in_every_epoch(framework, known):
-    """Where its length is known Keras makes two iterators an epoch, each of which shuffles anew."""
+    """If its length is known, Keras makes two iterators per epoch, and each of them shuffles anew."""
     import keras
     from keras.src.backend.tensorflow.trainer import TFEpochIterator
 

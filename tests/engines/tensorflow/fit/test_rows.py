@@ -1,4 +1,4 @@
-"""A worker's rows: of arrays, of streams, and what all of them agree on."""
+"""The rows of a worker, from arrays and from streams, and the values that all workers agree on."""
 
 import threading
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.engine
 
 
 class Threads(TensorGroup):
-    """Two processes as two threads: each sum waits for both."""
+    """Two processes, played by two threads; each sum waits for both."""
 
     def __init__(self, rank, meeting, parts):
         super().__init__(rank, 2)
@@ -27,7 +27,7 @@ class Threads(TensorGroup):
 
 
 def on_two(work):
-    """What both ranks return, or the error that each raises."""
+    """Return the results of both ranks, or the errors that they raise."""
     meeting, parts, found = threading.Barrier(2), [None, None], [None, None]
 
     def run(rank):
@@ -45,7 +45,7 @@ def on_two(work):
 
 
 def calls(group, **given):
-    """The calls of one epoch."""
+    """Return the calls of one epoch."""
     from scalestudy.engines.keras.private import epoch_iterator
     from scalestudy.engines.tensorflow.fit.rows import WorkerRows
 
@@ -65,11 +65,11 @@ def test_each_worker_takes_its_rows_of_every_batch_and_none_of_the_others(framew
     assert rows_of(one) == [[0, 1], [4, 5], []]
     assert rows_of(two) == [[2, 3], [6, 7], [8]]
     assert [(part.start, part.count, part.total) for part in two] == [(2, 2, 4), (2, 2, 4), (0, 1, 1)]
-    assert one[2].inputs["0"].numpy().tolist() == [[0]]  # a row of zeros, which counts for nothing
+    assert one[2].inputs["0"].numpy().tolist() == [[0]]  # a row of zeros with weight 0
 
 
 def test_rows_are_shuffled_alike_whatever_each_process_would_draw(framework):
-    framework.random.set_seed(1)  # which determinism asks for
+    framework.random.set_seed(1)  # required by determinism
     x = np.arange(8, dtype=np.int64)[:, None]
     one, two = on_two(lambda group: calls(group, x=x, batch_size=4, shuffle=True))
     seen = [row for batch in zip(rows_of(one), rows_of(two), strict=True) for part in batch for row in part]

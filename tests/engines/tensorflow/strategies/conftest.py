@@ -1,4 +1,4 @@
-"""Run folders for workers that tests start under launchers of their own."""
+"""Run folders for workers that tests start under their own launchers."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from few_digits import few_digits
 
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory):
-    """A prepared set of digits, 120 to train on, and the file of its split."""
+    """A prepared set of digits, 120 of them for training, and its split file."""
     from scalestudy.data.splits.split import stored_split
     from scalestudy.data.store.prepare import prepare
 

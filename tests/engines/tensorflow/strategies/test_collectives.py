@@ -1,4 +1,4 @@
-"""How a collective is timed; that it sums is proved on processes of its own (tests/check)."""
+"""How a collective is timed; tests/features/check shows with real processes that it sums."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.engine
 
 
 class Counting(TensorGroup):
-    """One process, whose sums take a second each."""
+    """One process whose sums take one second each."""
 
     def __init__(self) -> None:
         super().__init__()

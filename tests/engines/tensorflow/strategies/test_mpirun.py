@@ -22,7 +22,7 @@ BUILD = ROOT / "environments" / "build-horovod.sh"
 
 @pytest.fixture(scope="session")
 def mpirun() -> list[str]:
-    """Open MPI's launcher, which takes more processes than cores, and leaves their cores to them."""
+    """Open MPI's launcher, with more processes than cores allowed and without core binding."""
     program = shutil.which("mpirun")
     if program is None:
         pytest.skip("no mpirun on this machine (Debian: openmpi-bin)")
@@ -34,10 +34,10 @@ def mpirun() -> list[str]:
 
 @pytest.fixture(scope="session")
 def horovod_with_mpi(mpirun, tmp_path_factory) -> Path:
-    """A folder for PYTHONPATH with a Horovod that is built with MPI.
+    """A folder for PYTHONPATH with a Horovod built with MPI.
 
-    The installed one is, where a site has it so. `make setup` builds it without, since with MPI it loads only
-    where that MPI is, and in no container. Then it is built here (minutes), and kept in the user's cache.
+    Some sites install such a Horovod. `make setup` builds it without MPI, because with MPI it loads only
+    where that MPI is, and in no container. Then build it here (minutes) and keep it in the user's cache.
     """
     packages = Path(sysconfig.get_paths()["purelib"])
     if any(b"libmpi" in library.read_bytes() for library in packages.glob("horovod/tensorflow/mpi_lib*.so")):
@@ -57,7 +57,7 @@ def horovod_with_mpi(mpirun, tmp_path_factory) -> Path:
 
 
 def start(launcher: list[str], processes: int, run: RunFolder, **variables: str) -> tuple[int, str]:
-    """Start the worker command under a launcher; returns its exit code and all that was printed."""
+    """Start the worker command under a launcher; return its exit code and all output."""
     path = os.pathsep.join([*filter(None, [variables.pop("PYTHONPATH", "")]), str(ROOT / "src")])
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
@@ -92,7 +92,7 @@ def test_horovod_meets_by_gloo_unless_it_is_built_with_mpi(mpirun, make_run):
 
 @pytest.fixture(scope="module")
 def multiworker(mpirun, make_run) -> RunFolder:
-    """A run of two workers under mpirun."""
+    """A finished run of two workers under mpirun."""
     run = make_run("multiworker", 2)
     code, output = start(mpirun, 2, run)
     assert code == 0, output
@@ -113,7 +113,7 @@ def test_horovod_with_mpi_is_driven_by_mpi_and_ends_with_the_weights_of_multiwor
     assert {values["HOROVOD_CONTROLLER"] for values in environments(run)} == {"mpi"}
     assert all("HOROVOD_RANK" not in values for values in environments(run))
     assert all(rank.build["horovod"]["mpi"] for rank in run.ranks())
-    # Of two gradients there is one sum, whoever adds them.
+    # The sum of two gradients does not depend on the implementation.
     assert run.result().weights_digest == multiworker.result().weights_digest
 
 

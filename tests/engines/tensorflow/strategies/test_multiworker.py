@@ -1,4 +1,4 @@
-"""What multi-worker runs are told to communicate by."""
+"""The communication of multi-worker runs."""
 
 import pytest
 

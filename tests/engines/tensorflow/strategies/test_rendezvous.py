@@ -28,7 +28,7 @@ def place(rank: int, counts: list[int], **changes) -> Placement:
 
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch):
-    """The variables of Horovod as they were before, whatever a test does to them."""
+    """Unset Horovod's variables for a test and restore them afterwards."""
     for name in (*rendezvous.IDENTITY, "HOROVOD_GLOO_IFACE", *rendezvous.tuning("cpu")):
         monkeypatch.setenv(name, "before")
         monkeypatch.delenv(name)
@@ -146,14 +146,14 @@ def test_an_interface_that_the_site_names_is_kept(monkeypatch):
 
 @pytest.fixture(scope="module")
 def served():
-    """The port of a rendezvous of two ranks on this machine, in which rank 0 has put a key."""
+    """The port of a rendezvous of two ranks on this machine, in which rank 0 has stored a key."""
     pytest.importorskip("horovod.runner")
     port, before = _free_port(), dict(os.environ)
     os.environ["SCALESTUDY_SECRET"] = SECRET
     try:
         rendezvous.join(place(0, [2], port=port))
         told = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
-    finally:  # what a rank has said of itself would be taken up by workers that later tests start
+    finally:  # workers of later tests would inherit rank 0's variables
         os.environ.clear()
         os.environ.update(before)
     assert ask(port, "PUT", f"{own(told, port)}global/0", b"rank 0 is here")[0] == 200
@@ -161,7 +161,7 @@ def served():
 
 
 def own(told: str, port: int) -> str:
-    """The path under which Horovod's client asks: it appends the port, a scope and a key to the address."""
+    """Return the path that Horovod's client requests: it appends the port, a scope and a key."""
     return f"{told}:{port}/".partition("/")[1] + f"{told}:{port}/".partition("/")[2]
 
 
@@ -213,7 +213,7 @@ def test_on_one_node_it_listens_at_the_loopback_alone(served):
 
 
 def serving(monkeypatch) -> list[str]:
-    """The addresses at which servers were to listen; none does."""
+    """Record the addresses at which servers would listen; none does."""
     from scalestudy.engines.tensorflow.strategies import horovod_private
 
     class Server:
@@ -231,7 +231,7 @@ def serving(monkeypatch) -> list[str]:
 
 
 def answering(place, served) -> contextlib.nullcontext:
-    """Somebody listens at this host and port."""
+    """Act as if a server listened at this host and port."""
     served.append(place[0])
     return contextlib.nullcontext()
 

@@ -1,4 +1,4 @@
-"""What strategies of one process say of themselves."""
+"""Properties of strategies with one process."""
 
 import pytest
 

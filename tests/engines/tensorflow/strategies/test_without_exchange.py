@@ -5,7 +5,7 @@ from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, 
 
 
 class Summing(CompiledReplicas):
-    """Doubles what it sums, as two equal workers would."""
+    """Doubles each value, as a sum over two equal workers does."""
 
     def sum_gradients(self, gradients, buckets):
         return [2 * each for each in gradients]

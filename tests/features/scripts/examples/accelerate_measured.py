@@ -1,4 +1,4 @@
-"""As in Accelerate's documentation: a plain loop, prepared."""
+"""A plain loop prepared by Accelerate, as in its documentation."""
 
 import torch
 import torch.nn.functional as F

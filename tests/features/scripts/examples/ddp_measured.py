@@ -1,4 +1,4 @@
-"""A loop as in PyTorch's tutorial on DistributedDataParallel, measured. A word says how rank 1 is to fail."""
+"""A loop as in PyTorch's DistributedDataParallel tutorial, measured. An argument makes rank 1 fail."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A script for torchrun, as PyTorch's tutorials write them. What it sees goes to a folder."""
+"""A script for torchrun, as in PyTorch's tutorials. It records what it sees in a folder."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A small convolutional network on digits, as many a first script: arrays, dropout, callbacks."""
+"""A small convolutional network on digits, like many first scripts: arrays, dropout, callbacks."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""As in Lightning's documentation."""
+"""A LightningModule and its Trainer, as in Lightning's documentation."""
 
 import os
 

@@ -16,7 +16,7 @@ keras.utils.set_random_seed(11)
 
 
 class Pictures(keras.utils.PyDataset):
-    """Images and masks of these names, so many at once."""
+    """Images and masks with these names, `batch_size` at a time."""
 
     def __init__(self, names, batch_size):
         super().__init__()
