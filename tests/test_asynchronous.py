@@ -1,4 +1,4 @@
-"""Real runs of a parameter server: one worker is plain training; a worker that is lost is survived."""
+"""Real parameter-server runs: one worker equals plain training; a run survives a lost worker."""
 
 import contextlib
 import os
@@ -44,7 +44,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture
 def points(prepared, tmp_path, monkeypatch):
-    """A study's folder and its points, each on a core that no other test takes."""
+    """Make a study's folder and its points; all workers share one core, which is not reserved."""
     monkeypatch.setattr(
         reserve, "cores", lambda found, count: contextlib.nullcontext(([found[0]] * count, True))
     )
@@ -64,7 +64,7 @@ def run_of(folder, point, watch=None):
 
 
 def process_of(run, rank: int) -> psutil.Process | None:
-    """The process that computes a rank, once it has given a sign."""
+    """Return the process of a rank, once it has written a heartbeat."""
     return next((psutil.Process(sign.pid) for sign in run.signs() if sign.rank == rank), None)
 
 

@@ -1,4 +1,4 @@
-"""A study with every kind of broken, missing, later and foreign file: each is named, and all else goes on."""
+"""A study with every kind of broken, missing, newer and foreign file: each is named, the rest continues."""
 
 import json
 import os
@@ -56,7 +56,7 @@ BROKEN = {
     4: ("result.json", loop, "corrupt", "cannot be read"),
     5: ("point.json", pipe, "corrupt", "no regular file"),
 }
-"""Points by their place: the record that is broken, how, the state, and what is said of it."""
+"""By place of the point: the broken record, how it is broken, the state, and a part of the reason."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Why runs failed, as `run`, `status` and the report say it, and what becomes of the other points."""
+"""Why runs failed, as `run`, `status` and the report state it, and the effect on the other points."""
 
 import importlib.util
 import json
@@ -24,7 +24,7 @@ def in_one_line(output: str) -> str:
 
 
 def failures(folder: Path) -> dict[str, str]:
-    """The reasons that stand in the run folders, by point."""
+    """Return the recorded reasons by point."""
     return {
         file.parts[-3]: json.loads(file.read_text())["reason"]
         for file in folder.glob("points/*/run-*/failure.json")

@@ -1,4 +1,4 @@
-"""The course: every lesson asks, lets predict, runs, checks what it claims, and the reader's own answers."""
+"""The course: every lesson asks, lets readers predict, runs, and checks its claims and their answers."""
 
 import ast
 import importlib.util
@@ -34,7 +34,7 @@ def text(cell: dict[str, Any]) -> str:
 
 
 def calls(source: str, name: str) -> list[ast.Call]:
-    """The calls of a function in this cell."""
+    """Return the calls of a function in this cell."""
     return [
         node
         for node in ast.walk(ast.parse(source))
@@ -43,7 +43,7 @@ def calls(source: str, name: str) -> list[ast.Call]:
 
 
 def names_in(source: str) -> set[str]:
-    """Variables and functions of this cell."""
+    """Return variables and functions of this cell."""
     nodes = list(ast.walk(ast.parse(source)))
     return {node.id for node in nodes if isinstance(node, ast.Name)} | {
         node.name for node in nodes if isinstance(node, ast.FunctionDef)
@@ -51,13 +51,13 @@ def names_in(source: str) -> set[str]:
 
 
 def assigned(source: str) -> dict[str, Any]:
-    """The names of a cell that does nothing but assign constants."""
+    """Return the constants that a cell assigns; it must do nothing else."""
     statements = ast.parse(source).body
     return {statement.targets[0].id: ast.literal_eval(statement.value) for statement in statements}
 
 
 def claimed(lesson: str) -> list[ast.expr]:
-    """What decides whether each claim of the lesson holds."""
+    """Return the conditions for each claim of the lesson."""
     (call,) = calls(text(cells(lesson)[-4]), "confirm")
     return call.args[0].values
 
@@ -65,7 +65,7 @@ def claimed(lesson: str) -> list[ast.expr]:
 def module_of_answers() -> ModuleType:
     specification = importlib.util.spec_from_file_location("course_answers", COURSE / "answers.py")
     module = importlib.util.module_from_spec(specification)
-    sys.modules[module.__name__] = module  # dataclasses look for it there
+    sys.modules[module.__name__] = module  # dataclasses need it there
     specification.loader.exec_module(module)
     return module
 
@@ -119,7 +119,7 @@ class TestLesson:
         (call,) = calls(check, "check")
         assert ast.literal_eval(call.args[0]) == int(lesson[0])
         assert {word.arg: word.value.id for word in call.keywords} == {name: name for name in names}
-        assert not set(names) & set().union(*map(names_in, others))  # one would overwrite the other
+        assert not set(names) & set().union(*map(names_in, others))  # otherwise one overwrites the other
 
 
 class TestAnswers:
@@ -162,7 +162,7 @@ def test_its_studies_fit_a_laptop_of_two_cores():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A copy of the course, whose lessons share the studies that they run, and a Jupyter without settings."""
+    """A copy of the course, whose lessons share their studies, and a Jupyter without settings."""
     place = tmp_path_factory.mktemp("course")
     copy = shutil.copytree(COURSE, place / "course", ignore=shutil.ignore_patterns("studies"))
     source = os.pathsep.join([str(COURSE.parent / "src"), os.environ.get("PYTHONPATH", "")])
@@ -174,7 +174,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def execute(folder: Path, lesson: str, **answers: Any) -> Any:
-    """The notebook with its outputs, after the right answers, but for those given, were written into it."""
+    """Run the notebook with the right answers, except for those given; return it with its outputs."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed (dev extra)")
     client = pytest.importorskip("nbclient", reason="nbclient is not installed (dev extra)")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed (dev extra)")
@@ -213,4 +213,4 @@ def test_a_wrong_answer_stops_the_notebook_with_its_hint_alone(folder):
     with pytest.raises(client.exceptions.CellExecutionError) as stopped:
         execute(folder, lesson, factors=wrong)
     assert hint in stopped.value.traceback
-    assert "answers.py" not in stopped.value.traceback  # where it was raised is nothing to the reader
+    assert "answers.py" not in stopped.value.traceback  # this place does not help the reader

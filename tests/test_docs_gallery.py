@@ -1,4 +1,4 @@
-"""The gallery of `docs/`: what its page shows is there, small, and says how it was made."""
+"""The gallery of `docs/`: its pictures exist, are small, and state how they were made."""
 
 import importlib.util
 import re

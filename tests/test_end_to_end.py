@@ -1,4 +1,4 @@
-"""The whole way, by the command line, with real workers."""
+"""The whole way through the command line, with real workers."""
 
 import json
 import os
@@ -29,7 +29,7 @@ PLANTED = {
         "XLA_TOKEN", "KERAS_API_KEY", "CUDA_LICENSE", "OMP_SECRET", "SLURM_JWT", "WANDB_API_KEY",
     )
 }  # fmt: skip
-"""Variables of a user that are no business of a study."""
+"""Variables of a user that must not affect a study."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The stand-in for NVML answers as pynvml does, here and in other processes."""
+"""The stand-in for NVML answers as pynvml does, in this process and in others."""
 
 import inspect
 import os

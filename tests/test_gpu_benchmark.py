@@ -1,4 +1,4 @@
-"""The table of `benchmarks/gpu.py`: ratios within a round, each of our rows against its own kind."""
+"""The table of `benchmarks/gpu.py`: ratios within a round, between rows of the same kind."""
 
 import os
 import sys
@@ -84,7 +84,7 @@ def test_the_loader_is_measured_in_host_memory_whatever_gpus_there_are(monkeypat
 
 @pytest.mark.parametrize(("strategy", "proxy"), [("multiworker", None), ("horovod", "http://proxy")])
 def test_bare_ranks_have_the_variables_of_our_workers(monkeypatch, strategy, proxy):
-    """gRPC would look for the other ranks at a proxy."""
+    """gRPC would look for the other ranks at the proxy."""
     monkeypatch.setattr(os, "environ", {"http_proxy": "http://proxy", "CUDA_VISIBLE_DEVICES": "0"})
     placement = Placement(1, 2, 1, 2, 0, ("localhost",) * 2, "test", 20_000)
     bare.set_variables({"device": "cpu", "workers": 2}, placement, traits(strategy))

@@ -1,4 +1,4 @@
-"""Bad inputs end in a message, and whoever judges that would see it if they did not."""
+"""Bad inputs end in a message, and the judge would detect it if they did not."""
 
 import re
 import signal

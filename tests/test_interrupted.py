@@ -1,4 +1,4 @@
-"""Real runs of several processes that are stopped, interrupted and taken up again."""
+"""Real runs of several processes that are stopped, interrupted and resumed."""
 
 import contextlib
 import importlib.util
@@ -46,7 +46,7 @@ seed = 0
 
 @pytest.fixture(autouse=True, scope="module")
 def _cores_of_its_own():
-    """A run goes on only on the terms that it began on: other tests are to take no core from it between."""
+    """Grant the same cores every time: a run resumes only under the conditions of its start."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             reserve, "cores", lambda found, count: contextlib.nullcontext((list(found[:count]), True))
@@ -55,7 +55,7 @@ def _cores_of_its_own():
 
 
 class Runs:
-    """A study of one point, run in this process's name."""
+    """A study of one point, launched by this process."""
 
     def __init__(self, path: Path, cache: Path, strategy: str) -> None:
         alone = strategy == "single"
@@ -73,7 +73,7 @@ class Runs:
         self.folder = StudyFolder.create_or_open(path, study, [self.point], text)
 
     def run(self, watch=lambda run, progress: None):
-        """Run what is there to run; `watch` sees the progress of this execution only, at first none."""
+        """Run the point; `watch` sees only the progress of this execution, at first None."""
         started = time.time()
 
         def fresh(run, progress):
@@ -89,7 +89,7 @@ class Runs:
 
 
 def stop_before_the_first_step(run, progress):
-    """Asked as soon as there is a run: its epochs may take less time than it takes to see a phase begin."""
+    """Ask as soon as the run exists; its epochs may be shorter than the detection of a phase."""
     if progress is None:
         run.stop.touch()
 
@@ -125,7 +125,7 @@ def cache(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory, cache):
-    """What a run learns that nobody stops, by strategy; each is run once."""
+    """Return what an uninterrupted run learns, by strategy; each is run once."""
     known = {}
 
     def of(strategy: str) -> list:
@@ -172,7 +172,7 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory, cache):
-    """A copy of a run that was stopped before its second step; it is made once."""
+    """Return copies of a run that was stopped before its second step; it is made once."""
     path = tmp_path_factory.mktemp("left") / "r"
     Runs(path, cache, "single").run(stop_before_the_first_step)
 
@@ -193,7 +193,7 @@ def test_a_run_interrupted_after_its_checkpoint_repeats_what_came_after_and_coun
     assert runs.run().ok
     run = runs.only_run()
     assert learnt(run.result(), run.epochs()) == undisturbed("single")
-    assert run.result().restarts == 2  # though both went on from the one checkpoint there was
+    assert run.result().restarts == 2  # both resumed from the same checkpoint
 
 
 def test_a_torn_checkpoint_is_named_and_the_run_begins_again(tmp_path, left, undisturbed):

@@ -1,4 +1,4 @@
-"""What tests are shared out by names what is there."""
+"""The names by which tests are divided into groups exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`benchmarks/compare_loaders.py` compares loaders that deliver the same, and says so where one does not."""
+"""`benchmarks/compare_loaders.py` compares loaders that deliver the same, and reports those that do not."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The notebook of the published analysis: it runs on a study's folder, and brings nothing of this machine."""
+"""The notebook of the published analysis runs on a study's folder and contains no path of a machine."""
 
 import json
 import os
@@ -17,7 +17,7 @@ TEXT = 'task = "cnn"\n[sweep]\nstrategy = ["native", "horovod"]\nworkers = [1, 2
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a study whose runs were made, but for one that is missing."""
+    """The folder of a study with synthetic runs, except for a missing one."""
     from synthetic_result import finish
 
     loaded = parse_study(TEXT, Path("study.toml"))

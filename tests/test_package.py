@@ -1,4 +1,4 @@
-"""The package as others get it: built from a tagged commit, and installed where no TensorFlow is."""
+"""The package as others get it: built from a tagged commit and installed without TensorFlow."""
 
 import os
 import re
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.package
 
 
 def environment() -> dict[str, str]:
-    """This one, without what would lead to the source of these tests or give commits another form."""
+    """Return this environment without variables that lead to this source or change what Git does."""
     away = ("PYTHONPATH", "SETUPTOOLS_SCM_", "GIT_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(away)}
     return kept | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
@@ -61,7 +61,7 @@ def version_of(folder: Path) -> str:
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    """The files that decide the version, in a repository without a tag."""
+    """The files that determine the version, in a repository without a tag."""
     for name in FILES:
         shutil.copy(PROJECT / name, tmp_path)
     git(tmp_path, "init", "--quiet")
@@ -102,7 +102,7 @@ def test_source_that_is_not_installed_has_a_version_too(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the source, as a commit with a tag: what was built before does not get into the wheel."""
+    """A copy of the source as a tagged commit, so that earlier builds do not get into the wheel."""
     folder = tmp_path_factory.mktemp("source")
     for name in FILES:
         shutil.copy(PROJECT / name, folder)
@@ -141,9 +141,9 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path) -> Iterator[Path]:
-    """`bin` of a new environment with the wheel and what it asks for: a login node's, without TensorFlow.
+    """`bin` of a new environment with the wheel and its requirements, as on a login node, without TensorFlow.
 
-    Versions are the pinned ones, so that pip finds them in its cache.
+    Versions are pinned, so that pip finds them in its cache.
     """
     folder = wheel.parents[1] / "environment"
     venv.create(folder, with_pip=False)

@@ -21,7 +21,7 @@ ORDER = (
     *("cli", "features", "app", "report", "analysis", "training", "engines"),
     *("launch", "tasks", "data", "measure", "cluster", "hardware", "study", "util"),
 )
-"""From top to bottom: a package imports only those that stand after it."""
+"""From top to bottom: a package imports only packages that follow it."""
 WITH_FRAMEWORK = {"engines", "tasks"}
 
 
@@ -87,9 +87,9 @@ def test_a_feature_imports_no_other_feature():
 
 @pytest.mark.slow
 def test_the_core_works_without_features(tmp_path):
-    """Without their folders and their lines in registries, all at once, since none imports another.
+    """Remove all features with their registry entries at once, since none imports another.
 
-    Commands import them only when they are called.
+    Commands import them only when called.
     """
     tree, study = tmp_path / "scalestudy", tmp_path / "study"
     synthetic.write(study, "made", synthetic.seeded((1, 2), ("horovod",), 2))
@@ -156,7 +156,7 @@ def test_only_hardware_asks_nvml_and_reads_which_devices_are_visible():
 
 
 def test_no_file_in_the_users_working_folder_is_taken_for_a_module():
-    """A worker's working folder is that of its run; all other processes begin wherever the user is."""
+    """A worker runs in its run folder; all other processes start in the user's working folder."""
     started = re.compile(r'"-m", (?!modules\.WORKER)')
     for file in SOURCE.rglob("*.py"):
         for result in started.finditer(text := file.read_text()):

@@ -1,4 +1,4 @@
-"""The first study that anyone runs compares the same updates at every worker count, on made data."""
+"""The first study compares the same updates at every worker count, on synthetic data."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Real training in which a rank falls silent."""
+"""Real training in which a rank hangs."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ seed = 0
 
 @pytest.fixture
 def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """How a run ends, and its folder; Gloo gives up as soon as it does by itself."""
+    """Return how a run ends, and its folder; Gloo has its own default timeout."""
     monkeypatch.setenv("HOROVOD_GLOO_TIMEOUT_SECONDS", "30")
 
     def run(strategy: str, watch):
@@ -51,7 +51,7 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("strategy", ["multiworker", *(["horovod"] if horovod_built() else [])])
 def test_a_rank_that_is_stopped_in_training_is_named_whoever_notices_first(ended, strategy):
-    """TensorFlow gives up on it after ten seconds, Horovod's Gloo after thirty: both blame rank 0."""
+    """TensorFlow gives up after ten seconds, Horovod's Gloo after thirty; both blame rank 0."""
     stopped: list[int] = []
 
     def stop_rank_1(run, progress):

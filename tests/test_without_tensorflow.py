@@ -1,4 +1,4 @@
-"""A study by another engine, of NumPy alone, where no deep-learning framework can be imported."""
+"""A study with a NumPy engine, where no deep-learning framework can be imported."""
 
 import csv
 import json
@@ -42,7 +42,7 @@ seed = [0, 1]
 
 @pytest.fixture(scope="module")
 def scalestudy(tmp_path_factory):
-    """Our command line beside an engine of NumPy, without frameworks: (output, errors) of a call."""
+    """Our command line with a NumPy engine, without frameworks: a call returns (output, errors)."""
     site = tmp_path_factory.mktemp("site")
     package = site / "linear-1.0.dist-info"
     package.mkdir()
@@ -64,7 +64,7 @@ def scalestudy(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(scalestudy, tmp_path_factory):
-    """The folder of a study that was run: 60 images of three classes, each brighter in another row."""
+    """The folder of a finished study: 60 images of three classes, each brighter in another row."""
     folder = tmp_path_factory.mktemp("study")
     random = np.random.default_rng(0)
     y = np.arange(60) % 3

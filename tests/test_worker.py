@@ -1,4 +1,4 @@
-"""The worker's command holds its launcher, NVML and the engine to the same GPUs."""
+"""The worker checks that its launcher, NVML and the engine have the same GPUs."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 
 def worked(path, gpus, device="gpu", driver="580.1", **variables):
-    """What a worker of one GPU says and leaves, on a machine with these GPUs."""
+    """Run a worker of one GPU that must fail, on a machine with these GPUs; return its output and logs."""
     folder = path / "run-1"
     folder.mkdir()
     point = Point.model_validate({

@@ -1,4 +1,4 @@
-"""Cores that this process may use, staying on some of them, and which of them each GPU's worker takes."""
+"""The cores that this process may use, pinning to some of them, and the cores of each GPU's worker."""
 
 import os
 import threading
@@ -51,7 +51,7 @@ def test_a_core_that_is_not_there_is_refused():
 
 
 def test_each_gpu_of_a_node_has_whole_cores_of_its_own_numa_node(tmp_path):
-    """Eight GPUs, the first four near node 1, on two packages of 32 cores with two threads."""
+    """Eight GPUs, the first four near node 1, on two packages of 32 cores with two threads each."""
     for cpu in range(128):
         siblings = tmp_path / "cpu" / f"cpu{cpu}" / "topology" / "thread_siblings_list"
         write(siblings, f"{cpu % 64},{cpu % 64 + 64}")

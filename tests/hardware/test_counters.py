@@ -1,4 +1,4 @@
-"""What the kernel counts, in made trees: bytes on the network, and what processors draw."""
+"""Kernel counters from synthetic files: bytes on the network and the power of processors."""
 
 import socket
 import threading
@@ -13,7 +13,7 @@ HEAD = "Inter-|   Receive\n face |bytes    packets errs drop fifo frame compress
 
 
 def network(root, **moved):
-    """Interfaces by name, each (received, sent)."""
+    """Write interfaces by name, each with (received, sent) bytes."""
     lines = [
         f"{name:>6}: {received} 1 0 0 0 0 0 0 {sent} 1 0 0 0 0 0 0"
         for name, (received, sent) in moved.items()
@@ -100,7 +100,7 @@ def domain(root, name, zone, energy, wrap=1_000_000):
 
 @pytest.fixture
 def two(tmp_path):
-    """Two packages with their parts, the same packages again by another way, and the whole platform."""
+    """Two packages with their parts, the first one again through another driver, and the whole platform."""
     packages = [domain(tmp_path, f"package-{n}", f"intel-rapl:{n}", 900_000) for n in range(2)]
     domain(tmp_path, "core", "intel-rapl:0:0", 5)
     domain(tmp_path, "dram", "intel-rapl:1:1", 5)

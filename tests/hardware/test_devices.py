@@ -1,4 +1,4 @@
-"""GPUs by UUID, from a driver's answers; no GPU is needed."""
+"""GPUs by UUID from a driver's answers; no GPU is needed."""
 
 import sys
 
@@ -40,7 +40,7 @@ def test_without_a_driver_there_are_no_gpus(nvml):
 
 
 def test_without_its_library_pynvml_says_so_and_there_are_no_gpus(monkeypatch):
-    """The real pynvml, on whatever machine this is: it answers, or has no driver."""
+    """The real pynvml, which reports that its library is missing."""
     real = sys.modules.get("pynvml") or __import__("pynvml")
     monkeypatch.setattr(real, "nvmlInit", lambda: (_ for _ in ()).throw(real.NVMLError_LibraryNotFound()))
     assert read_gpus() == []
@@ -67,7 +67,7 @@ def test_a_gpu_that_this_process_may_not_open_is_not_counted_and_the_others_are_
     first.fails = {"nvmlDeviceGetHandleByIndex": NO_PERMISSION}
     nvml(first, *others)
     assert [(gpu.index, gpu.uuid) for gpu in read_gpus()] == [(0, "GPU-b1"), (1, "GPU-c2")]
-    assert visible_uuids(visible("1")) == ["GPU-c2"]  # a cgroup hides the first from CUDA, which counts on
+    assert visible_uuids(visible("1")) == ["GPU-c2"]  # CUDA numbers only the GPUs that the cgroup allows
 
 
 @pytest.mark.parametrize("function", ["nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID"])
@@ -78,7 +78,7 @@ def test_a_lost_gpu_keeps_its_number_and_the_others_are_there(nvml, function):
     assert [(gpu.index, gpu.uuid) for gpu in read_gpus()] == [(0, "GPU-a0"), (2, "GPU-c2")]
     assert visible_uuids({}) == ["GPU-a0", "GPU-c2"]
     assert visible_uuids(visible("2,0")) == ["GPU-c2", "GPU-a0"]
-    assert visible_uuids(visible("0,1,2")) == ["GPU-a0"]  # CUDA stops at a name that names none
+    assert visible_uuids(visible("0,1,2")) == ["GPU-a0"]  # CUDA stops at the first name without a GPU
 
 
 def test_a_gpu_without_a_uuid_is_counted_all_the_same(nvml):
@@ -95,7 +95,7 @@ def test_a_gpu_without_a_uuid_is_counted_all_the_same(nvml):
         ("2,0", ["GPU-c2", "GPU-a0"]),
         (" 1 , GPU-c2", ["GPU-b1", "GPU-c2"]),
         ("GPU-b", ["GPU-b1"]),
-        ("GPU-", []),  # three begin so
+        ("GPU-", []),  # matches three GPUs
         ("G", []),
         ("", []),
         ("-1", []),
@@ -114,7 +114,7 @@ def test_cuda_visible_devices_is_read_as_cuda_reads_it(nvml, names, expected):
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (None, ["GPU-a0", "MIG-one"]),  # CUDA shows the first instance of a GPU that is divided
+        (None, ["GPU-a0", "MIG-one"]),  # CUDA shows the first instance of a divided GPU
         ("1", ["MIG-one"]),
         ("GPU-mig", ["MIG-one"]),
         ("MIG-two", ["MIG-two"]),

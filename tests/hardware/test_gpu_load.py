@@ -1,4 +1,4 @@
-"""What NVML tells of GPUs at work; what it does not tell is None, and loses no other device."""
+"""The load of GPUs from NVML; missing values are None and do not affect other devices."""
 
 from fake_nvml import GIB, GPU_IS_LOST, NOT_SUPPORTED, cards, mixed
 from scalestudy.hardware.nvml import GpuLoad, Load
@@ -15,7 +15,7 @@ def test_unlike_devices_answer_each_for_itself_in_the_order_of_their_names(nvml)
     found = GpuLoad(["GPU-d3", "MIG-2", "GPU-a0", "GPU-none", "GPU-c2"]).look()
     lost, part, volta, unknown, ada = found
     assert lost == unknown == Load()
-    assert part == Load(memory=GIB, total=40 * GIB)  # of an instance NVML tells nothing else
+    assert part == Load(memory=GIB, total=40 * GIB)  # of an instance NVML reports nothing else
     assert (volta.busy, volta.power, volta.energy) == (0.0, 300.0, None)
     assert (ada.busy, ada.energy) == (20.0, 0.0)
 

@@ -1,4 +1,4 @@
-"""The short name of an environment follows from what is in it; CUDA and MPI are found beside it."""
+"""The ID of an environment follows from its contents; CUDA and MPI are found beside it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Why GPUs cannot be used, from NVML's answers and from what a framework says of itself."""
+"""Why GPUs cannot be used, from NVML's answers and the framework's messages."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.hardware.nvml import driver_cuda
 
 CUDA = Build("TensorFlow 2.21.0", "12.5.1")
-# As TensorFlow 2.21 with CUDA 12.5.1 says it, beside stand-ins for the driver's libraries.
+# Messages of TensorFlow 2.21 with CUDA 12.5.1 and stand-ins for the driver's libraries.
 SMALL = "I0000 00:00:1.7 77 dso_loader.cc:133] Successfully opened dynamic library libcufft.so.11"
 DRIVER = (
     "I0000 00:00:1.7 77 dso_loader.cc:144] Could not load dynamic library 'libcuda.so.1'; dlerror: "

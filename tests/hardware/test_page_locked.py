@@ -1,4 +1,4 @@
-"""Blocks of memory are registered with CUDA once, and taken back before their memory goes."""
+"""Memory blocks are registered with CUDA once and unregistered before they are freed."""
 
 import ctypes
 import shutil
@@ -39,7 +39,7 @@ int first(int i) { return calls[i].first; }
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A stand-in for CUDA's runtime, loaded into this process, that notes how it is called."""
+    """A stand-in for the CUDA runtime, loaded into this process, that records its calls."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs a C compiler")
@@ -55,7 +55,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture
 def library(built):
-    """The stand-in, which was not called yet."""
+    """The stand-in, with its record of calls empty."""
     built.reset()
     return built
 
@@ -83,7 +83,7 @@ def test_each_block_is_registered_once_whole_pages_of_it_for_all_gpus(library):
 
 def test_a_block_is_taken_back_before_its_memory_is_freed(library):
     buffers = Buffers(PageLocking(lambda: library))
-    size = 64 * 2**20  # which the C library gives back to the kernel at once
+    size = 64 * 2**20  # the C library returns such a block to the kernel at once
     array = taken(buffers, size)
     place = array.ctypes.data
     array.fill(7)
@@ -112,7 +112,7 @@ def test_of_a_limit_on_locked_memory_there_is_one_line_and_copies_are_as_they_we
     assert [int(array[-1]) for array in arrays] == [0, 1, 2]
     del array, arrays
     assert [kind for kind, _ in calls(library)] == ["r"]
-    assert library.cudaGetLastError() == 0  # nobody else is told of it
+    assert library.cudaGetLastError() == 0  # no later call sees the error
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and "error 2" in lines[0]
 

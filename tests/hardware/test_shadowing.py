@@ -7,7 +7,7 @@ from scalestudy.hardware.shadowing import library_path, package_libraries
 
 @pytest.fixture
 def module(tmp_path):
-    """Makes a folder with these files."""
+    """Return a function that creates a folder with these files."""
 
     def made(name, *files):
         folder = tmp_path / name
@@ -31,7 +31,7 @@ def path(own, *folders, in_use=()):
 
 def test_only_folders_that_hold_a_library_of_the_packages_are_dropped(module, own):
     cuda, mpi = module("cuda/lib64", "libcudnn.so.9", "libfoo.so"), module("mpi/lib", "libmpi.so.40")
-    older = module("cudnn8/lib", "libcudnn.so.8")  # another name: it cannot be taken for the package's
+    older = module("cudnn8/lib", "libcudnn.so.8")  # another file name, which cannot replace the package's
     assert path(own, mpi, cuda, "/no/such", older) == (f"{mpi}:/no/such:{older}", [cuda])
 
 
@@ -51,7 +51,7 @@ def test_a_folder_that_python_itself_was_loaded_from_stays_behind_the_packages(m
     view = module("view/lib", "libpython3.11.so.1.0", "libcudnn.so.9", "libnccl.so.2")
     found = path(own, view, in_use={view})
     assert found == (f"{own['libcudnn.so.9']}:{own['libnccl.so.2']}:{view}", [view])
-    assert path(own, *found.value.split(":"), in_use={view}).dropped == []  # a process begins anew only once
+    assert path(own, *found.value.split(":"), in_use={view}).dropped == []  # a process restarts only once
 
 
 def test_a_folder_with_the_drivers_library_stays_behind_the_packages(module, own):

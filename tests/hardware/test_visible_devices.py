@@ -1,4 +1,4 @@
-"""GPUs dealt out among the processes of a node."""
+"""GPUs distributed among the processes of a node."""
 
 import pytest
 

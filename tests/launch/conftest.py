@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> StudyFolder:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], list[str]]]:
-    """Put client commands with these bodies before all others; what is given back tells what was asked."""
+    """Put client commands with these bodies first on PATH; the returned function lists their calls."""
     place = tmp_path / "programs"
     place.mkdir()
     monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")

@@ -1,4 +1,4 @@
-"""What a user's task file says, with the framework and without."""
+"""The contents of a user's task file, with and without the framework."""
 
 import sys
 
@@ -55,14 +55,14 @@ metrics = ["accuracy"]
 
 @pytest.fixture(scope="module")
 def info(tmp_path_factory):
-    """Digits, prepared."""
+    """Prepared digits."""
     cache = tmp_path_factory.mktemp("cache")
     return {"prepared": str(prepare(data_of(few_digits(cache, 20), cache=cache)).path)}
 
 
 @pytest.fixture
 def task(tmp_path, monkeypatch):
-    """A task whose model takes a file of weights, and an empty folder of Keras."""
+    """A task whose model needs a file of weights, and an empty Keras folder."""
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     (tmp_path / "served").write_text("weights")
     file = tmp_path / "task.py"

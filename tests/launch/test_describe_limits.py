@@ -1,4 +1,4 @@
-"""A task file that does not return: asked about, it is ended in time, and with who asked."""
+"""A task file that does not return is stopped after a time limit, and with the process that asked."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ Path(__file__).with_name("pid").write_text(str(os.getpid()))
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A task file that hangs in its line 6, in this way."""
+    """Write a task file that hangs in line 6."""
     monkeypatch.setattr(describe, "any_installed", lambda: True)
 
     def write(hang: str) -> Path:

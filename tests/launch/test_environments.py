@@ -1,4 +1,4 @@
-"""`[launch] environments`: an engine's workers start in another virtual environment, or image."""
+"""`[launch] environments`: an engine's workers start in another virtual environment or image."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def described(monkeypatch: pytest.MonkeyPatch):
-    """Have the other environment hold these packages."""
+    """Make the other environment report these packages."""
 
     def be(**packages: str) -> None:
         built = Built(
@@ -131,7 +131,7 @@ def test_an_environment_without_the_engine_or_a_library_is_refused_with_what_ins
 
 def test_another_version_of_scalestudy_is_refused_where_it_is_installed(folder, described, monkeypatch):
     described(keras="3.15.0", tensorflow="2.21.0", scalestudy="0.0.1")
-    refuse_missing_software([point(folder)])  # workers import the source that we are run from
+    refuse_missing_software([point(folder)])  # workers import the source of this process
     monkeypatch.setattr(environments, "own_source", lambda: None)
     assert "0.0.1" in refusal(point(folder)).received
 
@@ -141,7 +141,7 @@ def test_for_a_queue_only_what_points_name_is_looked_at(folder, monkeypatch):
     refuse_missing_software([point(None)], images=True)
     assert refusal(point(None)).expected == "a"
     (folder / "bin" / "python").unlink()
-    (folder / "bin" / "python").symlink_to("/opt/module/python")  # of a module that is loaded on the nodes
+    (folder / "bin" / "python").symlink_to("/opt/module/python")  # from a module that is loaded on the nodes
     refuse_missing_software([point(folder)], images=True)
 
 

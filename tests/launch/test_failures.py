@@ -1,4 +1,4 @@
-"""The first rank that failed is blamed, and not those that it took with it."""
+"""The first rank that failed is blamed, not the ranks that fail as a consequence."""
 
 import pytest
 
@@ -36,8 +36,8 @@ OWN = raised(1, 10.0, "task.py, line 2")
     ("causes", "rank"),
     [
         ([killed(1, 10.0), raised(0, 10.2)], 1),
-        ([raised(0, 9.9), killed(1, 10.0)], 1),  # as seen by two clocks
-        ([raised(0, 5.0), killed(1, 10.0)], 0),  # ended in its wake
+        ([raised(0, 9.9), killed(1, 10.0)], 1),  # by two clocks
+        ([raised(0, 5.0), killed(1, 10.0)], 0),  # a consequence of rank 0's failure
         ([killed(1, 10.0), killed(0, 10.1, "SIGTERM"), killed(2, 10.0, "SIGABRT")], 1),
         ([killed(0, 9.8, "SIGTERM"), OWN], 1),
         ([raised(0, 9.8), OWN], 1),
@@ -49,7 +49,7 @@ OWN = raised(1, 10.0, "task.py, line 2")
         ([TOLD, raised(1, 10.2)], 1),
         ([REMOTE, raised(1, 10.2)], 1),
         ([SHUT_DOWN, killed(1, 10.2, "SIGTERM")], 1),
-        ([killed(0, 9.0, "SIGHUP"), killed(1, 10.0)], 1),  # the launcher's, seen before what it followed
+        ([killed(0, 9.0, "SIGHUP"), killed(1, 10.0)], 1),  # from the launcher, before its cause was seen
     ],
 )
 def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):

@@ -12,7 +12,7 @@ from scalestudy.study.run_folder import RunFolder
 
 @pytest.fixture
 def run(tmp_path: Path):
-    """A run folder with these files."""
+    """Write a run folder with these files."""
 
     def make(**files: str) -> RunFolder:
         (tmp_path / "logs").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The commands that PBS is given, with answers in the form of its Reference Guide; no PBS is here."""
+"""The commands of PBS, with answers in the form of its Reference Guide; PBS itself is not used."""
 
 import contextlib
 import json
@@ -421,7 +421,7 @@ esac
 @pytest.mark.slow
 @pytest.mark.parametrize(("plan", "code"), [("good", 0), ("fails", 3), ("stops", 75)])
 def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, plan, code):
-    """Read by bash from standard input, as PBS may; the reminder is set to come at once."""
+    """Bash reads the script from standard input, as PBS may; the reminder comes at once."""
     run = tmp_path / "points" / "p" / "run-1"
     run.mkdir(parents=True)
     (run / "plan").write_text(plan)

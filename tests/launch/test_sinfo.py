@@ -1,4 +1,4 @@
-"""What sinfo prints of partitions."""
+"""Partitions as sinfo prints them."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The written profile: complete, right as it is, and filled from what Slurm said."""
+"""The generated site profile: complete, valid, and filled in from Slurm's answers."""
 
 import re
 import tomllib
@@ -11,7 +11,7 @@ from scalestudy.launch.site_init import propose, site_template
 from scalestudy.launch.slurm import parse_sinfo
 
 DEBUG = "debug*|up|infinite|4|4|4000|gpu:h100:2\nshort|up|1:00|4|4|4000|gpu:h100:2\n"
-"""Said by Slurm 22.05.8."""
+"""Printed by Slurm 22.05.8."""
 LARGE = """\
 cpu*|up|1-00:00:00|900|96|250000|(null)
 gpu|up|2-00:00:00|40|48|180000|gpu:v100:2(S:0-1)
@@ -66,7 +66,7 @@ def test_a_slurm_that_tells_nothing_leaves_a_gap_that_is_named():
 @pytest.mark.parametrize("sinfo", ["", LARGE])
 def test_uncommented_it_is_still_read(sinfo, tmp_path):
     text = site_template(values(sinfo))
-    opened = re.sub(r"(?m)^# (environment = .*)$", "", text)  # a container takes its place
+    opened = re.sub(r"(?m)^# (environment = .*)$", "", text)  # a container replaces it
     opened = re.sub(r"(?m)^# (\w+ = |\[container\])", r"\1", opened)
     table = tomllib.loads(opened)
     assert set(table) == set(Site.model_fields) - {"name", "environment"}

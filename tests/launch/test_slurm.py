@@ -1,4 +1,4 @@
-"""Whatever a site profile holds, a job script has the directives that were meant, and no others."""
+"""For any site profile, a job script has exactly the intended directives."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ from sites import MARK, job, job_script, site
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a squeue with this body before all others."""
+    """Put a squeue with this body first on PATH."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     def make(body: str) -> None:
@@ -56,7 +56,7 @@ def test_what_a_command_prints_is_returned_and_it_reads_no_input(program) -> Non
 
 
 def has_ended(stat: Path) -> bool:
-    """On a busy machine a killed process takes its time to go."""
+    """Wait until the process has ended, which may take a while on a busy machine."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:

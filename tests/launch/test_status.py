@@ -1,4 +1,4 @@
-"""One look at a study: what is known is not read again, and what a queue alone knew is written down."""
+"""The state of a study: known states are not read again, and those that only a queue knew are recorded."""
 
 import time
 from pathlib import Path

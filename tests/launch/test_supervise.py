@@ -1,4 +1,4 @@
-"""A worker's end is written down by the process above it: causes are planted, and found."""
+"""The parent process records how a worker ended; the tests plant causes."""
 
 import contextlib
 import os
@@ -37,7 +37,7 @@ os._exit(code)
 
 
 def start(folder: Path, task: str, *before: str) -> subprocess.Popen[str]:
-    """Start a worker of rank 1 whose task's file is this."""
+    """Start a worker of rank 1 with this task file."""
     (folder / "task.py").write_text(task)
     source = str(Path(__file__).parents[2] / "src")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(folder)])}
@@ -48,7 +48,7 @@ def start(folder: Path, task: str, *before: str) -> subprocess.Popen[str]:
 
 
 def ended(folder: Path, task: str, *before: str) -> tuple[int, str, Cause | None]:
-    """Its exit code, its output and its cause."""
+    """Return the exit code, output and cause of a worker."""
     process = start(folder, task, *before)
     output, _ = process.communicate(timeout=600)
     return process.returncode, output, next(iter(RunFolder(folder).causes()), None)
@@ -103,7 +103,7 @@ def test_words_that_no_file_can_hold_are_escaped(tmp_path):
 
 
 def test_a_device_without_space_is_named(tmp_path, small_disk):
-    """Semaphores lie in /dev/shm, and their error names no file."""
+    """Semaphores are in /dev/shm, and their error names no file."""
     fill = "with open('filler', 'wb', buffering=0) as file:\n        while True: file.write(b'0' * 4096)"
     task = (
         "import errno, os\n"
@@ -146,7 +146,7 @@ def test_a_child_of_the_worker_that_holds_its_pipe_keeps_nobody_waiting(tmp_path
         process.stdout.close()
 
 
-SLEEPS = (  # in short turns: Python handles a signal that comes as a long one begins only after it
+SLEEPS = (  # short sleeps: Python handles a signal just before a sleep only after it
     "import os, time\ndef model():\n    open('pid', 'w').write(str(os.getpid()))\n"
     "    while True: time.sleep(0.05)"
 )
@@ -202,7 +202,7 @@ def test_a_signal_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_it
     process = start(tmp_path, LEAVES)
     worker = pid_of(tmp_path)
     for pid in (worker, process.pid, worker):
-        with contextlib.suppress(ProcessLookupError):  # it may have left already
+        with contextlib.suppress(ProcessLookupError):  # it may have ended already
             os.kill(pid, number)
     process.communicate(timeout=60)
     assert process.returncode == 0
@@ -225,7 +225,7 @@ def test_under_nohup_a_closed_terminal_is_nothing(tmp_path):
     process, run = start(tmp_path, LEAVES, "nohup"), RunFolder(tmp_path)
     pid_of(tmp_path)
     process.send_signal(signal.SIGHUP)
-    process.send_signal(signal.SIGUSR2)  # which ends it
+    process.send_signal(signal.SIGUSR2)  # this ends the process
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGUSR2
     assert not run.stop.exists()

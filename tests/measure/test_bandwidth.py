@@ -1,4 +1,4 @@
-"""Bandwidth by nccl-tests' definition."""
+"""Bandwidth as nccl-tests define it."""
 
 import itertools
 

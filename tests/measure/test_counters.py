@@ -1,4 +1,4 @@
-"""Counters within windows, over made `/proc` and `/sys`."""
+"""Counters within windows, from synthetic `/proc` and `/sys`."""
 
 import math
 

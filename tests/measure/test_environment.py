@@ -1,4 +1,4 @@
-"""The record of what a rank ran in."""
+"""The record of a rank's environment."""
 
 import sys
 

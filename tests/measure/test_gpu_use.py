@@ -1,4 +1,4 @@
-"""Means, peaks and energy of a GPU from single looks."""
+"""Means, peaks and energy of a GPU from single samples."""
 
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from scalestudy.measure.usage import WIDTH, DeviceUse
 
 
 def used(*looks, seconds=2.0, windows=1):
-    """What came of looks in windows of equally many, `seconds` apart."""
+    """Return the record of samples in windows of equal size, `seconds` apart."""
     use, each = DeviceUse(), len(looks) // windows
     for start in range(0, len(looks), max(1, each)):
         window = looks[start : start + each]

@@ -1,4 +1,4 @@
-"""Hang detection: what counts as progress, how long a place may take, and which rank was first."""
+"""Hang detection: what counts as progress, how long a phase may take, and which rank hung first."""
 
 import itertools
 
@@ -25,18 +25,18 @@ def sign(rank: int, marks: int, written: float = 0.0, **more) -> Sign:
 
 
 def later(signs, *living: int) -> list[Sign]:
-    """The signs as they stand when these ranks have written anew."""
+    """Return the heartbeats after these ranks have written new ones."""
     return [each.model_copy(update={"written": 5.0}) if each.rank in living else each for each in signs]
 
 
 @pytest.mark.parametrize(
     ("marks", "living", "size", "rank", "lives"),
     [
-        ((32, 30, 32), (0, 1, 2), 3, 1, True),  # the one that has come least far, whatever clocks say
-        ((30, 30, 30), (0, 1), 3, 2, False),  # at the same place, the one that writes no more
-        ((33, 30), (1,), 2, 1, True),  # signs that come late do not make a rank the first
-        ((3,), (0,), 2, 1, False),  # no sign at all
-        ((30, 30), (0, 1), 2, None, True),  # nobody is behind another
+        ((32, 30, 32), (0, 1, 2), 3, 1, True),  # the rank furthest behind, whatever the clocks
+        ((30, 30, 30), (0, 1), 3, 2, False),  # at the same step, the rank that stopped writing
+        ((33, 30), (1,), 2, 1, True),  # a late heartbeat does not make a rank the first
+        ((3,), (0,), 2, 1, False),  # no heartbeat
+        ((30, 30), (0, 1), 2, None, True),  # no rank is behind another
         ((30,), (), 1, 0, False),
         ((30,), (0,), 1, 0, True),
     ],
@@ -50,7 +50,7 @@ def test_the_first_rank_that_hangs(marks, living, size, rank, lives):
 @pytest.mark.parametrize(
     ("phase", "living", "rank", "lives"),
     [
-        ("callbacks", (0, 1, 3), 2, False),  # the server, though the coordinator may have come less far
+        ("callbacks", (0, 1, 3), 2, False),  # the server, though the coordinator may be further behind
         ("callbacks", (0, 1, 2), 3, False),
         ("step", (0, 1, 2, 3), 3, True),
     ],
@@ -88,7 +88,7 @@ def test_a_hang_is_told_with_rank_host_place_and_seconds(place, named):
         ([100.0, 99.0], 120, (0, False)),
         ([100.0, 69.0], 120, (30, True)),
         ([100.0, 0.0], 600, (100, False)),
-        ([110.0], 120, (0, False)),  # a clock that is ahead
+        ([110.0], 120, (0, False)),  # a clock ahead of ours
         ([], 120, (0, False)),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, expe
     ("phase", "slowest", "progress_timeout", "due"),
     [
         ("compile", 0.0, 600, 600),
-        ("step", 0.0, 600, 600),  # the first
+        ("step", 0.0, 600, 600),  # the first step
         ("input", 0.1, 600, 120),
         ("step", 10.0, 600, 200),
         ("step", 100.0, 600, 600),
@@ -156,7 +156,7 @@ def test_the_slowest_step_is_known_and_other_phases_are_none(monkeypatch):
     ("times", "seen", "seconds"),
     [
         ([0, 1, 2, 3, 4], "aaaba", [0, 1, 2, 0, 0]),
-        ([0, 1, 9000, 9001], "aaaa", [0, 1, 6, 7]),  # it was suspended meanwhile
+        ([0, 1, 9000, 9001], "aaaa", [0, 1, 6, 7]),  # suspended in between
         ([0, 1, 2, 3], itertools.repeat([], 4), [0, 1, 2, 3]),
     ],
 )

@@ -1,4 +1,4 @@
-"""A process's usage as a row of numbers, and as records."""
+"""The usage of a process as a row of numbers and as records."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A package of another author's is installed, and studied with: nothing of ours names what it brings."""
+"""A third-party package is installed and used in a study; none of our code names its contents."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ seed = 0
 
 @pytest.fixture(scope="module")
 def scalestudy(tmp_path_factory):
-    """Our command line beside the installed package: (output, errors) of a call that must succeed."""
+    """Our command line with the installed package; a call returns (output, errors)."""
     site = tmp_path_factory.mktemp("site")
     install = ["install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(site)]
     source = tmp_path_factory.mktemp("source") / "package"

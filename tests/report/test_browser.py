@@ -1,4 +1,4 @@
-"""Every page that is written, in a real browser: Chromium, headless, without a network."""
+"""Every page that is written, in a real browser: headless Chromium without a network."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def tab(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def open_page(tab, tmp_path_factory):
-    """Open a page by its name, once its charts are drawn."""
+    """Open a page by name and wait until its charts are drawn."""
     folder = tmp_path_factory.mktemp("pages")
 
     def opened(name, fragment="", **screen):
@@ -57,17 +57,17 @@ LAID_OPEN = """document.querySelectorAll('.frame').forEach((frame) => {
     Uint8Array.from(atob(frame.querySelector('img').src.split(',')[1]), (letter) => letter.charCodeAt(0)));
   frame.querySelector('svg').style.minWidth = frame.querySelector('svg').getAttribute('width') + 'px';
 })"""
-"""Drawings in the place of their pictures, into which a page cannot look."""
+"""Replaces SVG images by inline drawings, because a page cannot look into images."""
 
 
 @pytest.fixture(scope="module", params=synthetic_pages.PAGES)
 def light(request, open_page):
-    """Each page in its turn, opened once on a desk; only the last test of it changes it."""
+    """Each page in turn, opened once at desktop size; only its last test changes it."""
     return open_page(request.param)
 
 
 def sideways(tab):
-    """Pixels by which the page is wider than its screen."""
+    """Return by how many pixels the page is wider than its screen."""
     return tab.run("document.documentElement.scrollWidth - innerWidth")
 
 
@@ -139,7 +139,7 @@ TABLE = "document.getElementById('results-table')"
 
 
 def rows(tab):
-    """The results as shown: strategy and workers of each row that is not hidden."""
+    """Return strategy and workers of each visible row of the results."""
     return tab.run(
         f"[...{TABLE}.tBodies[0].rows].filter((row) => !row.hidden)"
         ".map((row) => row.cells[0].textContent.trim() + row.cells[1].textContent.trim())"
@@ -147,7 +147,7 @@ def rows(tab):
 
 
 def press(tab, element, key="Enter"):
-    """Focus an element and press a key on it, as somebody without a mouse does."""
+    """Focus an element and press a key on it, as a keyboard user does."""
     tab.run(f"{element}.focus()")
     for kind in ("keyDown", "keyUp"):
         tab.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, text="\r", windowsVirtualKeyCode=13)

@@ -1,4 +1,4 @@
-"""The section on cores per worker, and the best over cores: the published Cassava study's own way."""
+"""The section on cores per worker, and the best over cores as in the published Cassava study."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def sweeps(*runs):
 
 
 def cassava():
-    """The published best times, each at some number of cores, and longer ones beside them."""
+    """The published best times, each with one number of cores, and longer times with others."""
     return [
         run(workers, cores, best * slower)
         for workers, best in synthetic.CASSAVA.items()

@@ -1,4 +1,4 @@
-"""The section on what runs cost, as a reader sees it."""
+"""The section on the costs of runs, as readers see it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a page tells on request: key numbers, all metrics, samples, every run."""
+"""Details of a page: key numbers, all metrics, samples, every run."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ NAMES = ["background", "cell <b>"]
 
 
 def measured(workers, seed, value, *, names=NAMES, matrix=((3, 1), (2, 4))):
-    """A run whose metrics are known; the second class's Dice is a quarter of its own."""
+    """A run with known metrics; the second class's Dice is a quarter of `value`."""
     values = {"loss": 0.5, "iou": value, "dice": value, "dice_background": value, "dice_cell_b": value / 4}
     run = synthetic.run(workers=workers, seed=seed, quality=value)
     matrices = {"confusion_matrix": [list(row) for row in matrix]}

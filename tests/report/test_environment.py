@@ -1,4 +1,4 @@
-"""What runs were made with, as the report lists it."""
+"""The environments of runs as the report lists them."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from scalestudy.report.environment import environments
 
 
 def listed(*ids):
-    """The facts of runs that were made in environments with these ids."""
+    """Return the listed facts of runs in environments with these ids."""
     ranks = [
         synthetic.rank().model_copy(update={"environment_id": each, "environment_name": "/venvs/a"})
         for each in ids

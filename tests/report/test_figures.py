@@ -1,4 +1,4 @@
-"""Figures as specifications; some are drawn in `test_images.py`."""
+"""Figures as specifications; `test_images.py` draws some."""
 
 import json
 from functools import cache
@@ -18,24 +18,24 @@ from scalestudy.study.strategies import traits
 from scalestudy.util import units
 
 EVERY = {"time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"}
-"""What stands first in its place."""
+"""The first figure of each place."""
 COUNTS = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64]
 
 
 def drawn(runs):
-    """All figures of runs by their names."""
+    """Return all figures of runs by name."""
     return {figure.name: figure for figure in figures(analyse("made", runs))}
 
 
 @cache
 def pair():
-    """The figures of two strategies on four counts."""
+    """The figures of two strategies with four worker counts."""
     return drawn(synthetic.seeded())
 
 
 @cache
 def two():
-    """The figures of one strategy on two counts."""
+    """The figures of one strategy with two worker counts."""
     return drawn(synthetic.seeded((1, 2), ("horovod",)))
 
 
@@ -149,7 +149,7 @@ def test_swept_values_of_several_strategies_have_panels_and_of_one_have_colours(
     both = [run for size in (8, 32) for run in synthetic.seeded(swept={"train.batch_size": size})]
     figure = speedup(analyse("made", both))[0]
     assert figure.spec["facet"]["field"] == "variant" and figure.wide
-    # A layer with data of its own would show all of them in each panel: only lines to read by have.
+    # A layer with its own data shows all of it in each panel, so only guide lines have their own.
     layers = figure.spec["spec"]["layer"]
     assert [layer["mark"].get("strokeDash") for layer in layers if "data" in layer] == [[5, 4]]
     one = [run for run in both if run.result.strategy == "horovod"]

@@ -1,4 +1,4 @@
-"""Reports of numbers that were taken elsewhere: what is not known is blank, and nothing is claimed of it."""
+"""Reports of imported numbers: unknown values are blank, and nothing is claimed about them."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ def test_every_form_is_written_whatever_is_unknown(runs: list[Run]):
         )
         if isinstance(text, bytes):
             continue
-        text = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)  # of others
+        text = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)  # third-party libraries
         assert re.search("times.csv|not known|unknown", text), name
         assert "None" not in text.replace("NoneType", ""), name
         assert "nan" not in text.lower().replace("finance", "").split(), name

@@ -1,4 +1,4 @@
-"""Figures as pictures: all are drawn."""
+"""All figures can be drawn as pictures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""LaTeX of documents compiles with Debian's TeX, whatever texts and tables they hold."""
+"""LaTeX of documents compiles with Debian's TeX, for any texts and tables."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SIGNS = "".join(map(chr, range(0x20, 0x250))) + "κλμσ 中文 🙂 \u200d\u20
 
 
 def numbers(columns: int, rows: int) -> Table:
-    """A table of so many columns, with texts in its last."""
+    """A table with this many columns and a last column of text."""
     headings = [Heading(f"Column {place}", "its unit") for place in range(columns)]
     cells = [
         (*(f"{row * place:,} ± 12.3" for place in range(columns)), "words that wrap " * (row % 5))
@@ -35,7 +35,7 @@ def test_any_sign_and_any_table_stays_within_its_page(tmp_path):
     file.write_text(latex(Document("<script> & \\end{document}", blocks, SIGNS)))
     found = compiled(file)
     assert max(found.overfull, default=0.0) < 3
-    assert "Type 3" not in found.fonts  # letters of points, which look bad on a screen
+    assert "Type 3" not in found.fonts  # bitmap fonts, which look bad on a screen
     for word in (
         "<script>",
         "\\end{document}",
@@ -46,7 +46,7 @@ def test_any_sign_and_any_table_stays_within_its_page(tmp_path):
         "[2]",
     ):
         assert word in found.text, word
-    assert found.text.count("Words") > 3  # the head of a long table stands on each of its pages
+    assert found.text.count("Words") > 3  # a long table repeats its head on each page
 
 
 def test_a_whole_document_compiles_with_its_figures(tmp_path):
@@ -57,4 +57,4 @@ def test_a_whole_document_compiles_with_its_figures(tmp_path):
     assert "What was measured" in found.text
     assert HOSTILE[:40] in found.text
     assert "launch.cpus_per_worker" in found.text
-    assert "Speed-up S" in found.text  # an axis: the figure is drawn, not only named
+    assert "Speed-up S" in found.text  # an axis label: the figure is drawn

@@ -1,4 +1,4 @@
-"""Losses as they are drawn: against four things, and downsampled."""
+"""Losses as drawn: against four quantities, and downsampled."""
 
 import pytest
 

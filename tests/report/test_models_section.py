@@ -37,7 +37,7 @@ STUDY = synthetic.seeded((1, 2, 4, 8, 16))
 
 @pytest.fixture(scope="module")
 def whole():
-    """The section of a study on nodes of four workers."""
+    """The section of a study on nodes with four workers each."""
     return section([on_nodes(run, 4) for run in STUDY])
 
 
@@ -57,7 +57,7 @@ def test_every_count_has_its_residual_and_its_serial_share(whole):
     rows = table(whole, "scaling").rows
     assert len(rows) == 10
     one, two = rows[0], rows[1]
-    assert one[5] == ""  # nothing can be said of one worker
+    assert one[5] == ""  # undefined for one worker
     assert two[5].startswith("0.0")
 
 

@@ -1,4 +1,4 @@
-"""The report as a document, and as it is written: a page, Markdown, LaTeX, tables and pictures."""
+"""The report as a document and in its formats: page, Markdown, LaTeX, tables and pictures."""
 
 import json
 import re
@@ -30,7 +30,7 @@ BEGINS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
 
 @pytest.fixture(scope="module")
 def findings():
-    """A study whose texts are markup."""
+    """A study whose texts contain markup."""
     swept = {"train.note": "</script><script>alert(1)"}
     runs = synthetic.seeded((1, 2), ("horovod", "virtual"), swept=swept)
     return analyse("</title>_A & <script>alert('name')</script>", runs, synthetic.unfinished())
@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(folder, findings):
-    """A report written elsewhere, over an old one."""
+    """A report written to another folder, over an old one."""
     out = folder.path.parent / "elsewhere" / "deep"
     out.mkdir(parents=True)
     (out / "report.html").write_text("old")
@@ -106,7 +106,7 @@ def test_every_place_has_its_chart_its_still_and_its_choices(page):
     assert shown == PLACES
     assert set(re.findall(r'<option value="([^"]+)"', page)) | set(shown) == set(charts["figures"])
     assert page.count('class="still"') == page.count("<figure") == len(shown)
-    # Data are kept once, whatever is drawn of them.
+    # Data are stored once for all figures.
     losses = [charts["figures"][f"loss-by-{name}"]["spec"]["datasets"] for name in ("epoch", "time")]
     assert losses[0] == losses[1] and all(name in charts["datasets"] for name in losses[0])
 
@@ -246,5 +246,5 @@ def test_on_paper_pages_are_a4_with_numbers_and_nothing_is_folded_away(blocks_pa
     )
     pages = text.split("\f")[:-1]
     assert re.search(rf"1 ?/ ?{len(pages)}\s*$", pages[0])
-    assert r"\end{x} <i>" in text  # in a part that is folded on a screen
+    assert r"\end{x} <i>" in text  # in a part that a screen shows folded
     assert "A4" in info

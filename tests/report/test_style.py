@@ -1,8 +1,8 @@
-"""Colours that every reader tells apart, and shapes beside them.
+"""Colours that all readers can distinguish, with different shapes.
 
-Colour vision deficiencies as Machado, Oliveira and Fernandes, "A physiologically-based model for simulation
-of color vision deficiency" (IEEE TVCG 15, 2009), simulate them, at full severity on linear RGB; differences
-as distances in CIELAB under D65 (CIE 1976), of which about 2.3 is just noticeable (Mahy et al., 1994).
+Colour vision deficiencies are simulated as in Machado, Oliveira and Fernandes, "A physiologically-based
+model for simulation of color vision deficiency" (IEEE TVCG 15, 2009), at full severity on linear RGB.
+Differences are distances in CIELAB under D65 (CIE 1976); 2.3 is just noticeable (Mahy et al., 1994).
 """
 
 from itertools import combinations, pairwise
@@ -30,11 +30,11 @@ TO_XYZ = np.array(
 )
 WHITE = TO_XYZ.sum(axis=1)
 CLEAR = 10.0
-"""Distance at which lines of two colours are told apart at a glance."""
+"""Distance at which two line colours can be distinguished at a glance."""
 
 
 def lab(colour, vision):
-    """A colour as somebody sees it, in CIELAB."""
+    """Return a colour in CIELAB as seen with this colour vision."""
     values = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
     linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
     seen = np.clip(np.array(VISIONS[vision]) @ linear, 0, 1)
@@ -49,7 +49,7 @@ def distance(one, other, vision):
 
 def test_the_distance_is_what_it_says():
     assert distance("#FFFFFF", "#000000", "normal") == pytest.approx(100, abs=0.1)
-    # Red and green of one lightness are one to who has no cones for one of them.
+    # Without the cones for one of them, red and green of equal lightness look alike.
     assert distance("#C80000", "#5A6E00", "deuteranopia") < distance("#C80000", "#5A6E00", "normal") / 3
 
 

@@ -17,7 +17,7 @@ def flat(words):
 
 @cache
 def many(rows):
-    """Studies of 1, 16 and 200 rows, with everything that asks for lines."""
+    """Studies of 1, 16 and 200 rows with everything that adds lines."""
     counts = {1: (1,), 16: (1, 2, 3, 4, 6, 8, 12, 16), 200: tuple(range(1, 101))}[rows]
     swept = {"train.batch_size": 16, "train.learning_rate": 0.001}
     strategies = ("mirrored",) if rows == 1 else ("mirrored", "horovod")
@@ -84,7 +84,7 @@ def test_of_long_tables_the_first_rows_and_the_advised_one_are_printed(monkeypat
     shown = render_text(analyse("made", synthetic.seeded()), 300, verbose=True)
     shown = shown.partition("Results")[2].partition("Not settled")[0]
     assert shown.count("mirrored ") == 2
-    assert "0.88" in shown  # the advised row, which is not the first
+    assert "0.88" in shown  # the advised row, not the first
     assert "6 more rows are not printed." in shown
 
 

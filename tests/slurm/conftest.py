@@ -1,10 +1,10 @@
-"""A real Slurm cluster on this machine: nodes in namespaces of their own, with host names and addresses.
+"""A real Slurm cluster on this machine: nodes in their own namespaces, with host names and addresses.
 
-`make test-tools` installs what it needs (Debian, root); elsewhere the tests are skipped and say why. To try
-things out by hand: `tests/support/cluster.sh up`, and then `eval "$(tests/support/cluster.sh env)"`.
+`make test-tools` installs the requirements (Debian, root); elsewhere the tests are skipped with the reason.
+To use a cluster by hand: `tests/support/cluster.sh up`, and then `eval "$(tests/support/cluster.sh env)"`.
 
-What the nodes are to see lies under `cluster.root` (use `cluster.folder(NAME)`, not `tmp_path`). A session's
-clusters are ended with it; what a killed session left behind is removed by the next.
+Files for the nodes go under `cluster.root` (use `cluster.folder(NAME)`, not `tmp_path`). Clusters end with
+their session; the next session removes those that a killed session left.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Four nodes of 4 CPUs and 2 GPUs, with accounting: only `research` is an account."""
+    """Four nodes of 4 CPUs and 2 GPUs, with accounting; the only account is `research`."""
     yield from _cluster(4, accounting=True)
 
 

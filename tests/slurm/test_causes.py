@@ -1,4 +1,4 @@
-"""Which rank of a job failed first, and why: the worker's start, log and end are ours, its task planted."""
+"""Which rank of a job failed first, and why: real start, log and end of workers, with a planted task."""
 
 import json
 import sys
@@ -16,12 +16,12 @@ ENDS = {
     "native-w2-s2": "def build():\n    raise KeyError('mask')\nbuild()",
     "native-w2-s3": "import ctypes\nctypes.string_at(0)",
 }
-"""What rank 1 does, by point, while rank 0 waits on another node."""
+"""The code of rank 1 by point, while rank 0 waits on another node."""
 
 
 @pytest.fixture(scope="module")
 def study(cluster) -> Path:
-    """Four short jobs, all over."""
+    """Four short jobs that have ended."""
     folder = cluster.folder("causes")
     write_site(folder, tasks_per_node=1, wrapper=[sys.executable, str(STAND_IN)])
     study = write_study(cluster, folder, workers=[2], seed=[0, 1, 2, 3])

@@ -1,4 +1,4 @@
-"""`scalestudy check` as a job on real nodes, with a network that works and with one that does not."""
+"""`scalestudy check` as a job on real nodes, with a working and with a broken network."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ import pytest
 from studies import write_site
 
 PORTS = "20000-32000"
-"""Those of runs; what Slurm and the system choose is elsewhere."""
+"""Ports of runs; Slurm and the system use others."""
 QUICK = """
 from scalestudy.cli import main
 from scalestudy.features.check import check
@@ -17,12 +17,12 @@ QUICK = {"sizes": (1024, 1 << 20), "limit": 15}
 check.plan_of = lambda *of, **how: plan_of(*of, **how).model_copy(update=QUICK)
 main()
 """
-"""Our command, whose checks time no messages beyond 1 MiB, which take a minute of both cores, and end what
-stalls after a quarter of a minute."""
+"""Our command with messages of at most 1 MiB, because larger ones take a minute of both cores, and with an
+end of stalled trials after 15 s."""
 
 
 def report_of(cluster, folder, *arguments, code):
-    """The report of a check, and what it printed."""
+    """Run a check; return the lines of its report and its output."""
     command = (sys.executable, "-c", QUICK, "check", *arguments, "--out", folder / "check")
     done = cluster.run(*command, check=False, timeout=900)
     assert done.returncode == code, done.stdout
@@ -65,7 +65,7 @@ def test_a_controller_that_does_not_answer_fails_in_time(cluster):
 def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
     folder = cluster.folder("job")
     site = write_site(folder)
-    # How things were built is told of by each host alone, so that one host shows it (tests/check).
+    # Each host reports its builds by itself, so one host suffices (tests/features/check).
     lines, shown = report_of(cluster, folder, site, "--nodes", 2, "--submit", "--skip", "builds", code=0)
     assert of(lines, "ranks")[0]["seen"] == "4 ranks on 2 hosts (from slurm)"
     assert {line["where"] for line in of(lines, "devices", "pass")} == {"node1", "node2"}
@@ -75,7 +75,7 @@ def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
 
 @pytest.fixture
 def torn_network(cluster):
-    """Between node2 and node3 nothing answers at a run's ports, as behind a firewall that drops."""
+    """Drop the packets of a run's ports between node2 and node3, as a firewall does."""
     lines = [line.split() for line in (cluster.root / "hosts").read_text().splitlines()]
     address = {name: names[0] for names in lines for name in names[1:]}
     rules = [

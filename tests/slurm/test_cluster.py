@@ -1,4 +1,4 @@
-"""The cluster itself: what other tests take for granted."""
+"""The cluster itself: properties on which other tests rely."""
 
 import subprocess
 

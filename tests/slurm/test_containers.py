@@ -1,4 +1,4 @@
-"""Workers in a container, on several nodes. Apptainer's command line, not in Debian, is tested elsewhere."""
+"""Workers in a container on several nodes. Apptainer is not in Debian; other tests cover its command line."""
 
 import hashlib
 import shutil
@@ -13,7 +13,7 @@ from studies import log, result, write_site, write_study
 
 RECIPE = PROJECT / "environments" / "charliecloud.sh"
 
-# The image has no Slurm; so in a job, this runs only where Slurm's commands are not.
+# The image has no Slurm; in a job, the task checks that Slurm's commands are missing.
 TASK = """
 import os
 import shutil
@@ -33,14 +33,14 @@ def model(data):
 
 @pytest.fixture(scope="session")
 def binds():
-    """What the image lacks and this machine has: the virtual environment, its Python and the project."""
+    """Folders that the image lacks: the virtual environment, its Python and the project."""
     folders = {str(PROJECT), sys.prefix, *(() if sys.base_prefix == "/usr" else (sys.base_prefix,))}
     return sorted(path for path in folders if not any(path.startswith(f"{other}/") for other in folders))
 
 
 @pytest.fixture(scope="session")
 def image(binds) -> Path:
-    """A Debian with Python, made by the project's own script, kept in the user's cache for all sessions."""
+    """A Debian with Python, made by the project's script and kept in the user's cache for all sessions."""
     for command in ("ch-run", "debootstrap"):
         if shutil.which(command) is None:
             pytest.skip(f"{command} is not installed (`make test-tools`)")
@@ -53,7 +53,7 @@ def image(binds) -> Path:
         if made.returncode and "http" in made.stdout:
             pytest.skip(f"Debian's archive is not reached: {made.stdout.strip().splitlines()[-1]}")
         assert made.returncode == 0, made.stdout
-    for folder in binds:  # onto which they are bound: each session has its own
+    for folder in binds:  # mount points, which differ between sessions
         image.joinpath(*Path(folder).parts[1:]).mkdir(parents=True, exist_ok=True)
     return image
 

@@ -1,6 +1,6 @@
-"""What Slurm tells tasks of their GPUs, by each way to deal them out.
+"""The GPU variables that Slurm gives to tasks, for each way to distribute GPUs.
 
-To capture it anew: `REWRITE=1 pytest tests/slurm/test_gpu_layouts.py`.
+To capture them again: `REWRITE=1 pytest tests/slurm/test_gpu_layouts.py`.
 """
 
 import json
@@ -15,7 +15,7 @@ KEYS = [
     "SLURM_PROCID", "SLURM_STEP_GPUS", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS",
     "SLURM_STEP_TASKS_PER_NODE",
 ]  # fmt: skip
-"""What placements and GPUs follow from; tests/cluster/test_gpu_layouts.py relies on it."""
+"""Variables that determine placements and GPUs; tests/cluster/test_gpu_layouts.py relies on them."""
 TELL = (
     f"import json, os; print(json.dumps({{k: os.environ[k] for k in {json.dumps(KEYS)} if k in os.environ}}))"
 )
@@ -41,7 +41,7 @@ def test_slurm_tells_tasks_of_their_gpus_as_it_did_when_that_was_captured(cluste
 
 
 def _tasks(file: Path) -> list[dict[str, str]]:
-    """What the tasks told, with the numbers that all of a step have."""
+    """Return the variables that tasks recorded, with fixed job and step numbers."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     own = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}
     return sorted((own | line for line in lines), key=lambda line: int(line["SLURM_PROCID"]))

@@ -1,4 +1,4 @@
-"""Runs that the cluster interrupts end as if nothing had happened."""
+"""Runs that the cluster interrupts end like uninterrupted runs."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from studies import (
 )  # fmt: skip
 
 AT_THE_LIMIT = 45
-"""Epochs, of a second each until the time limit is near: more than fit into it."""
+"""More epochs than fit into the time limit; each takes a second until the limit is near."""
 ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
 
 
@@ -34,7 +34,7 @@ def slow(cluster):
 
 @pytest.fixture(scope="module")
 def limited(cluster, folder, slow):
-    """A run that takes longer than its time limit of a minute; submitted."""
+    """A submitted run that takes longer than its time limit of a minute."""
     write_site(folder, time_limit="00:01:00", signal_lead=20, directives=["--nodelist=node4"])
     study = write_study(cluster, folder, name="limited", task=slow, epochs=AT_THE_LIMIT)
     cluster.scalestudy("submit", study)
@@ -51,7 +51,7 @@ def test_a_run_that_loses_a_node_goes_on_from_its_checkpoint(cluster, folder, li
     run = newest_run(study, TOGETHER)
     job = job_of(study, TOGETHER)
     cluster.wait_for((folder / "held-2").exists, "the second epoch")
-    # As a site does before it takes nodes away.
+    # Sites do this before they take nodes away.
     cluster.run("scancel", "--signal=USR1", "--batch", job)
     cluster.wait_for(run.joinpath("stop").exists, "the workers to be asked to stop")
     (folder / "hold-2").unlink()

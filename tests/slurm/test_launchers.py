@@ -14,7 +14,7 @@ HERE = SUPPORT
 
 
 def stand_in(name: str) -> list[str]:
-    """What a site profile puts before the worker's command."""
+    """Return the command that a site profile puts before the worker's."""
     return [sys.executable, str(HERE / name)]
 
 

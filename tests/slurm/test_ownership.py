@@ -1,4 +1,4 @@
-"""A run folder belongs to one job, whatever was removed, lost or submitted by hand; on a real Slurm."""
+"""A run folder belongs to one job, also after removals, lost answers and submissions by hand."""
 
 import shutil
 import stat
@@ -24,9 +24,9 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
     running, waiting = here.job("native-w1-s0"), here.job("native-w1-s1")
     here.cluster.wait_for(lambda: here.cluster.states(waiting) == ["PENDING"], "one of each")
     here.cluster.run("scontrol", "hold", waiting)
-    while here.results.exists():  # into which the worker writes meanwhile
+    while here.results.exists():  # the worker still writes into it
         shutil.rmtree(here.results, ignore_errors=True)
-    here.site(account="research", directives=["--exclude=node1"])  # which the old task waits for
+    here.site(account="research", directives=["--exclude=node1"])  # the old task waits for this node
     here("submit")
     new = {here.job(point) for point in ("native-w1-s0", "native-w1-s1")}
     here.cluster.wait_for(lambda: here.cluster.states(running) == ["FAILED"], "the old worker to leave")
@@ -35,7 +35,7 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
     assert f"Job {waiting} (pending," in text and "belongs to no run" in text
     assert f"Job {running}" not in text
 
-    here.cluster.run("scontrol", "release", waiting)  # into a folder that is another's
+    here.cluster.run("scontrol", "release", waiting)  # into a folder of another job
     here.cluster.wait_for(lambda: here.cluster.states(waiting) == ["FAILED"], "the old job to leave")
     run = StudyFolder.open(here.results).runs("native-w1-s1")[0]
     assert "leaves: this folder belongs to another job" in (run.path / "logs" / "job.log").read_text()
@@ -44,7 +44,7 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
     assert not (run.path / "exit").exists()
     assert "no run in it" not in here("status")
 
-    # The script by hand: the folder is taken, and the job named, and ended with the others.
+    # A script submitted by hand takes the folder; its job is named and ended with the others.
     script = run.job().script
     by_hand = here.cluster.run(
         "sbatch", "--parsable", "--begin=now+1hour", script, cwd=here.path
@@ -62,7 +62,7 @@ def test_a_job_whose_answer_was_lost_is_found_and_not_submitted_twice(prepared, 
     here.plan(all={"hold": True})
     programs = here.path / "programs"
     programs.mkdir()
-    # Slurm takes the job, but neither sbatch nor the squeue after it brings an answer back.
+    # Slurm accepts the job, but neither sbatch nor the next squeue returns an answer.
     bodies = {
         "sbatch": f'{shutil.which("sbatch")} "$@" >>{here.path}/taken',
         "squeue": "",

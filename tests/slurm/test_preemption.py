@@ -1,4 +1,4 @@
-"""Jobs that are told to leave their nodes: preempted, with time to leave or without, and cancelled."""
+"""Jobs that must leave their nodes: preempted with or without time to leave, and cancelled."""
 
 import sys
 
@@ -7,11 +7,11 @@ from studies import job_of, log, newest_run, results_of, write_site, write_study
 
 STAND_IN = SUPPORT / "stand_in.py"
 PLAN = '{"*": {"seconds": 600, "resumed": {"seconds": 0}}}'
-"""At work until it is asked to stop; done at once when it goes on."""
+"""Works until it is asked to stop, and is done at once after a resume."""
 
 
 def submitted(cluster, name, **keys):
-    """A study whose workers srun has started."""
+    """A submitted study whose workers srun starts."""
     folder = cluster.folder(name)
     write_site(folder, wrapper=[sys.executable, str(STAND_IN)], **keys)
     study = write_study(cluster, folder, strategy=["multiworker"])
@@ -37,7 +37,7 @@ def test_a_preempted_job_goes_on_from_its_checkpoint_and_a_cancelled_one_does_no
     for job in urgent:
         cluster.wait_for(lambda job=job: cluster.states(job) == ["COMPLETED"], "the urgent job", seconds=120)
     for name in ("preempted", "graced"):
-        # Slurm lets a job that it has put back wait for some seconds.
+        # Slurm delays a requeued job by some seconds.
         cluster.run("scontrol", "update", f"JobId={jobs[name]}", "StartTime=now")
         done = newest_run(studies[name], point) / "result.json"
         cluster.wait_for(done.exists, f"the {name} one to be done")

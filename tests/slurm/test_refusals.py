@@ -1,4 +1,4 @@
-"""What a cluster does not grant is refused at submission, by name, and leaves nothing behind."""
+"""Requests that a cluster does not grant are refused at submission, by name, and leave nothing behind."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_what_slurm_refuses_is_named(cluster, keys, named):
     ("request_", "asked"),
     [
         ("--gpus-per-node=h100:{gpus}", "--gpus-per-node=h100:2"),
-        ("--gpus-per-task={gpus}", "--gpus-per-task=2"),  # of mirrored: one process with two devices
+        ("--gpus-per-task={gpus}", "--gpus-per-task=2"),  # for mirrored: one process with two devices
     ],
 )
 def test_gpus_that_are_there_are_granted(cluster, request_, asked):
@@ -42,7 +42,7 @@ def test_gpus_that_are_there_are_granted(cluster, request_, asked):
     script = cluster.run_quietly("submit", write_study(cluster, folder, workers=[2]), "--dry-run")
     assert f"#SBATCH {asked}\n" in script
     lines = [line for line in script.splitlines(keepends=True) if line.startswith("#SBATCH")]
-    directives = "".join(line for line in lines if "--output" not in line)  # into a folder that is not there
+    directives = "".join(line for line in lines if "--output" not in line)  # its folder does not exist
     job = cluster.sbatch(script=f'{directives}echo "$CUDA_VISIBLE_DEVICES" >{folder}/gpus\n')
     cluster.wait_for(lambda: cluster.states(job) == ["COMPLETED"], "the job")
     assert (folder / "gpus").read_text() == "0,1\n"

@@ -1,4 +1,4 @@
-"""A run under way, watched and ended from outside."""
+"""A running job, watched and ended from outside."""
 
 import json
 
@@ -11,7 +11,7 @@ POINT = "native-w1-s0"
 
 @pytest.fixture(scope="module")
 def study(cluster):
-    """A run that has begun to train, and goes on for minutes."""
+    """A run that has begun to train and continues for minutes."""
     folder = cluster.folder("running")
     write_site(folder)
     study = write_study(cluster, folder, task=shared_task(cluster, "slow", SLOW_TASK), epochs=500)
@@ -52,7 +52,7 @@ def test_what_slurm_is_told_to_cancel_is_shown_as_cancelled(cluster, study):
 
 
 def _status(cluster, study):
-    """It has to answer within a time limit, whatever Slurm does."""
+    """Return what `status` prints; it must answer within a time limit, whatever Slurm does."""
     return " ".join(cluster.scalestudy("status", results_of(study), timeout=180).stdout.split())
 
 

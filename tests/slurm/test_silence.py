@@ -1,4 +1,4 @@
-"""A rank that falls silent does not hold the nodes of its job."""
+"""A hanging rank does not hold the nodes of its job."""
 
 import json
 
@@ -19,14 +19,14 @@ def test_a_stopped_rank_ends_its_job_and_is_named(cluster):
     folder = cluster.folder("silence")
     write_site(folder, tasks_per_node=1)
     study = write_study(cluster, folder, epochs=5000, strategy=["horovod"], workers=[2])
-    # The rank may be stopped in whatever phase; this is as long as a step may take at least.
+    # The rank may be stopped in any phase; a step may take at least this long.
     study.write_text(study.read_text().replace("[launch]", "[launch]\nprogress_timeout = 120.0"))
     cluster.scalestudy("submit", study)
     run = newest_run(study, POINT)
     cluster.wait_for((run / "epochs.jsonl").exists, "the first epoch")
     cluster.wait_for((run / "signs" / "1.json").exists, "a sign of rank 1")
     sign = json.loads((run / "signs" / "1.json").read_text())
-    # The nodes have processes of their own: only one there knows this number.
+    # Nodes have their own process namespaces; this process ID is known only there.
     job = json.loads((run / "job.json").read_text())["job"]
     stop = (
         "srun",

@@ -1,4 +1,4 @@
-"""Submitting, watching and cancelling through a real Slurm; the workers are stand-ins of a few lines."""
+"""Submit, watch and cancel through a real Slurm; the workers are stand-ins of a few lines."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ from scalestudy.study.store import StudyFolder
 
 @pytest.fixture(scope="module")
 def prepared(cluster):
-    """The data set that all studies here name, prepared once."""
+    """Prepare the data set of all studies here once."""
     cluster.scalestudy("data", "prepare", "digits", "--cache", cluster.root / "cache")
     return cluster
 
@@ -68,7 +68,7 @@ def test_run_submits_watches_and_reports(desk) -> None:
 def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:
     here = desk()
     here.plan(all={"hold": True})
-    # A shell's background job ignores Ctrl-C, and so would what is started here.
+    # A background job of a shell ignores Ctrl-C, and so would this process.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "scalestudy", "run", "study.toml"]
     command += ["--out", "results"]
     with subprocess.Popen(
@@ -96,7 +96,7 @@ def test_no_more_than_k_jobs_are_in_the_queue_at_once(desk) -> None:
     here.study(workers=(1, 2), seed=(0, 1))
     here.plan(all={"seconds": 2})
     here("run", "--no-report", "--at-most", 2)
-    assert most_at_once(here) <= 2  # each may be done before the next has begun
+    assert most_at_once(here) <= 2  # each may end before the next begins
 
 
 def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
@@ -157,7 +157,7 @@ def test_what_is_cancelled_says_so_and_can_be_submitted_again(desk) -> None:
     assert "Cancelled native-w1-s1" in text and "native-w1-s0" not in text
     assert "Cancelled native-w1-s0" in here("cancel")
     here.wait("cancelled")
-    assert "cancelled" in here("status")  # by whom, only accounting knows, and it may be late
+    assert "cancelled" in here("status")  # only accounting knows by whom, and it may be late
     assert "Nothing to cancel" in here("cancel")
     here.plan()
     here("submit")
@@ -237,7 +237,7 @@ def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
     assert "nodes shared: yes" in shares("logs", "--point", "native-w1-s0")
     assert "nodes shared: no" in shares(
         "logs", "--point", "native-w4-s0"
-    )  # all cores of the node are its own
+    )  # the job has all cores of the node
     assert "nodes shared: no" in alone("logs", "--point", "native-w1-s0")
     scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").glob("*.sh")}
     assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
@@ -272,7 +272,7 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
     here.cluster.env = environment | {"SCALESTUDY_SLURM_TIMEOUT": "1"}
     words = "Slurm does not answer (none within 1 s); its last answer is"
     try:
-        # Until then its last answer counts as fresh.
+        # Until then, its last answer counts as fresh.
         text = here.cluster.wait_for(
             lambda: told if words in (told := here("status")) else "", "a question without an answer"
         )

@@ -1,4 +1,4 @@
-"""A whole study through Slurm, on real images, against the same points on this machine."""
+"""A whole study through Slurm on real images, compared with the same points on this machine."""
 
 import importlib.util
 import json
@@ -18,13 +18,13 @@ TORCH = ["ddp"] if importlib.util.find_spec("torch") else []
 
 @pytest.fixture(scope="module")
 def images():
-    """Real micrographs where they are; made ones elsewhere."""
+    """Real micrographs if available, otherwise synthetic ones."""
     return IMAGES | {"source": str(NUCLEI) if NUCLEI.is_dir() else "indents:320"}
 
 
 @pytest.fixture(scope="module")
 def study(cluster, images):
-    """Native and Horovod on one node with one and two workers, and on two nodes with two each."""
+    """Native and Horovod with one and two workers on one node, and with two workers each on two nodes."""
     folder = cluster.folder("whole-study")
     write_site(folder)
     (folder / "small.py").write_text(SMALL_UNET)
@@ -62,7 +62,7 @@ def test_its_report_equals_one_of_local_runs_in_all_but_time(cluster, study, ima
     there = rows(cluster, study)
     assert there.keys() == here.keys() | {("multiworker", 4)}
     for point in here:
-        # A point of four workers has no baseline in a study of its own: its note on quality differs.
+        # Studied alone, a point of four workers has no baseline, so its note on quality differs.
         ignored = {"strategy", "quality_note"} if point[1] == 4 else set()
         assert {key: value for key, value in there[point].items() if key not in ignored} == {
             key: value for key, value in here[point].items() if key not in ignored
@@ -70,7 +70,7 @@ def test_its_report_equals_one_of_local_runs_in_all_but_time(cluster, study, ima
 
 
 def test_one_worker_a_node_on_four_nodes_in_the_environment_of_its_engine(cluster):
-    """Of Horovod, `test_launchers` shows fourteen. PyTorch stays in the environment that submits."""
+    """`test_launchers` shows Horovod on fourteen nodes. PyTorch stays in the submitting environment."""
     folder = cluster.folder("four-nodes")
     write_site(folder, tasks_per_node=1)
     venv.create(folder / "other", with_pip=False)
@@ -92,7 +92,7 @@ def test_one_worker_a_node_on_four_nodes_in_the_environment_of_its_engine(cluste
 
 
 def environments_of(study: Path, point: str) -> set[str]:
-    """Where the ranks of a run found their packages."""
+    """Return the environments in which the ranks of a run found their packages."""
     files = sorted(newest_run(study, point).glob("ranks/*.json"))
     assert len(files) == 4
     return {json.loads(file.read_text())["environment_name"] for file in files}

@@ -191,7 +191,7 @@ def test_the_last_word_counts(read):
     "line", ["train = dict(epochs=5)", 'train = {"optimizer": Adam}', "engine = ENGINE", "kind: str = f()"]
 )
 def test_a_computed_setting_is_refused_and_a_function_of_its_name_is_none(tmp_path, line):
-    """It would be left out without a word: the file is read, and not run."""
+    """The file is read, not executed, so such a setting would be left out silently."""
     name = line.split()[0].rstrip(":")
     (tmp_path / "t.py").write_text(line)
     with pytest.raises(UserError) as refusal:

@@ -1,4 +1,4 @@
-"""A run whose records cannot be gone by is neither counted nor trained again."""
+"""A run with damaged records is neither counted nor trained again."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_another_finished_run_of_the_point_counts(make, done: RunFolder, records
     DAMAGES["truncated"](done.path / "result.json")
     folder = make()
     second = folder.new_run(folder.points()[0])
-    assert deciding_run([done, second]) == second  # at work
+    assert deciding_run([done, second]) == second  # running
     second.write_failure(records.failure())
     assert deciding_run([done, second]) == done
     second.write_result(records.result())

@@ -1,4 +1,4 @@
-"""`engine`: what computes, one engine or several that are compared."""
+"""`engine`: one engine, or several that are compared."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Other(engines.EngineTraits):
 
 @pytest.fixture(scope="module", autouse=True)
 def other():
-    """Another engine beside ours."""
+    """Register another engine beside ours."""
     with pytest.MonkeyPatch.context() as patch:
         rows = {row.name: row for row in OTHERS}
         for registry, items in ((strategies.REGISTRY, rows), (engines.REGISTRY, {"other": Other()})):

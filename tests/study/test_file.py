@@ -21,7 +21,7 @@ def load(tmp_path: Path):
 
 @pytest.fixture
 def refusal(load):
-    """Load a text that must be refused; give the message."""
+    """Load a text that must be refused; return the message."""
 
     def message(text: str) -> str:
         with pytest.raises(UserError) as caught:

@@ -1,4 +1,4 @@
-"""Owners: a process is known by its number and its start, of this boot; elsewhere by its signs."""
+"""Owners: a process is identified by its ID, start time and boot; on other hosts by its heartbeats."""
 
 import os
 import socket

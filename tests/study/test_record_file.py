@@ -1,4 +1,4 @@
-"""A record is sound, missing or corrupt, whatever lies in its place; reading it raises nothing."""
+"""A record is sound, missing or corrupt, whatever is in its place; reading it never raises."""
 
 import json
 import os

@@ -8,7 +8,7 @@ from scalestudy.study.strategies import REGISTRY, Traits, traits
 
 SOURCE = Path(strategies.__file__).parents[1]
 LIBRARY = {"horovod"}
-"""Also the name of a package, which is told from the strategy by what stands around it."""
+"""Also the name of a package; the context distinguishes it from the strategy."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Nothing that a command writes lies over what it reads, or among a study's records."""
+"""No command writes over its inputs or among a study's records."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from scalestudy.util.errors import UserError
 
 @pytest.fixture
 def study(tmp_path):
-    """A study's folder, a link to it, and its file beside."""
+    """A study's folder, a link to it, and its file beside it."""
     folder = tmp_path / "studies" / "one"
     (folder / "points" / "p" / "run-1").mkdir(parents=True)
     (folder / "report").mkdir()

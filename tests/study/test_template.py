@@ -48,7 +48,7 @@ NEEDS = {
     "weights",
     "input_scaling",
 }
-"""Keys without a default of their own, shown with an example."""
+"""Keys without a default, shown with an example."""
 
 
 @pytest.mark.parametrize("task", TASKS.built_in())

@@ -1,4 +1,4 @@
-"""Tasks compute in the tests' own process."""
+"""Tasks compute in the process of the tests."""
 
 import pytest
 

@@ -24,7 +24,7 @@ def resnet(framework):
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A folder of Keras's files, of which none is to be had from elsewhere."""
+    """An empty Keras folder, without a network."""
     from urllib.error import URLError
 
     from keras.src.backend import config
@@ -40,7 +40,7 @@ def home(tmp_path, monkeypatch):
 
 
 def stored_weights(model, file):
-    """Write weights as Keras's own files hold them."""
+    """Write weights in the format of Keras's own files."""
     import h5py
     from keras.src.legacy.saving import legacy_h5_format
 
@@ -59,7 +59,7 @@ def test_the_names_known_are_those_that_keras_has(framework):
 
 def test_resnet50_is_the_published_network(resnet):
     model = resnet.model
-    # 23,587,712 without the top, and the two layers behind it (2048 -> 1016 -> 5).
+    # 23,587,712 without the top, plus the two layers after it (2048 -> 1016 -> 5).
     assert model.count_params() == 23_587_712 + 2048 * 1016 + 1016 + 1016 * 5 + 5
     assert [layer.name for layer in model.layers[:2]] == ["input_layer", "backbone"] or model.layers[
         1
@@ -101,7 +101,7 @@ def test_the_published_input_stays_between_0_and_1_and_grey_becomes_three_channe
 def test_weights_that_are_not_there_are_asked_for_by_name_and_place(home):
     file = home / "models" / "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
     file.parent.mkdir()
-    file.write_bytes(b"<html>Please log in to the proxy</html>")  # as a broken download leaves it
+    file.write_bytes(b"<html>Please log in to the proxy</html>")  # as after a broken download
     with pytest.raises(UserError) as refused:
         made("resnet50")
     assert str(file) in refused.value.expected

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture
 def reference():
-    """scikit-learn's metrics, which what imports the framework does without."""
+    """scikit-learn's metrics, imported only here because the framework is imported without them."""
     from sklearn import metrics
 
     return metrics
@@ -18,7 +18,7 @@ def reference():
 
 @pytest.fixture
 def ranked(reference):
-    """Each metric, with scikit-learn's."""
+    """Each metric with its scikit-learn function."""
     return (Auroc, reference.roc_auc_score), (AveragePrecision, reference.average_precision_score)
 
 
@@ -67,11 +67,11 @@ def test_scores_are_told_apart_to_a_256th_of_log_odds_also_next_to_0_and_1():
     odds = np.log(scores[1:-1].astype("float32")) - np.log1p(-scores[1:-1].astype("float32"))
     inside = np.abs(odds) < REACH - 1
     expected = (odds[inside] + REACH) * 256
-    assert np.abs(places[1:-1][inside] + 0.5 - expected).max() <= 0.51  # the middle of the bin, and rounding
+    assert np.abs(places[1:-1][inside] + 0.5 - expected).max() <= 0.51  # the bin's centre, and rounding
 
 
 def ece(confidence, right, bins=15):
-    place = np.clip(np.ceil(confidence * np.float32(bins)) - 1, 0, bins - 1)  # ties lie on edges
+    place = np.clip(np.ceil(confidence * np.float32(bins)) - 1, 0, bins - 1)  # ties are on edges
     confidence, total = confidence.astype(np.float64), 0.0
     for each in range(bins):
         inside = place == each

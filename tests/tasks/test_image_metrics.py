@@ -16,13 +16,13 @@ def ndimage():
 
 
 def edge(mask, valid, ndimage):
-    """By SciPy: a pixel with a neighbour of another class; what is beyond or ignored is no neighbour."""
+    """With SciPy: a pixel with a neighbour of another class; pixels outside or ignored do not count."""
     inside = ndimage.binary_erosion(mask | ~valid, border_value=1)
     return mask & valid & ~inside
 
 
 def f1(true, found, valid, tolerance, ndimage):
-    """By distances to the nearest pixel of the other boundary; None without any."""
+    """From distances to the nearest pixel of the other boundary; None if there is no boundary."""
     one, two = edge(true, valid, ndimage), edge(found, valid, ndimage)
     if not one.any() and not two.any():
         return None
@@ -88,7 +88,7 @@ def squares(*corners, size=4, shape=(24, 24)):
 
 
 def by_definition(true, found):
-    """Of the Data Science Bowl 2018: every pair of objects, one after the other."""
+    """As in the Data Science Bowl 2018: each pair of objects in turn."""
     from scipy.ndimage import label
 
     one, two = (label(each, np.ones((3, 3)))[0] for each in (true, found))

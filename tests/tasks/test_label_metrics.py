@@ -21,7 +21,7 @@ def test_iou_is_that_of_the_published_study():
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
-    """Nor by the loss. An argmax gives int32, but where it is; all else takes and gives it in host memory."""
+    """Nor by the loss. Only an argmax returns int32 on the GPU; other operations use host memory."""
     import tensorflow as tf
 
     from scalestudy.tasks.base import DataInfo

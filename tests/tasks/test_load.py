@@ -100,7 +100,7 @@ def test_the_tasks_that_have_a_name_have_a_direction():
 
 
 def asked(**train):
-    """What a study asks for under [train]."""
+    """Return the resolved settings of [train]."""
     return resolved_train("cnn", TrainSettings(**train))
 
 
@@ -152,7 +152,7 @@ def test_named_losses_and_metrics_are_refused_for_other_outputs_than_classes(wri
     with pytest.raises(UserError, match="one output of 10 probabilities for each sample") as error:
         load_task(write(text), DATA, asked(loss="bce"))
     assert error.value.received == "outputs of shape (None, 7)"
-    load_task(write(text), DATA)  # its own may be anything
+    load_task(write(text), DATA)  # its own outputs may have any shape
 
 
 SUBCLASSED = """

@@ -20,13 +20,13 @@ SETS = {
 
 
 def losses(text, given, data=None):
-    """Of each sample."""
+    """Return the loss of each sample."""
     of_samples = sum_of(loss_terms(text), data or given.data)
     return np.asarray(of_samples(given.targets, given.outputs), np.float64)
 
 
 def samples(given):
-    """Labels [P] and probabilities [P, classes] of each sample, of what counts."""
+    """Yield labels [P] and probabilities [P, classes] of each sample, without ignored pixels."""
     for row in range(len(given.targets)):
         yield given._replace(targets=given.targets[row : row + 1], outputs=given.outputs[row : row + 1]).flat
 
@@ -36,7 +36,7 @@ def entropies(true, p, weights):
 
 
 def index(true, p, single, alpha, beta, smooth):
-    """Tversky's, of each class."""
+    """Return Tversky's index of each class."""
     y = np.eye(p.shape[1])[true]
     y, p = (y[:, 1:], p[:, 1:]) if single else (y, p)
     both, wrong, missed = (y * p).sum(0), ((1 - y) * p).sum(0), (y * (1 - p)).sum(0)
@@ -44,7 +44,7 @@ def index(true, p, single, alpha, beta, smooth):
 
 
 def expected(text, given, weights=None):
-    """By the formulas, in float64, sample by sample."""
+    """Compute losses by their formulas, in float64, sample by sample."""
     single, count = given.outputs.shape[-1] == 1, given.data.classes
     weights = np.ones(count) if weights is None else np.asarray(weights)
     focal = lambda true, p: (1 - p[np.arange(len(true)), true]) ** 2 * entropies(true, p, weights)  # noqa: E731
@@ -105,7 +105,7 @@ def test_a_sample_of_which_nothing_counts_loses_nothing():
     given = SETS["masks of 4"]
     given = given._replace(targets=np.full_like(given.targets, 255))
     for text in LOSSES:
-        assert losses(text, given) == pytest.approx(0, abs=1e-4)  # a root of what is tiny
+        assert losses(text, given) == pytest.approx(0, abs=1e-4)  # the root of a tiny number
 
 
 @pytest.mark.parametrize("text", LOSSES)
@@ -122,7 +122,7 @@ def _losses_and_slopes_are_finite(framework, text, classes, activation, dtype):
     targets[:, :32] = 1
     targets[:, 0] = 255
     logits = np.full((2, 64, 64, 1 if classes == 2 else classes), -40.0, "float16")
-    logits[..., -1] = 40  # which is right for nothing, or for half
+    logits[..., -1] = 40  # right for no pixel, or for half
     variable = tf.Variable(tf.cast(logits, dtype))
     with tf.GradientTape() as tape:
         outputs = keras.layers.Activation(activation, dtype=dtype)(variable)
@@ -130,7 +130,7 @@ def _losses_and_slopes_are_finite(framework, text, classes, activation, dtype):
     slope = tape.gradient(found, variable)
     assert found.dtype == tf.float32 and np.isfinite(found).all()
     assert np.isfinite(tf.cast(slope, tf.float32)).all()
-    if text in WEIGHTED:  # from logits: 40 or 80 a wrong pixel, not what is left of p
+    if text in WEIGHTED:  # from logits: 40 or 80 per wrong pixel; p has underflowed
         wrong = 40 * 32 / 63 if classes == 2 else 80
         assert np.asarray(found) == pytest.approx(wrong, rel=1e-2)
         assert np.abs(tf.cast(slope, tf.float32)).max() > 0
@@ -144,7 +144,7 @@ def test_a_16_bit_output_without_logits_is_widened_before_its_logarithm(framewor
 
 @pytest.mark.parametrize("text", ["dice + bce", "0.5*focal + jaccard"])
 def test_they_stay_exact_however_a_batch_is_divided(text):
-    """Losses of samples add up; one of a batch does not."""
+    """Losses of samples add up; a loss of the whole batch does not."""
     given = SETS["masks of 2"]
     whole = losses(text, given).sum()
     parts = [given._replace(targets=given.targets[share], outputs=given.outputs[share])

@@ -22,13 +22,13 @@ FUNCTIONS = [
 
 
 def sense(metrics, declared=None):
-    """Of the quality."""
+    """Return the direction of the quality."""
     found, senses = metrics_of(metrics, declared or {}, "t.py")
     return senses[next(iter(found))]
 
 
 def made(name: str) -> keras.Metric:
-    """Keras's metric of this class, with the arguments it needs."""
+    """Return Keras's metric of this class, with its required arguments."""
     cls = getattr(keras.metrics, name)
     needed = {
         "num_classes": 2, "target_class_ids": [1], "precision": 0.5, "recall": 0.5, "sensitivity": 0.5,
@@ -44,7 +44,7 @@ def test_each_of_keras_metrics_has_a_direction_by_its_class_and_by_its_name():
             metric = made(name)
             assert sense_of(metric).better, name
             assert known(metric.name) == known(name) == sense_of(metric), name
-            told = getattr(metric, "_direction", None)  # where Keras says it itself
+            told = getattr(metric, "_direction", None)  # if Keras states it
             assert told is None or {"up": "higher", "down": "lower"}[told] == known(name).better, name
     for name in FUNCTIONS:
         function = getattr(keras.metrics, name)

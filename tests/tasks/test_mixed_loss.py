@@ -17,4 +17,4 @@ def test_the_loss_of_mixed_samples_is_that_of_both_by_their_shares(framework):
     mixed = with_mixed_loss(task, "mixup", masks=True)
     assert np.asarray(mixed.loss(targets, np.zeros(2))).tolist() == [0.25 * 1 + 0.75 * 9, 4]
     assert with_mixed_loss(task, "flip", masks=True) is task
-    assert with_mixed_loss(task, "cutmix", masks=True) is task  # its boxes are in the masks
+    assert with_mixed_loss(task, "cutmix", masks=True) is task  # the masks contain its boxes

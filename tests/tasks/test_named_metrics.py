@@ -1,4 +1,4 @@
-"""Each metric that has a name, against scikit-learn on gathered predictions, and divided over workers."""
+"""Named metrics, compared with scikit-learn on gathered predictions, and divided over workers."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture
 def reference():
-    """scikit-learn's metrics, which what imports the framework does without."""
+    """scikit-learn's metrics, imported only here because the framework is imported without them."""
     from sklearn import metrics
 
     return metrics
@@ -84,7 +84,7 @@ def test_accuracies_and_the_confusion_matrix_are_scikit_learns(name, reference):
     matrix = made("confusion_matrix", given)
     assert measured(matrix, given) == pytest.approx(reference.accuracy_score(true, found))
     assert np.array_equal(matrix.matrix(), reference.confusion_matrix(true, found, labels=classes))
-    # scikit-learn leaves out of the mean what does not occur in truth, and warns of it.
+    # scikit-learn leaves classes without true samples out of the mean, with a warning.
     recalls = reference.recall_score(true, found, labels=np.unique(true), average="macro")
     assert measured(made("balanced_accuracy", given), given) == pytest.approx(recalls)
     if given.data.classes > 2:
@@ -107,7 +107,7 @@ def test_iou_and_dice_of_each_class_are_scikit_learns(name, reference):
         assert list(parts) == occurring.tolist()
         for label, value in parts.items():
             expected = of_reference(true == label, found == label)
-            # The published IoU adds one pixel to both: that is all the difference there may be.
+            # The published IoU adds one pixel to both; there is no other difference.
             size = ((true == label) | (found == label)).sum()
             assert value == pytest.approx((expected * size + ones) / (size + ones))
 
@@ -146,7 +146,7 @@ def test_nothing_to_be_found_and_nothing_found_is_no_nan():
         "brier": 0.0,
     }
     assert {name: measured(made(name, nothing), nothing) for name in METRICS} == expected
-    nothing.targets[:] = 255  # nor anything that counts
+    nothing.targets[:] = 255  # no pixel counts either
     for name in METRICS:
         assert np.isfinite(measured(made(name, nothing), nothing))
 

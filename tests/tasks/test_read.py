@@ -1,4 +1,4 @@
-"""What `read(data)` of a task file gives, stored: each form of it, and each fault by name."""
+"""The stored results of `read(data)` in a task file: each form, and each fault by name."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ FORMS = {
 
 
 def stored(folder, text):
-    """Run `read` of a file in this process, and open what it stored."""
+    """Run `read` of a file in this process and open the stored set."""
     (folder / "t.py").write_text(text)
     (folder / "set").mkdir()
     asked = {

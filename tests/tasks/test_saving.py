@@ -1,4 +1,4 @@
-"""A model that could not be saved, or not be loaded, is refused before it is trained."""
+"""A model that cannot be saved or loaded is refused before training."""
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.engine
 
 
 class Silent(keras.Model):
-    """Says nothing of its arguments."""
+    """Does not describe its arguments."""
 
     def __init__(self, inner):
         super().__init__()
@@ -25,7 +25,7 @@ class Silent(keras.Model):
 
 
 class Refusing(layers.Layer):
-    """Describes itself, but cannot be made from that."""
+    """Has a configuration that cannot rebuild it."""
 
     def __init__(self, factor):
         super().__init__()
@@ -39,7 +39,7 @@ class Refusing(layers.Layer):
 
 
 class Scaled(layers.Layer):
-    """Does as Keras asks."""
+    """Follows Keras's rules."""
 
     def __init__(self, factor, **kwargs):
         super().__init__(**kwargs)
@@ -56,7 +56,7 @@ class Scaled(layers.Layer):
 
 
 class Forgetful(Scaled):
-    """Keeps its weight out of the file."""
+    """Does not save its weight."""
 
     def save_own_variables(self, store):
         pass

@@ -42,7 +42,7 @@ def test_a_formula_a_name_of_keras_a_loss_of_keras_and_a_function_of_the_data_gi
 
 
 def test_a_formula_is_ours_also_where_keras_has_a_loss_of_that_name():
-    assert values("dice").shape == (3,)  # Keras's is of the whole batch
+    assert values("dice").shape == (3,)  # Keras's is one value for the batch
     assert values("dice") == pytest.approx(values(dice))
     assert values("bce + 2*dice") == pytest.approx(PLAIN + 2 * values(dice), rel=1e-5)
 
@@ -79,7 +79,7 @@ def of_outputs(y_pred, y_true):
 
 
 def test_a_function_that_takes_outputs_first_is_refused_by_its_names():
-    """As PyTorch's losses do: most would compute, and mean nothing."""
+    """PyTorch's losses take this order; most would compute meaningless values."""
     model = keras.Sequential([keras.Input((3,))])
     assert resolved_loss(model, own, DATA, "my_task.py")(TRUE, OUTPUTS).shape == (3,)
     with pytest.raises(UserError) as refusal:

@@ -1,4 +1,4 @@
-"""What is tried of a task on two samples before anything is started: each fault by name, place and remedy."""
+"""The trial of a task on two samples before the start: each fault by name, place and remedy."""
 
 import pytest
 
@@ -57,12 +57,12 @@ def digits(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def custom(tmp_path_factory):
-    """A task file with all of its own, and its data."""
+    """Prepare the data of a task file that defines everything itself."""
     return prepare(data_of(OWN_TASK, read=OWN_TASK, cache=tmp_path_factory.mktemp("custom")))
 
 
 def tried(folder, prepared, **parts):
-    """Notes of a task file with these parts in the place of the good ones."""
+    """Try a task file with some parts replaced; return the notes."""
 
     file = folder / "my_task.py"
     file.write_text(FORM.format(**GOOD | parts))

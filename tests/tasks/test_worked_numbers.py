@@ -1,4 +1,4 @@
-"""The numbers that docs/reference/losses-and-metrics.md works out are those that are computed."""
+"""The numbers worked out in docs/reference/losses-and-metrics.md equal the computed ones."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sessions within the tests' own process: data sets made once, logical devices for mirrored workers."""
+"""Sessions in the process of the tests: data sets made once, logical devices for mirrored workers."""
 
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,9 @@ def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
 
 @pytest.fixture
 def session(sets, placement, two_devices):
-    """Make a session: session(task, implementation, workers, **train settings); "unet" is a small one.
+    """Make a session: session(task, implementation, workers, **train settings); "unet" is a small U-Net.
 
-    Data is the task's own set, or that named `data`; `weights` are those of classes, as they were prepared.
+    The data is the task's own set, or the set named `data`; `weights` are prepared class weights.
     """
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.engine import ENGINE

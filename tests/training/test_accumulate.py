@@ -1,11 +1,11 @@
-"""Micro-batches: one step of n workers with k each is one step of n·k workers, or of one alone."""
+"""Micro-batches: a step of n workers with k each equals a step of n·k workers, or of one."""
 
 import numpy as np
 import pytest
 
 pytestmark = pytest.mark.engine
 
-GLOBAL_BATCH = 11  # of 20 training samples: the last step of an epoch has nine
+GLOBAL_BATCH = 11  # with 20 training samples, the last step of an epoch has nine
 SETTINGS = {"batch_size": GLOBAL_BATCH, "precision": "float64", "learning_rate": 0.001}
 
 
@@ -15,7 +15,7 @@ def made():
 
 
 def trained(session, made, implementation, workers, accumulate):
-    """Weights before and after two epochs of the U-Net, its moving statistics last, and the records."""
+    """Return the weights before and after two epochs of the U-Net, moving statistics last, and the losses."""
     key = implementation, workers, accumulate
     if key not in made:
         one = session("unet", implementation, workers, accumulate=accumulate, **SETTINGS)

@@ -71,7 +71,7 @@ def test_a_mode_that_the_task_gives_stays(with_callbacks):
 
 
 def falling_apart(rate: float) -> list[keras.callbacks.Callback]:
-    """A rate that ruins the weights after the first epoch, and what then restores them."""
+    """A rate that ruins the weights after the first epoch, and the callback that restores them."""
     return [
         keras.callbacks.LearningRateScheduler(lambda epoch, _: rate if epoch else 0.01),
         keras.callbacks.EarlyStopping(monitor="val_loss", patience=1, restore_best_weights=True),

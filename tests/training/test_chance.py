@@ -1,4 +1,4 @@
-"""The quality of one answer for everything, held against what can be counted by hand."""
+"""The quality of the best constant answer, compared with values counted by hand."""
 
 from types import SimpleNamespace
 
@@ -27,7 +27,7 @@ PLAIN = "layers.Conv2D(1, 1), layers.Reshape(data.input_shape[:2])"
 
 @pytest.fixture(scope="module")
 def sets(tmp_path_factory):
-    """Ten labels of three classes, six of them 1; four masks of which a quarter is foreground."""
+    """Ten labels of three classes, six of them 1; four masks with a quarter of foreground."""
     folder = tmp_path_factory.mktemp("sets")
     images = np.zeros((10, 4, 4), "uint8")
     images[np.arange(10), 0, 0] = np.arange(10)
@@ -40,7 +40,7 @@ def sets(tmp_path_factory):
 
 @pytest.fixture
 def quality(sets, framework, placement, tmp_path):
-    """Of the best constant answer over a whole set: quality(set, layers, metric)."""
+    """Return the quality of the best constant answer over a whole set: quality(set, layers, metric)."""
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.trainer import CompiledEvaluation
     from scalestudy.tasks.base import DataInfo

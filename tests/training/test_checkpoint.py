@@ -1,4 +1,4 @@
-"""The file that a run goes on from: whole or not there, and only for the same run."""
+"""The checkpoint of a run: whole or absent, and only for the same run."""
 
 import threading
 from pathlib import Path

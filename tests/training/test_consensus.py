@@ -1,4 +1,4 @@
-"""All ranks leave, and are kept, at the same call."""
+"""All ranks stop and write checkpoints at the same call."""
 
 import threading
 
@@ -12,7 +12,7 @@ from scalestudy.training.resume import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_
 
 
 class Time:
-    """A time that passes when told to."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""An engine computes on the GPUs that its process was given, or the run ends before it computes."""
+"""An engine computes on the GPUs of its process, or the run ends before it computes."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ class Point:
 
 
 class Engine(Linear):
-    """Lists as many GPUs as it is told to."""
+    """Lists this many GPUs."""
 
     def __init__(self, gpus):
         self.gpus = gpus

@@ -1,4 +1,4 @@
-"""Same batches, same answer: every strategy and worker count, one set of weights."""
+"""Same batches, same answer: one set of weights for all strategies and worker counts."""
 
 import json
 from pathlib import Path
@@ -19,18 +19,18 @@ VIRTUAL = [("virtual", 2), ("virtual", 14)]
 COMPUTED = [("cnn", "float64"), ("cnn", "float32"), ("unet", "float64")]
 """Tasks and precisions of real workers."""
 SAME = [(task, *workers, precision) for task, precision in COMPUTED for workers in REAL]
-# With synchronised batch normalisation virtual workers compute a batch as one worker does: no proof.
+# With synchronised batch normalisation virtual workers compute as one worker, which proves nothing.
 SAME += [("cnn", *workers, "float64") for workers in VIRTUAL]
 ALONE = ("single", 1)
 COMPRESSIONS = {"multiworker": {"fp16": 19, "bf16": 14}, "horovod": {"fp16": 19}}
-"""Types that gradients are summed in, as TensorFlow counts its types."""
+"""The types in which gradients are summed, as TensorFlow's type numbers."""
 ROUNDED = {"fp16": 2**-11, "bf16": 2**-8}
-"""Half of the distance of neighbouring numbers of a type, relative to them: one rounding of a gradient."""
+"""Relative rounding error of one gradient: half the distance of adjacent numbers."""
 WHOLE = {"batch_size": 34}
-"""A step is an epoch."""
+"""One step per epoch."""
 LOCAL = {"local_steps": 3, "steps_per_call": 1}
 SMALL_STEPS = {"optimizer": "sgd", "learning_rate": 0.002}
-"""Steps so small that gradients hardly depend on the steps before, so that errors are those of each sum."""
+"""Steps so small that gradients hardly depend on earlier steps; errors are those of single sums."""
 CHANGED_FOR = [
     ("cnn", "mirrored", 4), ("unet", "mirrored", 4), ("unet", "multiworker", 2), ("cnn", "horovod", 2),
     ("cnn", "virtual", 4),
@@ -44,7 +44,7 @@ def data(tmp_path_factory) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def results(data, tmp_path_factory) -> Path:
-    """The weights that every case leaves; each group of cases is computed once, in its own processes."""
+    """The weights of all cases; each group of cases is computed once, in its own processes."""
     out = tmp_path_factory.mktemp("weights")
 
     def cases(implementation: str, workers: int) -> list[dict[str, Any]]:
@@ -76,7 +76,7 @@ def results(data, tmp_path_factory) -> Path:
             *[(k, "float32", LOCAL) for k in ("local", "left")],
         ]
         made = [case(data, "cnn", implementation, 2, p, changed=c, label=label) for label, p, c in kinds]
-        made[-1]["leave"] = 6  # within the second epoch, and not where weights were averaged
+        made[-1]["leave"] = 6  # in the second epoch, where weights are not averaged
         return made
 
     def bucketed(implementation: str) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def results(data, tmp_path_factory) -> Path:
 
     with reserve.ports(12) as port:
         alone = [
-            # TensorFlow confuses the collectives of mirrored workers of two numbers in one process.
+            # TensorFlow confuses the collectives of different numbers of mirrored workers in one process.
             [
                 *cases("single", 1), *changed("single", 1), *brought("single", 1),
                 case(data, "cnn", "single", 1, "float64", changed=WHOLE, label="whole"),
@@ -277,7 +277,7 @@ def test_horovod_fuses_no_bucket_with_another(results):
             shapes[event["pid"]] = event["args"]["shape"]
         if event["ph"] == "B" and event["name"] == "GLOO_ALLREDUCE":
             begun.append(event["pid"])
-        elif begun:  # those of one sum begin together
+        elif begun:  # parts of one sum begin together
             fused.append(tuple(begun))
             begun = []
     groups = {tuple(shapes[pid] for pid in group) for group in fused}

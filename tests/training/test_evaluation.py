@@ -1,4 +1,4 @@
-"""Losses and metrics of real runs, on one worker and on several, against scikit-learn on all predictions."""
+"""Losses and metrics of real runs on one and more workers, compared with scikit-learn on all predictions."""
 
 import numpy as np
 import pytest
@@ -16,12 +16,12 @@ def reference():
 
 
 def asked(task: str) -> list[str]:
-    senseless = {"top_k"} if task == "unet" else set(OF_MASKS)  # of two classes; of labels
+    senseless = {"top_k"} if task == "unet" else set(OF_MASKS)  # for two classes; for labels
     return ["dice", *(name for name in METRICS if name not in {"dice", *senseless})]
 
 
 def measured(session, task: str, implementation: str, workers: int):
-    """What workers find over the validation set; and its labels and probabilities, gathered."""
+    """Return a session and what its workers measure over the validation set."""
     loss = "0.5*bce + dice" if task == "unet" else "focal(gamma=1)"
     one = session(task, implementation, workers, batch_size=7, loss=loss, metrics=asked(task))
     return one, one.measure(one.split.validation)
@@ -69,7 +69,7 @@ def test_of_classes_they_are_scikit_learns_on_all_samples(session, sets, referen
     top = reference.top_k_accuracy_score(true, p, k=5, labels=range(10))
     assert found["top_k"] == pytest.approx(top)
     each = [reference.roc_auc_score(true == label, p[:, label]) for label in range(10)]
-    assert found["auroc"] == pytest.approx(np.mean(each), abs=0.03)  # untrained: all scores are alike
+    assert found["auroc"] == pytest.approx(np.mean(each), abs=0.03)  # untrained: all scores are similar
     assert found["auroc_7"] == pytest.approx(each[7], abs=0.03)
     expected = reference.confusion_matrix(true, predicted, labels=range(10))
     assert matrices == {"confusion_matrix": expected.tolist()}

@@ -1,4 +1,4 @@
-"""The worked examples of tasks of one's own: they read, pass the trial, learn, and are trained alike."""
+"""The example tasks are read, pass the trial, learn, and are trained equally."""
 
 from pathlib import Path
 
@@ -24,14 +24,14 @@ def add(sets, cache, name, **keys):
 
 
 def weights(made):
-    """Those before training, those after an epoch, and the record of the epoch."""
+    """Return the weights before and after an epoch, and the record of the epoch."""
     before = made.trainer.weights()[0]
     record = next(iter(made.epoch_records()))
     return before, made.trainer.weights()[0], record
 
 
 def assert_trained_alike(one, other):
-    """Two sessions begin and end with the same weights, and have learned."""
+    """Two sessions start and end with the same weights, and they learn."""
     (before, after, record), (_, others, another) = weights(one), weights(other)
     change = max(np.abs(a - b).max() for a, b in zip(before, after, strict=True))
     assert change > 1e-3

@@ -1,4 +1,4 @@
-"""How a step's exchange is found in its graph, and what float16 makes of it."""
+"""Finding a step's exchange in its graph, and overflow in float16."""
 
 from types import SimpleNamespace
 
@@ -55,7 +55,7 @@ def test_an_overflow_of_one_worker_leaves_the_step_out_on_both(framework, two_de
         return replicas.step(gradient, update, parts, scale, buckets=((1,), (0,)))
 
     before = float(scale.value.numpy())
-    for own in ((np.inf, 1.0), (1.0, np.nan), (3e38, 3e38)):  # the last: finite, but not its sum
+    for own in ((np.inf, 1.0), (1.0, np.nan), (3e38, 3e38)):  # the last: finite, but its sum is not
         step([tf.constant(value, tf.float32) for value in own])
         assert [copy.tolist() for copy in replicas.copies(weight)] == [1.0, 1.0]
     assert float(scale.value.numpy()) == before / 8
@@ -63,9 +63,7 @@ def test_an_overflow_of_one_worker_leaves_the_step_out_on_both(framework, two_de
     assert [copy.tolist() for copy in replicas.copies(weight)] == [0.25, 0.25]
     traced = step.get_concrete_function([tf.TensorSpec([])] * 2).graph.as_graph_def()
     operations = [each.op for each in traced.node]
-    assert (
-        operations.count("CollectiveReduceV2") == 2 * 2
-    )  # a bucket and a device each, and none for the flag
+    assert operations.count("CollectiveReduceV2") == 2 * 2  # one per bucket and device, none for the flag
 
 
 @pytest.mark.parametrize("train", [{}, {"precision": "mixed_float16"}], ids=["float32", "mixed_float16"])

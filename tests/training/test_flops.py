@@ -1,4 +1,4 @@
-"""What a session says its training step computes."""
+"""The operations that a session counts for its training step."""
 
 import pytest
 
@@ -7,7 +7,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.mark.parametrize(("workers", "steps"), [(1, 2), (2, 1)])
 def test_a_session_counts_its_model_however_its_steps_are_shared_out(session, workers, steps):
-    """`cnn` on 8 by 8 digits: two convolutions of 3 by 3, then 2 by 2 pooled, and two dense layers."""
+    """`cnn` on 8 x 8 digits: two 3 x 3 convolutions, then 2 x 2 pooling, and two dense layers."""
     made = session(
         implementation="mirrored" if workers > 1 else "single", workers=workers, steps_per_call=steps
     )

@@ -1,4 +1,4 @@
-"""Which samples a gallery shows, and what it says of them."""
+"""Which samples a gallery shows, and how it describes them."""
 
 import base64
 import io
@@ -53,7 +53,7 @@ def test_a_sample_is_shown_once_with_all_its_roles_and_few_samples_are_enough(co
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Eight images with masks of their bright pixels, of which the last one's is wrong."""
+    """Eight images with masks of their bright pixels; the last mask is wrong."""
     root = tmp_path_factory.mktemp("bright")
     random = np.random.default_rng(0)
     for folder in ("images", "masks"):

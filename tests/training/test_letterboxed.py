@@ -1,4 +1,4 @@
-"""Same batches, same answer, on photographs that are padded with flat bands."""
+"""Same batches, same answer, for photographs padded with flat bands."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_in_float64_the_weights_are_those_of_one_worker(worked):
 
 @pytest.mark.parametrize(("optimizer", "tolerance"), [("momentum", 1e-4), ("adam", 1e-2)])
 def test_in_float32_every_update_of_the_same_weights_is_that_of_one_worker(worked, optimizer, tolerance):
-    """From step to step rounding grows without bound where many pixels are alike; within one it does not."""
+    """If many pixels are equal, rounding grows without bound over steps, but not within one."""
     alone = worked("single", optimizer, "float32")
     others = [worked(implementation, optimizer, "float32") for implementation in IMPLEMENTATIONS]
     for number in range(UPDATES):

@@ -1,4 +1,4 @@
-"""A run's models: tried ahead, the best epoch kept; what is measured outlives one that cannot be kept."""
+"""A run's models: tried ahead, the best epoch kept; results survive a model that cannot be saved."""
 
 import errno
 import json
@@ -273,7 +273,7 @@ def test_the_time_it_takes_is_never_counted_as_training(tmp_path):
         point=SimpleNamespace(train=SimpleNamespace(keep_best="quality")),
     )  # fmt: skip
     BestKeeper(RunFolder(tmp_path), session, clock).evaluated(epoch(1, iou=0.5))
-    assert set(clock.phases()) == {"saving", "other"}  # other ranks enter the phase, and write nothing
+    assert set(clock.phases()) == {"saving", "other"}  # other ranks enter the phase but write nothing
     assert not list(tmp_path.iterdir())
 
 
@@ -325,7 +325,7 @@ def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_
             self.has_callbacks = True
 
         def epoch_end(self, epoch, logs):
-            self.weight = self.weight * (1 if epoch < 1 else -1)  # from the second epoch on worse and worse
+            self.weight = self.weight * (1 if epoch < 1 else -1)  # worse and worse from the second epoch on
             return False
 
     computed(folder, Spoiling)

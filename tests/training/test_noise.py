@@ -1,4 +1,4 @@
-"""Every layer of Keras's that makes noise gives the weights of one worker, under any strategy."""
+"""Every noise layer of Keras gives the weights of one worker, under any strategy."""
 
 import numpy as np
 import pytest

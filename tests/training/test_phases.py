@@ -1,4 +1,4 @@
-"""Pretrained layers stay as they are for some epochs, then all learn."""
+"""Pretrained layers stay frozen for some epochs, then all layers learn."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ pytestmark = pytest.mark.engine
 
 TASK = str(SUPPORT / "pretrained_task.py")
 HEAD = 2
-"""Variables behind the backbone: a kernel and a bias, the last of the model's weights."""
+"""Variables after the backbone: a kernel and a bias, the last of the model's weights."""
 
 
 def trained(session, epochs, **settings):
-    """The weights before, and after each epoch; and the session."""
+    """Return the weights before training and after each epoch, the records, and the session."""
     made = session(TASK, epochs=epochs, sync_batch_norm=True, **settings)
     made.compile()
     weights = [made.trainer.weights()[0]]
@@ -35,7 +35,7 @@ def test_the_backbone_stays_as_it_is_and_then_learns(session):
         assert moved(weights[one], weights[other]) == [False] * (len(weights[0]) - HEAD) + [True] * HEAD
     assert all(moved(weights[2], weights[3]))
     assert [record.learning_rate for record in records] == pytest.approx([0.05, 0.05, 0.005])
-    assert int(made.trainer.optimizer.iterations.numpy()) == made.steps  # a fresh one
+    assert int(made.trainer.optimizer.iterations.numpy()) == made.steps  # a new optimizer
 
 
 def test_a_run_that_ends_before_trains_the_head_alone(session):

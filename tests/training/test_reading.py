@@ -1,4 +1,4 @@
-"""How many steps a call has: nothing that goes with the number of workers decides it."""
+"""The number of steps in a call does not depend on the number of workers."""
 
 import numpy as np
 import pytest

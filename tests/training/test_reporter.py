@@ -1,4 +1,4 @@
-"""What a run says of its progress while it trains."""
+"""The progress that a run reports while it trains."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def test_the_time_left_has_all_that_an_epoch_takes(folder, monkeypatch):
     now[0] = 100.0
     reporter.epoch(record(1))
     assert folder.progress().seconds_left == 3 * 25
-    now[0] = 132.0  # 20 s of training, and 12 s of all else since the first epoch ended
+    now[0] = 132.0  # 20 s of training and 12 s of everything else since the first epoch ended
     reporter.epoch(record(2))
     assert folder.progress().seconds_left == 2 * 32
     now[0] = 140.0

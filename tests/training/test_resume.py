@@ -1,4 +1,4 @@
-"""A run that was left at any step ends as if it had never been left."""
+"""A run interrupted at any step ends like an uninterrupted run."""
 
 import numpy as np
 import pytest
@@ -11,11 +11,11 @@ COMMON = {"batch_size": 12, "epochs": 2, "steps_per_call": 2, "schedule": "linea
 
 
 class LeftError(Exception):
-    """Raised where the run is left."""
+    """Raised to interrupt a run."""
 
 
 def left_after(session, updates: int, path) -> list:
-    """Train until `updates` steps are done, within an epoch or at its end, and leave a checkpoint."""
+    """Train until `updates` steps are done, within an epoch or at its end, and write a checkpoint."""
     records = []
 
     def leave() -> None:
@@ -39,7 +39,7 @@ def left_after(session, updates: int, path) -> list:
 
 
 def taken_up(session, path) -> list:
-    """Go on from the checkpoint, as another process would."""
+    """Resume from the checkpoint, as another process would."""
     session.compile()
     position = checkpoint.read_position(path, session.fingerprint())
     assert position is not None
@@ -60,7 +60,7 @@ CASES = [
     ("unet", "virtual", 2, 2, {"batch_size": 5}),
     ("unet", "mirrored", 2, 4, {"evaluate_every": 2, "batch_size": 5}),
 ]
-"""Task, implementation, workers, updates after which the run is left, settings."""
+"""Task, implementation, workers, updates before the interruption, settings."""
 
 
 @pytest.mark.parametrize(("task", "implementation", "workers", "updates", "train"), CASES)

@@ -1,4 +1,4 @@
-"""What a result says of its model is what plain Keras finds in the model that was saved."""
+"""Plain Keras finds in the saved model what a result states about it."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def data(tmp_path_factory):
 
 
 def start(path: Path, data, implementation: str, port: int) -> list[subprocess.Popen[str]]:
-    """The workers of a run of two epochs, in the folder `path`."""
+    """Start the workers of a run of two epochs in the folder `path`."""
     prepared, split = data
     workers = 1 if implementation == "single" else 2
     train = {
@@ -66,7 +66,7 @@ def start(path: Path, data, implementation: str, port: int) -> list[subprocess.P
 
 @pytest.fixture(scope="module")
 def runs(data, tmp_path_factory) -> dict[str, RunFolder]:
-    """A run of each strategy, side by side in pairs."""
+    """A run of each strategy, at most two at a time."""
     folder = tmp_path_factory.mktemp("runs")
     rounds = [
         ["single", "mirrored"],

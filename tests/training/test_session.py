@@ -1,4 +1,4 @@
-"""The loop: exact, repeatable, and the same however it is cut into calls and workers."""
+"""The training loop: exact, repeatable, and independent of how calls and workers divide it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How a session's batches come to its steps: read once, staged where they are computed, waited for."""
+"""The way of a batch to its step: read once, staged on the device that computes it, waited for."""
 
 import functools
 import time
@@ -22,13 +22,13 @@ metrics = ["accuracy"]
 
 @pytest.fixture
 def regression(session, tmp_path):
-    """Make a session of a softmax regression on 120 digits, an epoch long."""
+    """Make a session of a softmax regression on 120 digits for one epoch."""
     (tmp_path / "regression.py").write_text(TASK)
     return functools.partial(session, str(tmp_path / "regression.py"), epochs=1)
 
 
 def trained(made) -> bytes:
-    """The weights after an epoch."""
+    """Return the weights after an epoch."""
     made.compile()
     next(made.epoch_records())
     return b"".join(value.tobytes() for value in made.trainer.values().common)
@@ -38,7 +38,7 @@ def trained(made) -> bytes:
 def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
     regression, monkeypatch, implementation, workers
 ):
-    """Every address that a step computes from is one that the loader has read into."""
+    """The loader has read into every address from which a step computes."""
     import tensorflow as tf
 
     from scalestudy.engines.tensorflow import step as steps
@@ -80,7 +80,7 @@ def test_devices_that_are_given_their_slices_compute_the_same_bit_for_bit(regres
 
 
 def test_waiting_for_input_is_told_from_computing(regression, monkeypatch):
-    """While the first call is staged, the clock moves on by a hundred seconds: that is input, and no step."""
+    """While the first call is staged, the clock advances by 100 s, which counts as input, not as a step."""
     made = regression()
     made.compile()
     stage, late, now = made._loader._stage, [], time.perf_counter

@@ -1,4 +1,4 @@
-"""The seam of engines: a run needs no framework but what its engine brings; one in NumPy shows it."""
+"""The interface of engines: a run needs no framework except its engine's, as an engine in NumPy shows."""
 
 import socket
 import subprocess
@@ -28,7 +28,7 @@ from scalestudy.training.session import CallbackDecisions, Session
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """60 images of three classes, each brighter in another row; and their split."""
+    """60 images of three classes, each brighter in another row, and their split."""
     folder = tmp_path_factory.mktemp("images")
     random = np.random.default_rng(0)
     y = np.arange(60) % 3
@@ -91,7 +91,7 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     for result in (one, other):
         assert (result.order, result.place, result.hosts) == ("blocks", 4, [socket.gethostname()])
     assert one.began < other.began
-    for result in (one, other):  # the second in two processes, whose use adds up
+    for result in (one, other):  # the second ran in two processes, whose use is summed
         (process,), (node,) = result.processes, result.nodes
         assert result.usage_of == "run" and process.read_bytes is not None and node.loopback_bytes is not None
         assert process.cpu_seconds > 0 and result.cpu_percent[0] > 0
@@ -144,7 +144,7 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
 
 
 class Pending:
-    """A call's losses, still under way."""
+    """The pending losses of a call."""
 
     def __init__(self, losses, asked: list[int], call: int) -> None:
         self._losses, self._asked, self._call = losses, asked, call
@@ -178,9 +178,9 @@ def test_no_step_is_waited_for_to_look_for_a_request_to_stop(data, tmp_path, mon
     monkeypatch.setattr(RunFolder, "stop", Stop(tmp_path / "stop"))
     folder = folder_of(tmp_path, point_of(data))
     run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=Asynchronous()))
-    # Two calls compile. 42 samples by 8, two steps a call but of one size: four calls an epoch, and its end.
+    # Two calls compile. 42 samples by 8, in calls of two equal steps: four calls an epoch, and its end.
     assert looks[1:] == [(3, 2), (4, 2), (5, 2), (6, 2), (6, 6), (7, 6), (8, 6)]
-    assert asked == [*range(1, 9)]  # the last two to be kept with the checkpoint
+    assert asked == [*range(1, 9)]  # the last two for the checkpoint
     assert folder.result() is None and folder.checkpoint.exists()
 
 
@@ -236,7 +236,7 @@ class Threads(Group):
 
 
 def both(work) -> list:
-    """What `work` makes of each of two ranks' places among the workers."""
+    """Return the results of `work` for both ranks."""
     shared, found = {"barrier": threading.Barrier(2)}, [None, None]
 
     def one(rank: int) -> None:
@@ -363,7 +363,7 @@ def test_a_rate_that_a_callback_sets_before_an_epoch_is_that_of_every_rank(data)
 
 
 class Watching:
-    """Callbacks that change nothing, or rank 0's weights."""
+    """Callbacks that change nothing or rank 0's weights."""
 
     def __init__(self, trainer, spoil):
         self._trainer, self._spoil = trainer, spoil

@@ -1,4 +1,4 @@
-"""What goes wrong with a user's files is put into words; a bug of ours is not."""
+"""Errors in a user's files become messages; an internal error does not."""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""What others wrote, on a terminal: shown, never obeyed."""
+"""Foreign text is shown on a terminal but never interpreted."""
 
 import io
 import re

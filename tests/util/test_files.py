@@ -1,4 +1,4 @@
-"""Files: whole or not at all, shared like any file of their user; lines that no kill can mix up."""
+"""Files are written whole or not at all, with the user's permissions; kills do not mix up lines."""
 
 import contextlib
 import errno

@@ -9,7 +9,7 @@ from scalestudy.util import imports
 
 @pytest.fixture(autouse=True)
 def unused(monkeypatch):
-    """One package that nobody has imported yet."""
+    """A package that has not been imported yet."""
     monkeypatch.delitem(sys.modules, "wave", raising=False)
     yield
     gc.enable()

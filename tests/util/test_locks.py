@@ -1,4 +1,4 @@
-"""Locks: one holder at a time, in this process or another, until it ends; none where there are none."""
+"""Locks have one holder at a time, in this process or another, until it ends; some file systems have none."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ def test_a_lock_is_held_against_this_process_too_and_free_again_afterwards(tmp_p
     for _ in range(2):
         with take(tmp_path / "lock"), pytest.raises(Timeout):
             take(tmp_path / "lock")
-    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600  # others could hold what they can open
+    assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600  # others can hold a file that they can open
 
 
 def test_a_lock_ends_with_its_holder_though_a_worker_of_it_lives_on_and_keeps_what_was_written(tmp_path):

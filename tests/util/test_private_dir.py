@@ -1,4 +1,4 @@
-"""The folder of locks: ours alone, whatever other users have planted where we look for it."""
+"""The folder of locks belongs to this user alone, whatever other users have planted."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a fol
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """The three places in which the folder may be, by what they are of."""
+    """The three possible places of the folder, by kind."""
     runtime, temporary, cache = (tmp_path / name for name in ("runtime", "temporary", "cache"))
     for folder in (runtime, temporary, cache):
         folder.mkdir(mode=0o700)
@@ -70,7 +70,7 @@ def test_what_is_planted_in_the_shared_folder_is_passed_over(places, plant, monk
 
 @pytest.mark.parametrize("value", [None, "", "relative", "/nowhere/at/all"])
 def test_a_runtime_folder_that_is_none_is_passed_over(places, value, monkeypatch) -> None:
-    monkeypatch.setenv("LOGNAME", "../somebody")  # the folder has the user's number
+    monkeypatch.setenv("LOGNAME", "../somebody")  # the folder is named by user ID
     monkeypatch.delenv("XDG_RUNTIME_DIR") if value is None else monkeypatch.setenv("XDG_RUNTIME_DIR", value)
     assert private_folder() == places["temporary"]
 
@@ -78,7 +78,7 @@ def test_a_runtime_folder_that_is_none_is_passed_over(places, value, monkeypatch
 def test_folders_that_others_can_write_to_are_passed_over(places: dict[str, Path]) -> None:
     places["runtime"].parent.chmod(0o770)
     assert private_folder() == places["temporary"]
-    places["temporary"].parent.chmod(0o777)  # where anybody renames anything
+    places["temporary"].parent.chmod(0o777)  # anyone can rename entries here
     assert private_folder() == places["cache"]
 
 

@@ -14,7 +14,7 @@ THEIRS = EntryPoint("join", "posixpath:join", "scalestudy.made")
 
 @pytest.fixture
 def offered(monkeypatch):
-    """Let packages offer these entry points."""
+    """Make packages offer these entry points."""
 
     def offer(*entries: EntryPoint) -> None:
         monkeypatch.setattr(registry, "entry_points", lambda group: [e for e in entries if e.group == group])

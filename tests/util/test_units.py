@@ -1,4 +1,4 @@
-"""Times and sizes read the same wherever they stand."""
+"""Times and sizes are written and read in the same way everywhere."""
 
 import pytest
 

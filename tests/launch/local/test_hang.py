@@ -1,4 +1,4 @@
-"""Ranks of real processes that fall silent: the run ends, and says which one was first and where."""
+"""Real processes in which ranks hang: the run ends and names the first rank and its position."""
 
 import json
 import os
@@ -29,7 +29,7 @@ PROGRESS_TIMEOUT = 2.5
 
 @pytest.fixture
 def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """How a run ends by a plan, and its folder; ended(strategy, workers, rank=1, step=3, does="block")."""
+    """Return how a run ends and its folder; ended(strategy, workers, rank=1, step=3, does="block")."""
     monkeypatch.setattr(modules, "WORKER", "silent_worker")
     monkeypatch.setattr(hang_detection, "HANG_EVERY", 0.1)
     monkeypatch.setattr(hang_detection, "HANG_GRACE", 0.5)
@@ -73,7 +73,7 @@ def test_a_rank_that_is_stopped_is_named_by_the_others_and_ended(ended):
     assert failure.rank == 1
     assert "its process is stopped, or its node is gone" in failure.reason
     assert " in work\n" in log(run, 0)
-    assert "most recent call first" not in log(run, 1)  # it cannot
+    assert "most recent call first" not in log(run, 1)  # a stopped process cannot write it
 
 
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (`make test-tools`)")
@@ -106,7 +106,7 @@ def test_a_process_alone_that_can_do_nothing_is_ended_from_outside(ended, does):
     failure, _ = ended("mirrored", 2, rank=0, step=3, does=does)
     assert failure.rank == 0
     step = re.search(r"fell silent in epoch 1 after step (\d+) ", failure.reason)
-    assert 1 <= int(step[1]) <= 4  # by its last sign, which came before it was stopped
+    assert 1 <= int(step[1]) <= 4  # from its last heartbeat, before it was stopped
 
 
 def test_a_library_that_gives_up_on_a_stopped_rank_does_not_hide_which_one_it_was(ended):

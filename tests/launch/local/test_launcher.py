@@ -1,4 +1,4 @@
-"""A study's points on this machine, and why GPUs that it asks for are not seen."""
+"""The points of a study on this machine, and why requested GPUs are not visible."""
 
 import contextlib
 import os
@@ -103,7 +103,7 @@ def folder(tmp_path: Path) -> StudyFolder:
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch):
-    """Have each worker run this program instead."""
+    """Make each worker run this program."""
 
     def be(program: str) -> None:
         def command(run, rank, size, port, cpus, environment, log) -> Command:
@@ -158,7 +158,7 @@ def test_a_first_signal_asks_for_a_checkpoint_and_is_recorded_as_what_it_was(fol
     failure = run.failure()
     assert (failure.signal, failure.cancelled, failure.rank) == (signal.Signals(number).name, True, None)
     assert study_status(folder).states == {"native-w1-s0": "cancelled", "native-w1-s1": "missing"}
-    assert interrupted_run(folder, run.point()) == run  # whose cores others may have, too
+    assert interrupted_run(folder, run.point()) == run  # although other points may use its cores
 
 
 def test_a_second_ctrl_c_stops_it_at_once(folder, workers):
@@ -239,7 +239,7 @@ def test_a_failure_that_a_full_disk_cannot_hold_is_told_and_the_next_point_has_i
 
 
 def takewhile_of(steps, name: str):
-    """The steps of a point up to its end, which is told after what was lost of it."""
+    """Yield steps up to the end of a point, which follows its `Lost` step."""
     for step in steps:
         yield step
         if isinstance(step, Lost):
@@ -307,13 +307,13 @@ def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, m
 
 
 FIRST = 3136
-"""Of eight CPUs that are no real ones, at the beginning of one of NVML's words."""
+"""The first of eight CPU numbers that do not exist, at the start of a word of NVML's CPU mask."""
 LOW, HIGH = ((0,) * (FIRST // 64) + (bits,) for bits in (0b00001111, 0b11110000))
 
 
 @pytest.fixture
 def gpus(nvml, monkeypatch):
-    """A machine of four GPUs and eight CPUs, the first two GPUs near the last four CPUs."""
+    """A machine with four GPUs and eight CPUs; the first two GPUs are near the last four CPUs."""
     from fake_nvml import cards
 
     found = cards(4)
@@ -340,7 +340,7 @@ def test_a_gpus_worker_has_its_share_of_the_cores_unless_the_study_says_otherwis
     assert cpus('[sweep]\nseed = 0\nworkers = 1\n"launch.device" = ["auto", "cpu", "gpu"]') == [2, 1, 2]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     devices.gpus.cache_clear()
-    assert cpus("[sweep]\nseed = 0\nworkers = [1, 2]") == [2, 2]  # the others' cores stay theirs
+    assert cpus("[sweep]\nseed = 0\nworkers = [1, 2]") == [2, 2]  # the cores of hidden GPUs are not used
 
 
 def test_a_dry_run_tells_the_cores_of_a_worker(gpus, tmp_path):

@@ -1,4 +1,4 @@
-"""GPUs are one run's alone: others take what is left, or wait and say for whom."""
+"""Each GPU belongs to one run; other runs take the remaining GPUs, or wait and name the holder."""
 
 import os
 import socket
@@ -115,7 +115,7 @@ def test_server_and_coordinator_have_cores_of_their_own(monkeypatch):
 
 
 def taken(held, wanted):
-    """UUIDs that were taken at once."""
+    """Return the UUIDs that are reserved without waiting."""
     with pytest.raises(StopIteration) as end:
         next(reserved_gpus(held, wanted))
     return end.value.value
@@ -225,7 +225,7 @@ def test_workers_see_the_reserved_gpus_and_are_held_to_them_and_a_launcher_tells
         raise OSError("enough")
 
     monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
-    monkeypatch.setenv("SCALESTUDY_GPUS", "8")  # of a job that this runs in
+    monkeypatch.setenv("SCALESTUDY_GPUS", "8")  # from the job around this run
     with ExitStack() as one:
         taken(one, point(1))
         list(run_steps(folder, folder.points()[0]))

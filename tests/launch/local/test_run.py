@@ -1,4 +1,4 @@
-"""Which runs a launcher goes on with, and which it starts anew."""
+"""Which runs a launcher resumes, and which it restarts."""
 
 import ast
 import errno
@@ -287,7 +287,7 @@ def test_a_file_that_lies_in_the_working_folder_is_no_module_of_ours(tmp_path, m
 
 
 def sockets(process: int) -> dict[tuple[str, int], int]:
-    """Address and port of what a process listens at, and its network; whichever network that is."""
+    """Return address and port of a process's listening sockets, with its network namespace."""
     held = set()
     for handle in Path(f"/proc/{process}/fd").iterdir():
         try:
@@ -308,22 +308,24 @@ def sockets(process: int) -> dict[tuple[str, int], int]:
 
 
 def _address(text: str) -> str:
-    """An address as the kernel prints it: words of four bytes in the machine's order."""
+    """Parse an address as the kernel prints it: four-byte words in the machine's byte order."""
     words = [text[start : start + 8] for start in range(0, len(text), 8)]
     packed = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
     return str(ipaddress.ip_address(packed))
 
 
 def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: str):
-    """Run a study, and give by strategy where its workers listened, by their network; what was reached; and
-    the network that each of its worker processes was seen in last, whatever it listened at there.
+    """Run a study and return three results.
+
+    They are: by strategy, the sockets at which workers listened, with their network namespaces; what attacks
+    reached; and the last network namespace of each worker process, whether or not it listened.
 
     Args:
-        folder: Empty.
-        strategies: What is run, with 2 workers.
-        connect: Whether to attack each worker as soon as it listens, as a neighbour could.
-            (Gloo takes that for a rank that left, and ends.)
-        variables: Of the launcher.
+        folder: An empty folder.
+        strategies: Strategies to run with 2 workers.
+        connect: Whether to attack each worker as soon as it listens, as another user could.
+            (Gloo takes this for a rank that left, and ends.)
+        variables: Environment variables of the launcher.
     """
     (folder / "study.toml").write_text(STUDY.format(strategies=json.dumps(strategies)))
     listened: dict[str, dict[tuple[str, int], int]] = {name: {} for name in strategies}
@@ -334,7 +336,7 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     ) as study:  # fmt: skip
         launcher = psutil.Process(study.pid)
-        while study.poll() is None:  # without rest: Gloo listens only until the other rank has come
+        while study.poll() is None:  # no sleep: Gloo listens only until the other rank connects
             for process in launcher.children(recursive=True):
                 try:
                     words = process.cmdline()
@@ -368,13 +370,13 @@ ways |= {name: (open, f"/proc/{process}/{name}", "rb") for name in ("environ", "
 print([way for way, act in ways.items() if reached(*act)])
 """
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
-"""One that every account may start."""
+"""A Python that every account may start."""
 AS_NEIGHBOUR = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 ACCOUNTS = os.geteuid() == 0 and shutil.which("setpriv") and PYTHON
 
 
 def attacked(process: int, ports: list[int]) -> set[str]:
-    """What another account of this machine reaches of a worker; without one, this account's ports."""
+    """Return what another account on this machine reaches of a worker; without one, this account's ports."""
     if ACCOUNTS:
         command = [*AS_NEIGHBOUR, str(PYTHON), "-I", "-c", ATTACK, str(process), *map(str, ports)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -390,7 +392,7 @@ def _connects(port: int) -> bool:
 
 @pytest.mark.skipif(not ACCOUNTS, reason="only root can become another user")
 def test_another_account_reaches_what_is_open_to_it_and_nothing_of_a_process():
-    """That the attack below would be seen to succeed."""
+    """The attack below would be detected if it succeeded."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert attacked(os.getpid(), [port]) == {f"port {port}"}
@@ -402,13 +404,13 @@ def test_nobody_else_on_this_machine_reaches_the_workers_of_a_run(tmp_path):
     strategies = ["mirrored", "multiworker", *(["horovod"] if horovod_built() else [])]
     listened, reached, networks = watched(tmp_path, strategies, connect=True)
     assert not listened.pop("mirrored")
-    # A rank's port for data is open only until the other has come, and may not be seen; its network is.
+    # A rank's data port closes when the other rank connects and may be missed; its namespace is not.
     assert all(listened.values()), listened
     for places in listened.values():
         assert len(set(places.values())) == 1
         assert os.stat("/proc/self/ns/net").st_ino not in places.values()
     apart = [each for each in networks.values() if each != os.stat("/proc/self/ns/net").st_ino]
-    assert len(apart) >= 4 * len(listened), networks  # each of two ranks, and the process above it
+    assert len(apart) >= 4 * len(listened), networks  # two ranks and their parent processes
     assert not reached
 
 
@@ -421,7 +423,7 @@ def test_without_a_private_network_horovod_listens_at_the_loopback_alone(tmp_pat
     assert set(places.values()) == {os.stat("/proc/self/ns/net").st_ino}
     assert places, "the rendezvous was not seen to listen"
     assert all(ipaddress.ip_address(address).is_loopback for address, _ in places), places
-    # A rank's port for data is open only until the other rank has come, so it may not be seen; each tells it.
+    # A rank's data port closes when the other rank connects and may be missed; the logs name all ports.
     logs = sorted(tmp_path.glob("studies/study/points/*/run-1/logs/rank-*.log"))
     assert len(logs) == 2
     for log in logs:

@@ -58,7 +58,7 @@ KILLED = "import os; os.kill(os.getpid(), 9)"
 def test_spared_ranks_may_be_ended_by_signals_but_not_all_of_them(tmp_path, programs, failure):
     commands = [command(tmp_path, text, rank) for rank, text in enumerate(programs)]
     with WorkerProcesses(commands[:0], spared=lambda: [0, 1]) as workers:
-        for rank, one in enumerate(commands):  # one after another, so that the order is known
+        for rank, one in enumerate(commands):  # one at a time, for a known order
             workers._start(rank, one)
             while not workers.ended(rank):
                 time.sleep(0.01)

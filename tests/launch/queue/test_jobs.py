@@ -1,4 +1,4 @@
-"""Jobs of a study that no run of its folder names: an earlier study's, or a script's by hand."""
+"""Jobs that belong to no run of the folder: of an earlier study, or from a script submitted by hand."""
 
 import time
 
@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def queue(folder, programs):
-    """A job of a run, one of the folder that no run knows, one of another study, and one of none."""
+    """A job of a run, a job of this folder without a run, a job of another study, and an unmarked job."""
     run = folder.new_run(folder.points()[0])
     run.write_job(JobRecord(job="7", submission="0" * 16, submitted=time.time(), site="here", script="x"))
     mark = new_mark(folder.path)

@@ -1,4 +1,4 @@
-"""How workers are spread over nodes."""
+"""How workers are distributed over nodes."""
 
 import re
 from pathlib import Path

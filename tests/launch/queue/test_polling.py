@@ -1,4 +1,4 @@
-"""A queue is asked seldom, without being waited for, and what it leaves unanswered is told."""
+"""The queue is queried rarely and never waited for; missing answers are reported."""
 
 import os
 import stat
@@ -33,7 +33,7 @@ OVER = {"1": JobView(job="1", state="TIMEOUT", nodes="node1")}
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A squeue that says this, on a machine without accounting; how often it was asked is counted."""
+    """Install a squeue with this output, without accounting, and count its calls."""
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
@@ -142,7 +142,7 @@ else echo "77|PENDING|s|of a site scalestudy:0123456789abcdef:{DIGITS}"; fi"""
 
 @pytest.fixture
 def run(folder: StudyFolder) -> RunFolder:
-    """A run that Slurm may have taken or not; who submitted it has gone."""
+    """A run that Slurm may or may not have accepted; its submitting process has ended."""
     run = folder.new_run(next(each for each in folder.points() if each.name == POINT))
     run.write_launcher_process(LauncherProcess(pid=1, host="elsewhere", started="", written=0.0))
     run.write_job(JobRecord(job="", submission=DIGITS, submitted=time.time(), site="here", script="x.sh"))
@@ -189,5 +189,5 @@ def test_a_job_that_has_begun_is_known_by_what_it_left(folder, run, programs) ->
     assert run.job().job == ""
     (run.path / "began").write_text(f"{DIGITS} 77\n")
     assert run.job().job == "77"
-    (run.path / "began").write_text(f"{DIGITS} none\n")  # by hand, and in no job
+    (run.path / "began").write_text(f"{DIGITS} none\n")  # started by hand, outside of a job
     assert run.job().job == ""

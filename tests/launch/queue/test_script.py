@@ -1,4 +1,4 @@
-"""Whatever a text holds, bash takes it for what it is."""
+"""Bash reads any text in a job script literally."""
 
 import os
 import re
@@ -28,7 +28,7 @@ NASTY = st.text(st.sampled_from("a1 '\"$`\\{}!#~*?[]()<>|&;\n\t\r%é€𝄞-=\1\
 
 
 def seen_by_bash(*words: str) -> list[bytes]:
-    """What becomes of words, as arguments and in an array, which bash reads each in its own way."""
+    """Return words as bash reads them; arguments and array elements must agree."""
     script = "printf '%s\\0' {0}; words=({0}); printf '%s\\0' \"${{words[@]}}\"".format(" ".join(words))
     done = subprocess.run(
         ["bash", "-c", os.fsencode(script)], env=ENVIRONMENT, capture_output=True, check=True
@@ -222,7 +222,7 @@ def directives(script: str) -> list[str]:
 
 
 def started(script: str) -> str:
-    """The words of srun, mpirun, …, on one line."""
+    """Return the launch command (srun, mpirun, …) on one line."""
     return " ".join(script.partition("launch=(")[2].partition("\n)")[0].split())
 
 

@@ -1,4 +1,4 @@
-"""Rendered scripts under a real bash, with a worker that tells what it was given."""
+"""Rendered scripts under a real bash, with a worker that records what it receives."""
 
 import os
 import subprocess
@@ -30,11 +30,11 @@ NAMES = st.text(
 
 @dataclass
 class Node:
-    """A folder with programs of its own before all others, which write down how they were called."""
+    """A folder with programs of its own first on PATH, which record their calls."""
 
     root: Path
     wrapper: bool = True
-    """Whether the job has its wrapper, whose start takes a while."""
+    """Whether the job has its wrapper, which takes a while to start."""
 
     def __post_init__(self) -> None:
         (self.root / "bin").mkdir()
@@ -46,7 +46,7 @@ class Node:
         self.says("RUNNING")
 
     def says(self, state: str) -> None:
-        """What Slurm says of the job from now on."""
+        """Set the state that Slurm reports for the job."""
         self.program("scontrol", f'echo "JobId=7 JobName=x JobState={state} Reason=None"')
 
     def program(self, name: str, body: str) -> None:
@@ -68,13 +68,13 @@ class Node:
         return dict(line.partition("=")[::2] for line in lines)
 
     def give(self, run: Path, submission: str, job: str = "") -> None:
-        """Write down to which submission a run belongs."""
+        """Record the submission to which a run belongs."""
         run.mkdir(parents=True, exist_ok=True)
         record = JobRecord(job=job, submission=submission, submitted=time.time(), site="here", script="x.sh")
         RunFolder(run).write_job(record)
 
     def run(self, made: JobScript, **environment: str) -> int:
-        """Exit code of the script, called as Slurm does; the run's folder is made."""
+        """Run the script as Slurm does, in the run's folder; return its exit code."""
         for file in (self.root / "told").iterdir():
             file.unlink()
         made.run.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ kill -USR1 $PPID
 while [ ! -e stop ]; do sleep 0.02; done
 touch checkpoint.npz
 exit 0"""
-"""A worker whose job nears its limit; it is asked to stop, and does."""
+"""A worker that is asked to stop near its job's time limit, and stops."""
 
 
 def test_before_its_time_limit_a_job_is_stopped_and_queued_again(node, run):
@@ -232,7 +232,7 @@ def test_a_worker_that_fails_while_it_is_asked_to_stop_has_failed(node, run):
 
 
 TERMINATED = STOPS.replace("-USR1", "-TERM")
-"""A worker whose job is to leave its nodes, and that does."""
+"""A worker that stops because its job must leave its nodes."""
 
 
 @pytest.mark.parametrize("words", [TERMINATED, TERMINATED.replace("exit 0", "exit 137")])
@@ -245,7 +245,7 @@ def test_a_job_that_is_told_to_leave_and_goes_on_running_is_queued_again(node, r
 
 @pytest.mark.parametrize("words", [TERMINATED, STOPS])
 def test_a_job_that_its_user_cancels_is_never_put_back(node, run, words):
-    """Slurm says COMPLETING of one that it cancels or has preempted, and would take a requeue of either."""
+    """Slurm reports COMPLETING for cancelled and for preempted jobs, and would accept a requeue of both."""
     node.says("COMPLETING")
     node.program("python", words)
     assert node.run(job("single", 1, site(), run)) == (-15 if words == TERMINATED else 75)
@@ -401,7 +401,7 @@ def test_what_modules_set_reaches_all_ranks_under_mpirun(node, run):
     words = node.called("mpirun")
     taken = {words[index + 1] for index, word in enumerate(words) if word == "-x"}
     assert {"UCX_TLS", "FABRIC_OF_THIS_SITE", "CUDA_HOME", "UCX_NET_DEVICES"} <= taken
-    assert not {"CUDA_VISIBLE_DEVICES", "MINE"} & taken  # each node's own, and nobody's
+    assert not {"CUDA_VISIBLE_DEVICES", "MINE"} & taken  # set by each node, and unrelated to the run
 
 
 @pytest.mark.parametrize(

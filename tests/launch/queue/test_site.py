@@ -1,4 +1,4 @@
-"""Site profiles: found, read, and refused with the line."""
+"""Site profiles are found, read, and refused with the line number."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ from sites import EXAMPLES, point, site
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's site profiles."""
+    """The folder of the user's site profiles."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", "/people/me")
     monkeypatch.delenv("SCRATCH", raising=False)

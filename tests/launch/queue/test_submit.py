@@ -1,4 +1,4 @@
-"""What a job carries in its queue is read again, whatever a site writes around it."""
+"""The mark of a job is read back from its queue, whatever a site adds around it."""
 
 import time
 from dataclasses import replace
@@ -71,7 +71,7 @@ ONE, TWO = "native-w1-s0", "native-w2-s1"
 def submitted(
     folder: StudyFolder, *names: str, how: Submission | None = None
 ) -> tuple[list[str], ScalestudyError | None]:
-    """The jobs that the queue has taken, and the error that kept it from taking the rest."""
+    """Return the submitted jobs, and the error that stopped the submission or None."""
     points = {point.name: point for point in folder.points()}
     jobs: list[str] = []
     try:
@@ -135,7 +135,7 @@ def test_what_slurm_refuses_leaves_nothing_behind_and_what_it_took_before_stays(
 
 LATE = """mark=$(grep -o 'scalestudy:[0-9a-f:]*' "${!#}"); echo "77|PENDING|s|mine $mark" >"$0.queue"
 echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1"""
-"""Takes the job, and is too late to say so."""
+"""Accepts the job but times out before it answers."""
 SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
 
 

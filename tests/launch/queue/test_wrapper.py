@@ -1,4 +1,4 @@
-"""The process that watches over the ranks of a job; `test_script_runs.py` starts it by job scripts."""
+"""The process that monitors the ranks of a job; `test_script_runs.py` starts it from job scripts."""
 
 import signal
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A run whose ranks may be silent for half a second; handlers of signals are put back."""
+    """A run whose ranks may be silent for half a second; signal handlers are restored."""
     for name in ("SCALESTUDY_SUBMISSION", "SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(hang_detection, "HANG_GRACE", 0.2)

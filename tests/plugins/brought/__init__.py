@@ -1,1 +1,1 @@
-"""What a package of another author's brings."""
+"""A package by another author."""

@@ -1,4 +1,4 @@
-"""A form of the report: one line."""
+"""A report format with one line."""
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.formats import Format, Medium

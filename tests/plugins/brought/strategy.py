@@ -1,4 +1,4 @@
-"""A strategy: one worker under another name, to show where a strategy has to say what it is."""
+"""A strategy: one worker under another name, to show what a strategy must declare."""
 
 from scalestudy.study.strategies import Traits
 

@@ -1,4 +1,4 @@
-"""A task: which way do the stripes run?"""
+"""A task: classify the direction of stripes."""
 
 import keras
 
@@ -10,7 +10,6 @@ metrics = ["accuracy"]
 
 
 def model(data):
-    """One hidden layer."""
     return keras.Sequential(
         [
             keras.Input(data.input_shape),
