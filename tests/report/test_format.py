@@ -26,7 +26,7 @@ def test_an_interval_is_half_of_it_to_each_side():
 def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends():
     assert with_interval(Estimate(75.0, 30.0, 187.0), 1) == "75.0 (30.0–187.0)"
     assert with_interval(Estimate(0.990, 0.962, 1.0), 3) == "0.990 (0.962–1.000)"
-    # An interval smaller than the last digit is shown as such.
+    # An asymmetry that rounding hides is not shown.
     assert with_interval(Estimate(0.95, 0.948, 0.951), 2) == "0.95 ± <0.01"
     assert with_interval(Estimate(0.95, 0.930, 0.966), 2) == "0.95 ± 0.02"
 
