@@ -36,6 +36,31 @@ def test_a_wrong_command_line_ends_with_2(call, arguments: list[str]) -> None:
     assert errors
 
 
+@pytest.mark.parametrize(
+    ("arguments", "received", "meant"),
+    [
+        (["run", "--dryrun"], "--dryrun", "--dry-run"),
+        (["rnu"], "rnu", "run"),
+        (["model", "predikt"], "predikt", "predict"),
+        (["run", "--out"], "--out", "--help"),
+        (["check", "-n", "x"], "-n", "--help"),
+        (["run", "a.toml", "b.toml"], "b.toml", "--help"),
+        (["compare"], "[NAME=]STUDY", "--help"),
+    ],
+)
+def test_a_wrong_command_line_has_the_three_parts_of_an_error(call, arguments, received, meant) -> None:
+    code, text, errors = call(*arguments)
+    assert (code, text) == (2, "")
+    first, expected, given, action = errors.splitlines()
+    assert (first, expected.split()[0], given.split()[0]) == ("Error", "Expected", "Received")
+    assert received in given and meant in action
+
+
+def test_no_arguments_show_the_help(call) -> None:
+    assert call() == (2, "", call("--help")[1])
+    assert call("model") == (2, "", call("model", "--help")[1])
+
+
 def test_an_error_is_three_lines_without_a_traceback(call, tmp_path) -> None:
     code, text, errors = call("run", str(tmp_path / "none.toml"))
     assert (code, text) == (2, "")

@@ -92,12 +92,12 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # file names may contain undecodable bytes
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(arguments)
+        sys.exit(app(arguments, standalone_mode=False))
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        from scalestudy.cli.console import bug_of, print_error
+        from scalestudy.cli.console import bug_of, print_error, usage_error
 
-        known = explained(error) or bug_of(error)
+        known = explained(error) or usage_error(error) or bug_of(error)
         print_error(known)
         sys.exit(known.exit_code)

@@ -105,6 +105,31 @@ def print_error(error: ScalestudyError) -> None:
         console.print(Text.assemble((f"  {label:<9}" if label else "  ", "red"), text))
 
 
+def usage_error(error: Exception) -> UserError | None:
+    """What a command line that cannot be parsed means to the user; None for any other error."""
+    import difflib
+    from typing import Any
+
+    from typer import BadParameter
+
+    if not isinstance(error, BadParameter.__bases__):  # UsageError, which typer does not export
+        return None
+    wrong: Any = error
+    ctx, option = wrong.ctx, getattr(wrong, "option_name", None)
+    received = wrong.format_message().rstrip(".").removeprefix("Got ")
+    received = received[:1].lower() + received[1:]
+    if ctx is None:
+        return UserError(f"{option} as --help shows it", received, "Add --help to the command.")
+    see = f"See {ctx.command_path} --help"
+    if option is None:
+        usage = " ".join(ctx.get_usage().split()).removeprefix("Usage: ")
+        return UserError(f"`{usage}`", received, see)
+    known = [name for param in ctx.command.params for name in (*param.opts, *param.secondary_opts)]
+    near = difflib.get_close_matches(option, [name for name in known if name.startswith("-")], 1)
+    action = f"Did you mean {near[0]}? {see}" if near else see
+    return UserError(f"an option of `{ctx.command_path}`", option, action)
+
+
 class Bug(ScalestudyError):
     """A bug in Scalestudy (exit code 70, EX_SOFTWARE in sysexits.h)."""
 

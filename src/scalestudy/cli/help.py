@@ -1,8 +1,12 @@
 """Additions to `--help`: examples for every command, and summaries that are not truncated."""
 
+import difflib
 from typing import Any, ClassVar
 
+import typer
 from typer.core import TyperGroup
+
+from scalestudy.util.errors import UserError
 
 # \b keeps the line breaks.
 OVERVIEW = """\b
@@ -99,9 +103,29 @@ def epilog(command: str) -> str:
 
 
 class CommandGroup(TyperGroup):
-    """Lists commands with their full summaries, under headings if there are any."""
+    """Lists commands with their full summaries, under headings if there are any.
+
+    An unknown command is refused with the nearest one.
+    """
 
     headings: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse them; without any, show the help and end."""
+        if not args and self.no_args_is_help:
+            typer.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first argument names."""
+        word = args[0]
+        if word not in self.commands and not word.startswith("-"):
+            near = difflib.get_close_matches(word, self.commands, 1)
+            see = f"See {ctx.command_path} --help"
+            action = f"Did you mean {near[0]}? {see}" if near else see
+            raise UserError(f"a command of `{ctx.command_path}`", word, action)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
