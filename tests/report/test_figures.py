@@ -127,6 +127,22 @@ def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice(
     assert ringed == [("native", 4)]
 
 
+def test_time_and_cost_have_intervals_in_both_directions_that_are_cut_where_they_are_long():
+    seconds = {1: (100.0, 102.0, 104.0), 2: (60.0, 61.0, 62.0), 4: (20.0, 40.0, 80.0)}
+    runs = [
+        synthetic.run("native", workers, seed, training_seconds=value)
+        for workers, values in seconds.items()
+        for seed, value in enumerate(values)
+    ]
+    records, *_ = time_and_cost(runs)
+    for record in records:
+        for field in ("time", "cost"):
+            assert record[f"{field}_low"] < record[field] < record[f"{field}_high"]
+    times = [record["time"] for record in records]
+    assert max(record["time_high"] for record in records) <= max(times) + (max(times) - min(times)) / 2
+    assert not any("time_low" in record for record in time_and_cost(synthetic.published())[0])
+
+
 def test_a_row_that_is_worse_is_faded_and_on_no_front():
     runs = [
         synthetic.run("native", workers, seed, throughput=100.0 * workers, quality=quality + 0.001 * seed)

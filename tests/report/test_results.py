@@ -144,5 +144,5 @@ def test_rows_that_learned_nothing_share_a_footnote_and_their_costs_have_nothing
 def test_a_figure_without_a_front_has_no_layer_of_it():
     (figure,) = time_and_cost(analyse("made", at_chance()))
     (sound,) = time_and_cost(analyse("made", synthetic.seeded((1, 2, 4))))
-    assert [len(each.spec["layer"]) for each in (figure, sound)] == [2, 4]
+    assert [len(each.spec["layer"]) for each in (figure, sound)] == [2, 6]
     assert "strokeDash" not in str(figure.spec["layer"]) and "strokeDash" in str(sound.spec["layer"])

@@ -1,5 +1,6 @@
 """Figures of the loss against epochs, updates, samples and time, which share one place."""
 
+from collections import Counter
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
@@ -54,7 +55,9 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     records: Records = []
     for key in rows:
         fields = {"strategy": key.strategy, "panel": series_name(key), "workers": key.workers}
-        records += [fields | record for record in _means(groups[key], most, length)]
+        means = _means(groups[key], most, length)
+        times = Counter(record["set"] for record in means)
+        records += [fields | record | {"alone": times[record["set"]] == 1} for record in means]
     return records, unit, f" Of {len(keys)} rows, {len(rows)} are drawn." if len(rows) < len(keys) else ""
 
 
@@ -126,10 +129,17 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
         {"values": epochs} if field == "epoch" and len(epochs) <= MOST_TICKS else {"tickCount": MOST_TICKS}
     )
     form = "d" if field == "epoch" else "~g" if field == "time" else "~s"
-    sets = alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]])
-    chart = (
-        alt.Chart(data(records))
-        .mark_line(strokeWidth=2, point=len(epochs) == 1)
+    domain, once = ["validation", "training"], len(epochs) == 1
+    sets: Any = alt.StrokeDash(
+        "set:N", title="Loss on", scale=alt.Scale(domain=domain, range=[[1, 0], [3, 3]]),
+        legend=alt.Legend(symbolType="stroke"),
+    )  # fmt: skip
+    if once:
+        shapes = alt.Scale(domain=domain, range=["circle", "triangle-up"])
+        sets = alt.Shape("set:N", title="Loss on", scale=shapes)
+    source = data(records)
+    base = (
+        alt.Chart(source)
         .encode(
             alt.X(f"{field}:Q", title=titles[field], axis=alt.Axis(format=form, labelOverlap=True, **ticks)),
             alt.Y(
@@ -140,7 +150,7 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
                 "workers:O", title="Workers", scale=alt.Scale(domain=counts, range=colours),
                 legend=alt.Legend() if several else None,
             ),
-            alt.StrokeDash("set:N", title="Loss on", scale=sets),
+            sets,
             detail="panel:N",
             order="epoch:Q",
             opacity=faded,
@@ -150,8 +160,14 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
             ),
         )
     )  # fmt: skip
-    if several:
-        chart = chart.add_params(picked)
+    # A line of one value cannot be seen.
+    marked = base.mark_point(filled=True, size=80) if once else base.mark_line(strokeWidth=2)
+    chart: Any = marked.add_params(picked) if several else marked
+    if not once and any(record["alone"] for record in records):
+        dots = base.transform_filter("datum.alone").mark_point(filled=True, size=60)
+        chart.data = dots.data = alt.Undefined  # for panels, each with its part
+        chart = alt.layer(chart, dots, data=source)
+        caption += " A dot is a loss that was computed once."
     drawn: Any = chart.properties(width=WIDTH, height=HEIGHT)
     if len(panels) > 1:
         drawn = chart.properties(width=WIDTH // 2 - 20, height=230).facet(

@@ -1,9 +1,10 @@
 """The figure of the decision: time to train against cost, one point for each row, with the Pareto front."""
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
 from scalestudy.report.format import cost_unit, time_unit
-from scalestudy.report.series import Records, labels, rounded
+from scalestudy.report.series import Records, ends, labels, rounded
 from scalestudy.report.style import colour_and_shape
 
 NAME = "time-and-cost"
@@ -26,11 +27,16 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     title = "Strategy" if named.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour, shape = colour_and_shape(named.shown(records), named.by_strategy, title)
     scale = alt.Scale(zero=False, padding=24)
-    cost = alt.X("cost:Q", title=f"Cost of one training ({bill}-{billed})", scale=scale,
-                 axis=alt.Axis(tickCount=8))  # fmt: skip
-    base = alt.Chart(data(records)).encode(
-        cost, alt.Y("time:Q", title=f"Time to train ({unit})", scale=scale)
-    )
+
+    def cost(field: str) -> alt.X:
+        title = f"Cost of one training ({bill}-{billed})"
+        return alt.X(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8))
+
+    def time(field: str) -> alt.Y:
+        return alt.Y(f"{field}:Q", title=f"Time to train ({unit})", scale=scale)
+
+    cut = _cut(records)
+    base = alt.Chart(data(records)).encode(cost("cost"), time("time"))
     swept = {"variant": "Swept"} if len(named.variants) > 1 else {}
     efficiency = {"efficiency": "Cost efficiency|~g"} if findings.advice.decision.reference else {}
     tips = tooltip(
@@ -44,6 +50,13 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     points = base.mark_point(filled=True, size=110).encode(
         colour, shape, alt.Opacity("opacity:Q", scale=None), tooltip=tips
     )
+    bars = [
+        base.transform_filter(f"isValid(datum.{field}_low)")
+        .mark_rule(strokeWidth=1.5, opacity=FADED)
+        .encode(colour, axis(f"{field}_low"), **{end: f"{field}_high:Q"})
+        for field, axis, end in (("cost", cost, "x2"), ("time", time, "y2"))
+        if any(f"{field}_low" in record for record in records)
+    ]
     names = (
         base.transform_filter("datum.label")
         .mark_text(align="left", baseline="bottom", dx=11, dy=-8)
@@ -52,13 +65,14 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     # Ordered along the front, not by row.
     has_front = sum(record["front"] for record in records) > 1
     advised = any(record["advised"] for record in records)
-    layers = [*[front.encode(order="cost:Q")] * has_front, *[ring] * advised, points, names]
+    layers = [*[front.encode(order="cost:Q")] * has_front, *bars, *[ring] * advised, points, names]
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
     caption = (
         "One point for each row, labelled with its workers where there is room."
         + " The dashed line is the Pareto front: no row of sound quality is both faster and cheaper."
         * has_front
         + " The ring marks the advised row." * advised
+        + f" Pale lines are 95 % intervals over seeds{cut}." * bool(bars)
         + " Faded rows are, or seem, worse in quality." * any(record["opacity"] < 1 for record in records)
     )
     return [figure(NAME, "Time to train against cost", chart, caption)]
@@ -83,10 +97,34 @@ def _records(findings: Findings) -> tuple[Records, str, str]:
             "advised": choice is not None and key == choice.key,
             "quality": verdicts[key].sentence,
         }
+        | _interval("time", price.seconds.scaled(1 / length))
+        | _interval("cost", price.cost.scaled(1 / hours))
         for key, price in prices.items()
     ]
     _label(records)
     return records, unit, billed
+
+
+def _interval(field: str, estimate: Estimate) -> dict[str, float]:
+    """The ends of an interval as fields of a record; none where there is no interval."""
+    known = {} if estimate.value is None else ends(estimate)
+    return {f"{field}_{end}": known[end] for end in ("low", "high") if end in known}
+
+
+def _cut(records: Records) -> str:
+    """Cut intervals that would shrink the figure to a dot in it; what to say of it in the caption."""
+    cut = ""
+    for field in ("time", "cost"):
+        values = [record[field] for record in records]
+        room = (max(values) - min(values)) / 2 or max(values)
+        for record in records:
+            if f"{field}_low" in record:
+                low, high = record[f"{field}_low"], record[f"{field}_high"]
+                record[f"{field}_low"] = max(low, min(values) - room, 0.0)
+                record[f"{field}_high"] = min(high, max(values) + room)
+                if (low, high) != (record[f"{field}_low"], record[f"{field}_high"]):
+                    cut = ", cut where they are long"
+    return cut
 
 
 def _label(records: Records) -> None:
