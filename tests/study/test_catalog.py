@@ -157,6 +157,14 @@ def test_literals_at_the_top_are_known(read):
     assert not text.unknown
 
 
+def test_names_assigned_together_are_known_each_by_its_own(read):
+    text = read(
+        'data, kind, epochs = "digits", "classes", count()\n(train, engine) = {"epochs": 3}, ENGINE\n'
+    )
+    assert text.values == {"data": "digits", "kind": "classes", "train": {"epochs": 3}}
+    assert text.computed == {"engine"}
+
+
 def test_names_inside_functions_and_classes_are_others(read):
     text = read('data = "a"\ndef model(data):\n    data = "b"\nclass C:\n    kind = "masks"\n')
     assert text.values == {"data": "a"}
@@ -168,7 +176,8 @@ def test_names_inside_functions_and_classes_are_others(read):
     [
         'import os\ndata = os.environ["DATA"]',
         'if True:\n    data = "a"',
-        'data, kind = "a", "masks"',
+        'data, kind = *kinds, "masks"',
+        "data, kind = settings()",
         'data = "a"\ndata += "b"',
         "from somewhere import data",
         "from somewhere import *",
