@@ -3,6 +3,7 @@
 import json
 import re
 from collections import namedtuple
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from scalestudy.features.check.host import judge_folder
 from scalestudy.features.check.report import REPORT_FILE, TOPICS, Plan, Report, write_plan
 from scalestudy.study import strategies
 from scalestudy.study.engines import engine_names
+from scalestudy.util.errors import UserError
 
 STUDY = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\n'
 SLOW = ("versions", "builds", "collectives")
@@ -151,3 +153,11 @@ def test_all_strategies_of_all_engines_are_listed_with_what_is_missing_here(chec
     assert not lines["virtual"]["summed_by"] and not lines["virtual"]["missing"]
     table = check("--strategies").stdout
     assert all(re.search(rf"(?m)^{name} ", table) for name in lines)
+
+
+def test_what_to_do_about_missing_software_is_said_once_for_all_strategies(check, monkeypatch):
+    missing = UserError("an engine", "none", "Install the engine")
+    traits = SimpleNamespace(missing_software=lambda _: missing)
+    monkeypatch.setattr("scalestudy.features.check.software.engine_traits", lambda _: traits)
+    table = check("--strategies").stdout
+    assert table.count("Install the engine") == 1

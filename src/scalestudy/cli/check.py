@@ -168,12 +168,14 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
         table.add_column(name, overflow="fold", no_wrap=name in ("Strategy", "Engine"))
     for line in lines:
         steps = ("synchronous" if line.synchronous else "asynchronous") + ", untimed" * (not line.timed)
-        here = Text(line.missing or "usable")
-        if line.missing:
-            here.append(f"\n→ {line.action}", style=STYLES["warn"])
+        here = Text(line.missing or "usable", style=STYLES["warn"] if line.missing else "")
         nodes = "many" if line.nodes else "one"
         table.add_row(line.strategy, line.engine, steps, nodes, line.summed_by or "–", here)
-    out().print(table)
+    console = out()
+    console.print(table)
+    for action in dict.fromkeys(line.action for line in lines if line.missing):
+        names = ", ".join(line.strategy for line in lines if line.action == action)
+        console.print(Text(f"→ {names}: {action}", style=STYLES["warn"]))
 
 
 def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> None:
