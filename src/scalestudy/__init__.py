@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scalestudy.features.scripts.workers import Workers as Workers
     from scalestudy.features.scripts.workers import workers as workers
+    from scalestudy.notebook import demo as demo
     from scalestudy.notebook import open as open
     from scalestudy.notebook import run as run
 
@@ -14,10 +15,10 @@ UNKNOWN_VERSION = "0.0"
 
 def __getattr__(name: str) -> Any:
     """Import the functions for notebooks and scripts, and `__version__`, at their first use."""
-    if name in ("run", "open"):
+    if name in ("run", "open", "demo"):
         from scalestudy import notebook
 
-        return notebook.run if name == "run" else notebook.open
+        return getattr(notebook, name)
     if name in ("workers", "Workers"):
         from scalestudy.features.scripts import workers as script
 

@@ -1,7 +1,8 @@
-"""`scalestudy.run` and `scalestudy.open`: studies from Python, with the results as objects."""
+"""`scalestudy.run`, `scalestudy.open`, `scalestudy.demo`: studies from Python, their results as objects."""
 
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener
 from scalestudy.app.result import StudyResult
@@ -9,6 +10,9 @@ from scalestudy.app.run import run_study
 from scalestudy.app.survey import request_of
 from scalestudy.launch.status import study_status
 from scalestudy.study.store import StudyFolder
+
+if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
 
 
 def run(
@@ -49,6 +53,13 @@ def open(folder: str | os.PathLike[str]) -> StudyResult:
     """
     store = StudyFolder.open(os.fspath(folder))
     return StudyResult(store, study_status(store))
+
+
+def demo() -> "Findings":
+    """The published study that `scalestudy demo` reports on, analysed like `StudyResult.findings`."""
+    from scalestudy.features.imported.published import published_findings
+
+    return published_findings()
 
 
 class Warner(Listener):
