@@ -196,5 +196,19 @@ def test_a_task_file_that_imports_pytorch_alone_is_of_its_engine_unless_the_stud
     with pytest.raises(UserError) as refused:
         parse_study('task = "own.py"\n[sweep]\nstrategy = "mirrored"', file)
     assert "study.toml, line 3" in refused.value.received and '"tensorflow"' in refused.value.action
+
+
+def test_a_task_file_that_imports_two_engines_is_asked_which_unless_something_says_it(tmp_path):
+    task, file = tmp_path / "own.py", tmp_path / "study.toml"
     task.write_text("import keras\nimport torch\n")
-    assert parse_study('task = "own.py"', file).engine == ("tensorflow",)
+    for text in ("", '[sweep]\nstrategy = ["mirrored", "single"]'):
+        with pytest.raises(UserError) as refused:
+            parse_study(f'task = "own.py"\n{text}', file)
+        assert "study.toml, line 1" in refused.value.received
+        assert all(f'engine = "{name}"' in refused.value.action for name in ("tensorflow", "torch"))
+    assert parse_study('task = "own.py"\n[sweep]\nstrategy = "ddp"', file).sweep.strategy == ("ddp",)
+    for name in ("tensorflow", "torch"):
+        assert parse_study(f'task = "own.py"\nengine = "{name}"', file).engine == (name,)
+        task.write_text(f'import keras\nimport torch\nengine = "{name}"\n')
+        assert parse_study('task = "own.py"', file).engine == (name,)
+        task.write_text("import keras\nimport torch\n")

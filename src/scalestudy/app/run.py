@@ -11,6 +11,7 @@ from scalestudy.app.follow import drive, follow, stay, with_turns
 from scalestudy.app.listener import Listener
 from scalestudy.app.result import StudyResult
 from scalestudy.app.survey import Request, Survey, survey
+from scalestudy.app.weights import check_task_files
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on, next_submission
 from scalestudy.launch.status import study_status
@@ -79,6 +80,7 @@ def dry_run(
     listener = listener or Listener()
     plan = survey(request, options, must=False, listener=listener)
     ready = plan.foreseen(plan.todo(), listener)
+    check_task_files(ready.values(), listener)
     try:
         plan.launcher.refuse(list(ready.values()))
     except UserError as error:

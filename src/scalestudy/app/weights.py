@@ -1,6 +1,7 @@
 """Fetch a task's weights before its first run, by building its model once."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from scalestudy.study.engines import engine_traits
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
+    from scalestudy.study.point import Point
     from scalestudy.study.settings import ResolvedTrain
 
 
@@ -47,6 +49,25 @@ def fetch_weights(
     stamp.touch()
 
 
+def check_task_files(points: "Iterable[Point]", listener: Listener) -> None:
+    """Import the task files of points, and check what needs no data; nothing is built, fetched or written.
+
+    Points with their data were tried with them. Without the framework nothing is checked.
+
+    Raises:
+        UserError: If a file cannot be imported, or does not define what a task needs.
+    """
+    for point in {(p.engine, p.environment, p.train.loss is None, p.train.metrics is None): p
+                  for p in points if p.files is None and not is_ours(p.task)}.values():  # fmt: skip
+        if not _is_here(point.engine, point.environment):
+            continue
+        label = engine_traits(point.engine).label
+        with listener.progress(f"Importing {Path(point.task).name} and {label}"):
+            asked = {"train": point.train.model_dump(mode="json"), "engine": point.engine}
+            file = point.task if has_name(point.task) else task_file(point.task)
+            build_task(file, asked, point.launch.progress_timeout, point.environment)
+
+
 def refuse_missing_weights(
     task: str, engine: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener,
     environment: str | None = None,
@@ -69,14 +90,18 @@ def refuse_missing_weights(
 
 
 def _cannot_build(task: str, engine: str, listener: Listener, environment: str | None) -> bool:
-    label = engine_traits(engine).label
-    if starts(environment) if environment else engine_traits(engine).missing_software() is None:
+    if _is_here(engine, environment):
         return False
+    label = engine_traits(engine).label
     listener.note(
         f"Note: no {label} here, so the model of {task} was not built. If it takes pretrained "
         f"weights, run `scalestudy data prepare` again where {label} is."
     )
     return True
+
+
+def _is_here(engine: str, environment: str | None) -> bool:
+    return starts(environment) if environment else engine_traits(engine).missing_software() is None
 
 
 def _stamp(task: str, engine: str, train: "ResolvedTrain", prepared: str) -> Path | None:

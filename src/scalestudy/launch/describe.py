@@ -66,7 +66,8 @@ def build_task(
 
     Args:
         path: The task file.
-        info: {"prepared": folder of the prepared data set}.
+        info: {"prepared": folder of the prepared data set}. Without it nothing is built or downloaded, and
+            only what needs no data is checked.
         within: Time limit for importing the file in seconds.
         environment: Folder of the virtual environment to build it in; None for that of this process.
 

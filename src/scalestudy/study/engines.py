@@ -279,15 +279,21 @@ def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> E
     A file that also imports Keras or the default engine's framework belongs to the default engine, unless
     KERAS_BACKEND names the other engine.
     """
-    default = engine_traits(DEFAULT)
+    found = imported_engines(file)
+    others = [name for name in found if name != DEFAULT]
+    alone = others and (DEFAULT not in found or variables.get("KERAS_BACKEND") == others[0])
+    return engine_traits(others[0] if alone else DEFAULT)
+
+
+def imported_engines(file: Path) -> list[str]:
+    """The engines whose modules a file imports; Keras is of the default one."""
     imported = imported_modules(file)
-    keras = {package for requirement in default.requirements for package in requirement.packages}
-    for name in engine_names():
-        engine = engine_traits(name)
-        if imported & set(engine.script_modules):
-            other = bool(imported & keras) and variables.get("KERAS_BACKEND") != name
-            return default if other else engine
-    return default
+    packages = {name for needed in engine_traits(DEFAULT).requirements for name in needed.packages}
+    return [
+        name
+        for name in engine_names()
+        if imported & (packages if name == DEFAULT else set(engine_traits(name).script_modules))
+    ]
 
 
 def imported_modules(file: Path) -> set[str]:

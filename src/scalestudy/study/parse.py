@@ -9,7 +9,14 @@ from typing import Any, NoReturn
 
 from scalestudy.study import keys
 from scalestudy.study.catalog import PREFIX, TASKS, applications, is_application, task_defaults, task_file
-from scalestudy.study.engines import DEFAULT, engine_names, engine_of_script, engine_traits
+from scalestudy.study.engines import (
+    DEFAULT,
+    engine_names,
+    engine_of_script,
+    engine_traits,
+    imported_engines,
+    label_of,
+)
 from scalestudy.study.file import FEWER, MOST_POINTS, Study, read_text, toml_table
 from scalestudy.study.lines import KeyLines
 from scalestudy.study.quality_margin import QualityMargin
@@ -204,6 +211,8 @@ class _Parser:
         needed, others = task_defaults(task).engine, "another task"
         if needed is None:
             imported = engine_of_script(task_file(task), {}).name
+            if not engines:
+                self._refuse_two_engines(task, words)
             if engines or imported == DEFAULT:
                 return engines
             needed, others = imported, f'write engine = "{DEFAULT}" if its models are Keras\'s'
@@ -218,6 +227,21 @@ class _Parser:
                 expected = f"strategies of {label}, whose models the task {task} trains: {choices}"
                 self._wrong(expected, word, "sweep.strategy", f"Take one of these, or {others}.")
         return [needed]
+
+    def _refuse_two_engines(self, task: str, words: list[str]) -> None:
+        """Refuse a task file that imports several engines, unless strategies tell which computes it."""
+        found = imported_engines(task_file(task))
+        if len(found) < 2 or (words and all(len(named(word, found)) == 1 for word in words)):
+            return
+        choices = " or ".join(f'engine = "{name}"' for name in found)
+        *first, last = found
+        self._wrong(
+            f"{choices} in the task file, which imports modules of {' and '.join(map(label_of, found))}",
+            f"none in {task}", "task",
+            f'Write engine = "{last}" in it if {label_of(last)} computes its model or its loss, else'
+            f' engine = "{first[0]}".',
+            literal=True,
+        )  # fmt: skip
 
     def _strategies(self, words: list[str] | None, engines: list[str]) -> list[str]:
         """The strategies that `words` stand for, without repeats, one engine after another."""

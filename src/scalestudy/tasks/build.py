@@ -3,7 +3,8 @@
 Afterwards pretrained weights are in Keras's cache (KERAS_HOME), so no worker has to download them. A model
 that cannot be saved or does not fit its data is refused here, before a job waits in a queue. INFO is JSON:
 `prepared` (folder of the data set), `train` (training settings) and `engine`. Prints
-{"parameters": N, "notes": […]}, or an error.
+{"parameters": N, "notes": […]}, or an error. Without `prepared` nothing is built: only what needs no data is
+checked.
 """
 
 import contextlib
@@ -30,14 +31,19 @@ def build(path: str, info: str) -> dict[str, Any]:
         from scalestudy.study.catalog import is_ours, resolved_train
         from scalestudy.study.settings import ResolvedTrain, TrainSettings
         from scalestudy.tasks.base import DataInfo
-        from scalestudy.tasks.load import module_of, task_of
+        from scalestudy.tasks.load import module_of, refuse_incomplete, task_of
         from scalestudy.tasks.saving import prove_savable
         from scalestudy.tasks.trial import forward, note_on_weights, notes_on, try_task
 
-    prepared, train = Prepared.open(settings["prepared"]), settings.get("train")
+    train = settings.get("train")
     resolved = resolved_train(path, TrainSettings()) if train is None else ResolvedTrain.model_validate(train)
     limit_time()
-    module, data = module_of(path), DataInfo.of(prepared)
+    module = module_of(path)
+    refuse_incomplete(module, resolved)
+    if "prepared" not in settings:
+        return {"parameters": 0, "notes": []}
+    prepared = Prepared.open(settings["prepared"])
+    data = DataInfo.of(prepared)
     limit_time(FETCHED_WITHIN)
     task = task_of(module, data, resolved)
     # A full temporary folder is no error of the model: suppress OSError.

@@ -14,8 +14,8 @@ from scalestudy.study.objectives import metric_key, metric_term
 from scalestudy.study.settings import ResolvedTrain, TrainSettings
 from scalestudy.tasks.base import DataInfo, Task, names_of, symbolic_outputs
 from scalestudy.tasks.file import import_file
-from scalestudy.tasks.metrics import metrics_of, named_metric, task_metrics
-from scalestudy.tasks.task_loss import of_data_alone, required, resolved_loss, task_loss
+from scalestudy.tasks.metrics import metrics_of, named_metric, refuse_unknown_metrics, task_metrics
+from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolved_loss, task_loss
 from scalestudy.util.errors import UserError
 
 ALSO_CALLED = {
@@ -24,6 +24,13 @@ ALSO_CALLED = {
     "metrics": ("metric", "measures"),
 }
 """Required names of a task file, and names that users often write instead."""
+DEFINED = {
+    "model": "a function of the data (input_shape, classes) that returns a Keras model or an nn.Module",
+    "loss": "a loss, its name, or a function (targets, outputs) -> losses",
+    "metrics": 'metrics or their names, the quality first: ["accuracy"]',
+}
+HOOKS = {"training_losses": "model, loss, inputs, targets", "gradients": "gradients, variables"}
+"""Optional functions of a task file, and their arguments."""
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
@@ -50,6 +57,22 @@ def module_of(task: str) -> ModuleType:
     return TASKS.get(task) if task in TASKS else import_file(Path(task))
 
 
+def refuse_incomplete(module: ModuleType, train: ResolvedTrain) -> None:
+    """Check what needs no data: what a module defines, and its words for losses and metrics.
+
+    Raises:
+        UserError: As `task_of`.
+    """
+    file = str(module.__file__)
+    _asks_for_train(module, train)
+    if train.loss is None:
+        refuse_unknown_loss(_needed(module, "loss"), file)
+    if train.metrics is None:
+        refuse_unknown_metrics(_needed(module, "metrics"), file)
+    for name in HOOKS:
+        hook(module, name)
+
+
 def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     """Build the task that a module defines by `model`, `loss`, `metrics` and optional names such as `better`.
 
@@ -61,13 +84,13 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     if train.loss is not None or train.metrics is not None:
         _refuse_other_outputs(model, data)
     if train.loss is None:
-        given_loss = _needed(module, "loss", "a loss, its name, or a function (targets, outputs) -> losses")
+        given_loss = _needed(module, "loss")
         loss, weights = task_loss(given_loss, module, model, outputs, data)
     else:
         loss, weights = resolved_loss(model, train.loss, data, "train.loss"), []
     looks_at: dict[str, str] = {}
     if train.metrics is None:
-        given = _needed(module, "metrics", 'metrics or their names, the quality first: ["accuracy"]')
+        given = _needed(module, "metrics")
         given = given(data) if of_data_alone(given) else given
         if not isinstance(model, keras.Model):
             from scalestudy.tasks.module_objectives import with_metrics
@@ -84,8 +107,7 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     return Task(
         model, loss, metrics, senses, list(callbacks() if inspect.isfunction(callbacks) else callbacks),
         definitions_of(module), _pretrained(module, model, train), data.class_names, outputs, looks_at,
-        weights, hook(module, "training_losses", "model, loss, inputs, targets"),
-        hook(module, "gradients", "gradients, variables"), sees=_seen_by(metrics, model),
+        weights, *(hook(module, name) for name in HOOKS), sees=_seen_by(metrics, model),
     )  # fmt: skip
 
 
@@ -98,13 +120,13 @@ def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
     return {name: model.probabilities for name, metric in metrics.items() if not sees_raw(metric)}
 
 
-def hook(module: ModuleType, name: str, arguments: str) -> Any:
-    """Return an optional function of a task file, or None.
+def hook(module: ModuleType, name: str, arguments: str = "") -> Any:
+    """Return an optional function of a task file, or None; `arguments` default to those of `HOOKS`.
 
     Raises:
         UserError: If it does not accept `arguments`.
     """
-    function = getattr(module, name, None)
+    function, arguments = getattr(module, name, None), arguments or HOOKS[name]
     if function is None:
         return None
     try:
@@ -142,13 +164,13 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
         )
 
 
-def _needed(module: ModuleType, name: str, what: str) -> Any:
+def _needed(module: ModuleType, name: str) -> Any:
     if not hasattr(module, name):
         own = [word for word, value in vars(module).items() if not inspect.isclass(value)]
         near = next((word for word in own if word.lower() in ALSO_CALLED[name]), None)
         near = near or next(iter(difflib.get_close_matches(name, own, 1, 0.7)), None)
         raise UserError(
-            f"`{name}` in {module.__file__}: {what}",
+            f"`{name}` in {module.__file__}: {DEFINED[name]}",
             f"`{near}` in its place" if near else "no such name",
             f"Rename `{near}` to `{name}`." if near else f"Define `{name}` (docs/reference/task-file.md).",
         )
@@ -174,23 +196,25 @@ def _pretrained(module: ModuleType, model: keras.Model, train: ResolvedTrain) ->
     return names
 
 
-def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
-    model = _needed(
-        module,
-        "model",
-        "a function of the data (input_shape, classes) that returns a Keras model or an nn.Module",
-    )
-    is_function = inspect.isfunction(model)
-    asks = is_function and len(required(model)) == 2
+def _asks_for_train(module: ModuleType, train: ResolvedTrain) -> bool:
+    """Whether `model` of a module also takes how it is trained."""
+    model = _needed(module, "model")
+    asks = inspect.isfunction(model) and len(required(model)) == 2
     if train.weights is not None and not asks:
         raise UserError(
             "a task whose model takes weights, as model(data, train), for train.weights",
             f"{module.__file__}, whose model takes none",
             "Remove train.weights, or use it in model(data, train).",
         )
-    if is_function:
-        function = hook(module, "model", "data, train" if asks else "data")
-        model = function(data, train) if asks else function(data)
+    if inspect.isfunction(model):
+        hook(module, "model", "data, train" if asks else "data")
+    return asks
+
+
+def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Model:
+    asks, model = _asks_for_train(module, train), module.model
+    if inspect.isfunction(model):
+        model = model(data, train) if asks else model(data)
     if keras.backend.backend() == "torch":
         from scalestudy.tasks.module import ModuleModel, is_module
 

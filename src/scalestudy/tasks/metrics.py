@@ -124,6 +124,19 @@ def metrics_of(
     }, senses
 
 
+def refuse_unknown_metrics(given: Any, file: str) -> None:
+    """Refuse `metrics` of a task file that hold a text which names no metric.
+
+    Raises:
+        UserError: Naming what was probably meant.
+    """
+    if isinstance(given, list | tuple | dict):
+        for metric in given.values() if isinstance(given, dict) else given:
+            refuse_unknown_metrics(metric, file)
+    elif isinstance(given, str):
+        _term(given, file) if _is_ours(given) else _resolved(given, file)
+
+
 def sense_of(metric: Any) -> Sense:
     """Return a metric's own `better` and `bounded`, or the known values of a Keras class or function.
 
@@ -153,12 +166,18 @@ def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
         return [_with_ours(metric, data, file) for metric in given]
     # Keras's accuracy accepts more shapes of labels than ours, which only masks need.
     keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
-    if keras_own or (called(given) not in METRICS and given.replace("_", "").isalnum()):
-        return given
+    return given if keras_own or not _is_ours(given) else named_metric(_term(given, file), data)
+
+
+def _is_ours(text: str) -> bool:
+    return called(text) in METRICS or not text.replace("_", "").isalnum()
+
+
+def _term(text: str, file: Any) -> FormulaTerm:
     try:
-        return named_metric(metric_term(given), data)
+        return metric_term(text)
     except WrongFormula as wrong:
-        raise UserError(f"{wrong.expected} in `metrics`", f"{given!r} in {file}", wrong.action) from None
+        raise UserError(f"{wrong.expected} in `metrics`", f"{text!r} in {file}", wrong.action) from None
 
 
 def _by_name(given: Any) -> dict[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from scalestudy.study.formula import WrongFormula, called
+from scalestudy.study.formula import FormulaTerm, WrongFormula, called
 from scalestudy.study.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
 from scalestudy.tasks.base import DataInfo, by_name, refuse_unknown, symbolic, symbolic_outputs
 from scalestudy.tasks.labels import mean_over_rest
@@ -86,18 +86,41 @@ def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
     if of_data_alone(given):
         loss = given(data)  # a function that it returns may use the class weights itself
         return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
-    # Keras's names contain no operators. A name that both know means our loss, which is per sample.
-    if isinstance(given, str) and (called(given) in LOSSES or not given.replace("_", "").isalnum()):
-        try:
-            terms = loss_terms(given)
-        except WrongFormula as wrong:
-            raise UserError(f"{wrong.expected} as the loss", f"{given!r} in {where}", wrong.action) from None
+    if isinstance(given, str) and _is_ours(given):
+        terms = _terms(given, where)
         if data.class_weights is not None:
             refuse_unweighted(terms)
         return sum_of(terms, data)
     if data.class_weights is not None:
         raise unweighted(getattr(given, "__name__", str(given)))
     return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
+
+
+def refuse_unknown_loss(given: Any, where: str) -> None:
+    """Refuse `loss` of a task file, or one of its losses by output, that is a text which names no loss.
+
+    Raises:
+        UserError: Also for a function whose arguments are swapped.
+    """
+    for loss in given.values() if isinstance(given, Mapping) else [given]:
+        _refuse_swapped(loss, where)
+        if isinstance(loss, str):
+            _terms(loss, where) if _is_ours(loss) else _of_keras(loss, where)
+
+
+def _is_ours(text: str) -> bool:
+    """Whether a text is a formula, and no name of Keras's, which has no signs in it.
+
+    Where both have a name, it is ours, which is of samples.
+    """
+    return called(text) in LOSSES or not text.replace("_", "").isalnum()
+
+
+def _terms(text: str, where: str) -> list[FormulaTerm]:
+    try:
+        return loss_terms(text)
+    except WrongFormula as wrong:
+        raise UserError(f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action) from None
 
 
 def summed(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list[str]) -> Loss:
