@@ -107,7 +107,7 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     return Task(
         model, loss, metrics, senses, list(callbacks() if inspect.isfunction(callbacks) else callbacks),
         definitions_of(module), _pretrained(module, model, train), data.class_names, outputs, looks_at,
-        weights, *(hook(module, name) for name in HOOKS), sees=_seen_by(metrics, model),
+        weights, hook(module, "training_losses"), hook(module, "gradients"), sees=_seen_by(metrics, model),
     )  # fmt: skip
 
 

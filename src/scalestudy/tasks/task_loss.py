@@ -116,7 +116,7 @@ def _is_ours(text: str) -> bool:
     return called(text) in LOSSES or not text.replace("_", "").isalnum()
 
 
-def _terms(text: str, where: str) -> list[FormulaTerm]:
+def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
     try:
         return loss_terms(text)
     except WrongFormula as wrong:
