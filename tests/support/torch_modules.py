@@ -24,6 +24,7 @@ from scalestudy.engines.keras.layers import begin, flops_of, multiply_adds
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.torch.engine import ENGINE
 from scalestudy.engines.torch.layers import adapt_model
+from scalestudy.engines.torch.trainer import keep_rate_on_device
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point
@@ -120,7 +121,7 @@ def architectures() -> dict[str, Any]:
     return found
 
 
-def optimizers() -> dict[str, float]:
+def optimizers(prepare: Any = lambda _: None) -> dict[str, float]:
     """Difference between our optimizers and PyTorch's after some steps at one rate."""
     found = {}
     for name, kind, words in (
@@ -135,6 +136,7 @@ def optimizers() -> dict[str, float]:
         ours, theirs = nn.Parameter(first.clone()), nn.Parameter(first.clone())
         variable = keras.Variable(ours, dtype="float64", name="weight")
         optimizer = make_optimizer(name, np.full(9, 0.01))
+        prepare(optimizer)
         optimizer.build([variable])
         other = kind([theirs], lr=0.01, **words)
         for _ in range(9):
@@ -145,6 +147,19 @@ def optimizers() -> dict[str, float]:
             other.step()
         found[name] = difference(ours.detach(), theirs.detach())
     return found
+
+
+def kept_rates() -> dict[str, float]:
+    """As `optimizers`, by rates that stay on the device; at first on one that gives no numbers."""
+    for name in ("sgd", "momentum", "nesterov", "adam", "adamw", "lamb"):
+        for rates in ([0.1, 0.1], [0.1, 0.2]):
+            with keras.device("meta"), torch.no_grad():
+                variable = keras.Variable(np.ones(3), name="weight")
+                optimizer = make_optimizer(name, np.array(rates))
+                keep_rate_on_device(optimizer)
+                optimizer.build([variable])
+                optimizer.apply([torch.ones(3, dtype=torch.float64, device="meta")], [variable])
+    return optimizers(keep_rate_on_device)
 
 
 class Hits(nn.Module):
@@ -491,6 +506,7 @@ if __name__ == "__main__":
     parts = (
         "architectures",
         "optimizers",
+        "kept_rates",
         "objectives",
         "workers",
         "layouts",
@@ -504,6 +520,6 @@ if __name__ == "__main__":
     answers = {}
     for part in parts:
         if not sys.argv[2:] or part in sys.argv[2:]:
-            begin(0, "float64" if part == "optimizers" else "float32")
+            begin(0, "float64" if part in ("optimizers", "kept_rates") else "float32")
             answers[part] = getattr(tasks, part)()
     Path(FOLDER, "answers.json").write_text(json.dumps(answers))

@@ -45,8 +45,9 @@ def test_a_built_in_module_computes_what_the_keras_model_of_its_name_does(answer
     assert max(*found["differences"], found["training"]) < 1e-6
 
 
-def test_optimizers_are_those_of_pytorch(answers):
-    found = answers["optimizers"]
+@pytest.mark.parametrize("part", ["optimizers", "kept_rates"])
+def test_optimizers_are_those_of_pytorch_by_a_rate_of_the_host_or_of_the_device(answers, part):
+    found = answers[part]
     assert max(found[name] for name in ("sgd", "momentum", "nesterov")) < 1e-14
     # Keras adds epsilon to the root before bias correction, PyTorch after it.
     assert max(found[name] for name in ("adam", "adamw")) < 2e-6

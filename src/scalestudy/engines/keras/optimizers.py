@@ -23,10 +23,15 @@ class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, table: NDArray[np.float64] | list[float]) -> None:
         self.table = np.asarray(table, np.float64)
+        self._kept: Any = None
 
     def __call__(self, step: Any) -> Any:
         """Return the rate of `step`, a scalar of Keras's float type."""
-        rates = ops.convert_to_tensor(self.table, keras.config.floatx())
+        rates = self._kept
+        if rates is None:
+            rates = ops.convert_to_tensor(self.table, keras.config.floatx())
+            # PyTorch would copy it at each step, and wait for the GPU; TensorFlow's tensor is of its graph.
+            self._kept = rates if keras.backend.backend() == "torch" else None
         return ops.take(rates, ops.minimum(ops.cast(step, "int64"), len(self.table) - 1))
 
     def get_config(self) -> dict[str, Any]:
