@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # file names may contain undecodable bytes
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(app(arguments, standalone_mode=False))
+        sys.exit(app(arguments, standalone_mode=False) or 0)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
