@@ -31,7 +31,10 @@ def struck(scene: Scene, fault: Fault, phase: str, draw: random.Random, referenc
             time.sleep(draw.uniform(0, LATEST_START))
         else:
             wait_for(lambda: scene.reached(phase) or process.poll() is not None, f"phase {phase}")
-        planted = fault.plant(scene, draw)
+        if phase == START or scene.reached(phase):
+            planted = fault.plant(scene, draw)
+        else:
+            outcome.lost.append(f"not planted: the run ended before it had reached the phase {phase}")
         begun = time.monotonic()
         scene.let_go()
         scene.ended(process)
