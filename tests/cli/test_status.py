@@ -9,6 +9,7 @@ from rich.console import Console
 from scalestudy.cli.points_table import PointLine, line_of, points_table
 from scalestudy.launch.base import PointStatus
 from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.status import study_status
 from scalestudy.study.expand import expand
 from scalestudy.study.parse import load_study
 from scalestudy.study.records import Failure, JobRecord, Progress, Sign
@@ -49,6 +50,17 @@ def test_a_run_that_is_done_without_its_model_says_why(call, study, folder, laun
     _, text, _ = call("status", folder.path, "--format", "json")
     results = {point["name"]: point["result"] for point in json.loads(text)["points"]}
     assert [result["model_missing"] for result in results.values()] == [missing, None]
+
+
+def test_a_run_that_shared_its_cores_is_marked_where_it_is_done(call, study, folder, launcher) -> None:
+    assert call("run", study, "--no-report")[0] == 0
+    (run,) = folder.runs(folder.points()[0].name)
+    run.write_result(run.result().model_copy(update={"oversubscribed": "cores shared with another study"}))
+    _, text, _ = call("status", folder.path)
+    assert text.count("oversubscribed") == 1
+    assert "2 points: 2 done" in text
+    (status, _) = study_status(folder).points
+    assert "oversubscribed" in line_of(status).line("[1/2]")
 
 
 def test_status_shows_how_old_the_last_sign_is_and_estimates_nothing_while_nothing_moves(

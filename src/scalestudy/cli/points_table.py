@@ -41,7 +41,7 @@ class PointLine:
 
     def line(self, count: str) -> str:
         """Format as a plain line, for logs."""
-        parts = [f"{count} {self.name} {self.state}"]
+        parts = [f"{count} {self.name} {self.state} {self.phase}".rstrip()]
         if self.reason:
             parts.append(self.reason)
         if self.throughput is not None:
@@ -58,9 +58,10 @@ def line_of(status: PointStatus) -> PointLine:
     name, state, job = status.name, status.state, status.job
     if status.result is not None:
         result = status.result
-        missing = result.model_missing
+        missing, mark = result.model_missing, "" if result.oversubscribed is None else "(oversubscribed)"
         return PointLine(
-            name, state, 1.0, "", result.throughput, result.quality, training_seconds=result.training_seconds,
+            name, state, 1.0, mark, result.throughput, result.quality,
+            training_seconds=result.training_seconds,
             reason="" if missing is None else f"its model is missing: {missing}",
         )  # fmt: skip
     if state == "running":

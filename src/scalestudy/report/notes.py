@@ -197,8 +197,8 @@ def _excluded(findings: Findings) -> Iterator[str]:
     over = [row.key.label for row in findings.rows if row.oversubscribed]
     if over:
         yield (
-            "Oversubscribed points (more workers than cores or GPUs) keep their times but have no"
-            f" speed-up and are no baseline: {', '.join(over)}."
+            "Oversubscribed points (more workers than cores or GPUs, or cores shared with another study) keep"
+            f" their times but have no speed-up and are no baseline: {', '.join(over)}."
         )
     shared = sum(any(rank.nodes_shared for rank in run.ranks) for run in findings.runs)
     if shared:

@@ -15,6 +15,7 @@ from scalestudy.cluster.gpu_assignment import device_of
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.hardware import cores, devices, no_gpus
 from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus
+from scalestudy.launch.local import reserve
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software, slow_precisions
 from scalestudy.launch.local.run import STOPPED_BY, interrupted_run
 from scalestudy.launch.local.workers import Command
@@ -374,6 +375,16 @@ def test_each_worker_is_given_cores_near_its_gpu(gpus, tmp_path, monkeypatch, st
     assert [each for each in LOCAL.start(made, points, Options()) if isinstance(each, Moved)]
     assert [given[rank] for rank in range(len(given))] == expected
     assert made.runs(points[0].name)[0].point().oversubscribed is None
+
+
+def test_a_run_on_cores_of_another_study_is_marked_and_the_user_told(folder, workers):
+    workers("raise SystemExit(3)")
+    granted = cores.granted()
+    with reserve.cores(granted, len(granted)):
+        steps = list(LOCAL.start(folder, folder.points(), Options()))
+    (run,) = folder.runs(folder.points()[0].name)
+    assert run.point().oversubscribed is not None
+    assert any(isinstance(step, Note) and run.point().oversubscribed in step.text for step in steps)
 
 
 def point(implementation: str) -> Point:

@@ -166,7 +166,12 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
     try:
         with contextlib.ExitStack() as held:
             gpus = yield from reserved_gpus(held, point)
+            planned = point.oversubscribed
             point, port, cpus, environment = held.enter_context(granted(point, gpus))
+            if point.oversubscribed != planned:
+                yield Note(
+                    f"{point.name} is oversubscribed ({point.oversubscribed}): its times do not count."
+                )
             run = interrupted_run(folder, point) or folder.new_run(point)
             commands = worker_commands(run, point.processes, port, cpus, environment)
             commands = [started_in(point.environment, command) for command in commands]
