@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.study import store
+from scalestudy.study.expand import expand
+from scalestudy.study.parse import parse_study
 from scalestudy.study.records import JobRecord
 from scalestudy.study.state import deciding_run, state_of_runs
 from scalestudy.study.store import RunFolder, StudyFolder, default_folder
@@ -113,6 +115,38 @@ def test_sweeping_another_key_is_another_study(make) -> None:
 def test_saying_a_default_aloud_is_the_same_study(make) -> None:
     make()
     make('task = "cnn"\n[train]\nepochs = 8\n[data]\nsource = "digits"\n[sweep]\nseed = 0')
+
+
+def made_at(folder: Path) -> StudyFolder:
+    """The results, in `studies/s`, of a study of a task file beside its own."""
+    text = 'task = "own.py"\n[data]\nsource = "images"\n[sweep]\nworkers = 1\nseed = 0\n'
+    study = parse_study(text, folder / "study.toml")
+    return StudyFolder.create_or_open(folder / "studies" / "s", study, expand(study, gpus=0, cores=1), text)
+
+
+def test_a_study_that_was_moved_with_its_files_is_the_same_study(tmp_path: Path) -> None:
+    (tmp_path / "old" / "images").mkdir(parents=True)
+    (tmp_path / "old" / "own.py").write_text('train = {"epochs": 3}\n')
+    made_at(tmp_path / "old")
+    (tmp_path / "old").rename(tmp_path / "new")
+    folder = made_at(tmp_path / "new")
+    assert folder.study.task == StudyFolder.open(folder.path).study.task == str(tmp_path / "new" / "own.py")
+    assert len(folder.points()) == 1
+
+
+def test_a_task_file_that_was_copied_and_changed_is_another_study(tmp_path: Path) -> None:
+    for place in ("old", "new"):
+        (tmp_path / place / "images").mkdir(parents=True)
+        (tmp_path / place / "own.py").write_text('train = {"epochs": 3}\n')
+    results = made_at(tmp_path / "old").path
+    results.parent.rename(tmp_path / "new" / "studies")
+    (tmp_path / "old" / "images").rmdir()
+    assert made_at(tmp_path / "new")
+    (tmp_path / "new").rename(tmp_path / "newer")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "own.py").write_text('train = {"epochs": 3}  # and more\n')
+    with pytest.raises(UserError, match="task is"):
+        made_at(tmp_path / "newer")
 
 
 def test_another_machine_or_cache_is_the_same_study(make) -> None:

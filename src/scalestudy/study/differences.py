@@ -1,5 +1,7 @@
 """Compare two versions of a study, to decide whether they may share a results folder."""
 
+import filecmp
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +13,21 @@ from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
 Reading = tuple[Study, list[Point]]
+PATHS = ("task", "data.source", "data.read", "train.weights")
+"""Keys whose values may be absolute paths."""
 
 
 def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
-    """Refuse to mix the results of two studies; changed lists of values under [sweep] are allowed.
+    """Refuse to mix the results of two studies.
+
+    Changed lists of values under [sweep] are allowed, and files that were moved together with `path`.
 
     Raises:
         UserError: The settings differ; the error lists every key.
     """
-    sentences = list(dict.fromkeys(differences(stored, new)))
+    if _moved(stored[0].task, new[0].task, path):  # whose defaults are read where it is now
+        stored = stored[0].model_copy(update={"task": new[0].task}), stored[1]
+    sentences = list(dict.fromkeys(differences(stored, new, path)))
     if sentences:
         raise UserError(
             f"the study that made {path}",
@@ -28,8 +36,11 @@ def refuse_other_study(path: Path, stored: Reading, new: Reading) -> None:
         )
 
 
-def differences(before: Reading, after: Reading) -> Iterator[str]:
-    """Sentences on differences: "train.epochs is 8 in the folder and 10 in the study file"."""
+def differences(before: Reading, after: Reading, folder: Path | None = None) -> Iterator[str]:
+    """Sentences on differences: "train.epochs is 8 in the folder and 10 in the study file".
+
+    Files that were moved together with the results folder `folder` do not differ.
+    """
     swept = before[0].sweep.other.keys()
     asked_for = after[0].sweep.other.keys()
     for name in sorted(swept ^ asked_for):
@@ -42,8 +53,24 @@ def differences(before: Reading, after: Reading) -> Iterator[str]:
     for old, now in pairs:
         for key in sorted((old.keys() | now.keys()) - ignored):
             stored, asked = old.get(key), now.get(key)
-            if stored != asked:
+            if stored != asked and not (folder and key in PATHS and _moved(stored, asked, folder)):
                 yield f"{key} is {_word(stored)} in the folder and {_word(asked)} in the study file"
+
+
+def _moved(before: Any, after: Any, folder: Path) -> bool:
+    """Whether a file or folder was moved, or a file copied, together with a results folder.
+
+    Its path from their common parent folder is the same. At its old place nothing is left, or an equal file.
+    """
+    if not (isinstance(before, str) and isinstance(after, str) and os.path.isabs(before)):
+        return False
+    old, new = Path(before), Path(after)
+    if old == new or not new.is_absolute():
+        return False
+    inside = new.relative_to(os.path.commonpath([new, folder.absolute()])).parts
+    if not inside or old.parts[-len(inside) :] != inside:
+        return False
+    return not old.exists() or (old.is_file() and new.is_file() and filecmp.cmp(old, new, shallow=False))
 
 
 def _word(value: Any) -> str:
