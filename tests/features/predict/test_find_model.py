@@ -146,6 +146,16 @@ def test_a_study_file_that_was_not_run_says_so(tmp_path):
         find_model(file)
 
 
+def test_a_task_file_that_was_moved_with_the_study_is_found_unless_it_has_changed(study, tmp_path):
+    run, task = run_of(study, 0), tmp_path / "task.py"
+    task.write_text("loss = 'mse'\n")
+    gone = str(tmp_path / "gone" / "task.py")
+    run.write_model_record(RECORD.model_copy(update={"task": gone, "task_checksum": file_checksum(task)}))
+    assert find_model(run.path).record.task == str(task)
+    task.write_text("loss = 'mae'\n")
+    assert find_model(run.path).record.task == gone
+
+
 def test_a_task_file_that_has_changed_or_is_anothers_is_warned_of(study, tmp_path, monkeypatch):
     run, task = run_of(study, 0), tmp_path / "task.py"
     task.write_text("loss = 'mse'\n")

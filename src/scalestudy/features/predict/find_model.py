@@ -72,7 +72,23 @@ def find_model(path: Path, *, point: str | None = None, weights: str = "last") -
         found = _of_run(_newest(sorted(runs, key=lambda run: run.number), path), (), weights)
     else:
         found = _of_file(path)
+    found = _with_moved_task(found)
     return replace(found, notes=(*found.notes, *_task_warnings(found)))
+
+
+def _with_moved_task(model: FoundModel) -> FoundModel:
+    """Return the model with its task file in a folder around its run, if both were moved together."""
+    from scalestudy.study.catalog import has_name
+    from scalestudy.study.record_file import file_checksum
+
+    record = model.record
+    if model.run is None or has_name(record.task) or Path(record.task).exists():
+        return model
+    for folder in model.run.path.absolute().parents:
+        moved = folder / Path(record.task).name
+        if moved.is_file() and file_checksum(moved) == record.task_checksum:
+            return replace(model, record=record.model_copy(update={"task": str(moved)}))
+    return model
 
 
 def _task_warnings(model: FoundModel) -> Iterator[str]:
