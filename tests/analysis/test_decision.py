@@ -117,6 +117,17 @@ def test_start_up_is_paid_for_and_long_trainings_are_told_apart():
     assert decide(series("native", NATIVE)).lasting is None
 
 
+def test_trainings_too_uncertain_once_start_up_is_left_out_are_named():
+    runs = [
+        replace(run, result=run.result.model_copy(update={"wall_seconds": 1e6 + 1e3 * run.result.seed}))
+        for workers, throughputs in {1: (90, 110), 2: (110, 240)}.items()
+        for run in wild("native", workers, throughputs)
+    ]
+    found = decide(runs)
+    assert (found.price.basis, chosen(found)) == ("wall", ("native", 1))
+    assert (found.lasting, found.lasting_uncertain) == (None, key_of("native", 1, {}))
+
+
 def test_where_sites_bill_nodes_costs_are_of_nodes():
     """Four GPUs per node, T = 600 + 36000 / n seconds."""
 

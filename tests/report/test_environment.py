@@ -36,6 +36,15 @@ def test_a_variable_is_named_once_with_all_its_values():
     assert facts["Variables"] == "HOROVOD_RANK=0 or 1, HOROVOD_SIZE=2"
 
 
+def test_many_long_values_of_a_variable_are_counted():
+    addresses = [f'{{"cluster": {{"worker": ["localhost:{port}"]}}}}' for port in range(27000, 27005)]
+    ranks = [synthetic.rank().model_copy(update={"environment": {"TF_CONFIG": each}}) for each in addresses]
+    variables = dict(environments([replace(synthetic.run(), ranks=ranks)]))["Variables"]
+    assert "5" in variables and "localhost" not in variables
+    one = dict(environments([replace(synthetic.run(), ranks=ranks[:1])]))["Variables"]
+    assert one == f"TF_CONFIG={addresses[0]}"
+
+
 def test_a_build_is_told_in_words():
     rank = synthetic.rank().model_copy(
         update={

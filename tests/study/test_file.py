@@ -94,6 +94,8 @@ def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
         ('task = "unet"\n[train]\n\nepohcs = 3', 4, ["`epohcs`", "[train]", "Did you mean `epochs`?"]),
         ('task = "unet"\n[train]\ncpus_per_worker = 3', 3, ["belongs in [launch]"]),
         ('task = "unet"\n[data]\nwarmup_stepz = 3', 3, ["Did you mean `warmup_steps` in [train]?"]),
+        ('task = "unet"\n[launch]\npartition = "gpu"', 3, ["belongs in the site profile"]),
+        ('task = "unet"\n[launch]\nnodes = 2', 3, ["`workers`", "`tasks_per_node`"]),
         ('task = "unet"\nepochs = 3', 2, ["the top of the file", "belongs in [train]"]),
         ('[sweep]\ntask = "unet"', 2, ["belongs at the top"]),
         ('task = "unet"\n[trian]\nepochs = 1', 2, ["Did you mean `train`?"]),

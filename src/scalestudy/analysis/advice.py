@@ -167,10 +167,11 @@ def _steps(decision: Decision) -> list[str]:
         for key, other in decision.prices.items()
         if key.series == price.key.series and other.marginal_from == price.key.workers
     ]
+    assert decision.reference is not None
     return [
-        f"From {step.marginal_from} to {step.key.workers} workers, each added {step.bill} gains"
-        f" {step.marginal:.2f}".replace("-", "−")
-        + " of the reference's speed."
+        f"From {step.marginal_from} to {step.key.workers} workers, each added {step.bill}"
+        f" {'loses' if step.marginal < 0 else 'gains'} {abs(step.marginal):.2f} times the speed of"
+        f" {decision.reference.label}."
         for step in (price, *above)
         if step.marginal is not None
     ]
@@ -218,12 +219,16 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
 
 
 def _lasting(decision: Decision) -> str:
-    if decision.lasting is None:
-        return ""
-    return (
-        "These trainings are short, so start-up, compilation and evaluation decide. For long trainings,"
-        f" where they hardly count, the same rule chooses {decision.lasting.label}."
+    short = (
+        "These trainings are short, so start-up, compilation and evaluation decide. For long trainings, where"
+        " they hardly count,"
     )
+    if decision.lasting:
+        return f"{short} the same rule chooses {decision.lasting.label}."
+    if decision.lasting_uncertain:
+        cheapest = decision.lasting_uncertain.label
+        return f"{short} these runs are too uncertain to choose: {cheapest} is the cheapest."
+    return ""
 
 
 def _failures(rows: Sequence[Row]) -> list[str]:

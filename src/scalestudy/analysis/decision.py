@@ -96,6 +96,7 @@ class Decision:
         rivals: Rows with as many workers that may be as fast as the choice.
         lasting: The choice for trainings so long that start-up and evaluation do not matter, if it is another
             row.
+        lasting_uncertain: Cheapest row of such trainings, if the runs are too uncertain to choose one.
     """
 
     kind: Kind
@@ -109,6 +110,7 @@ class Decision:
     passed_over: tuple[PassedOver, ...] = ()
     rivals: tuple[Key, ...] = ()
     lasting: Key | None = None
+    lasting_uncertain: Key | None = None
 
     @property
     def price(self) -> Price | None:
@@ -148,8 +150,10 @@ def decide(
     decided = decision(basis)
     if basis != "wall" or decided.choice is None:
         return decided
-    lasting = decision("training").choice
-    return replace(decided, lasting=lasting if lasting != decided.choice else None)
+    long = decision("training")
+    if long.kind == "uncertain":
+        return replace(decided, lasting_uncertain=long.reference)
+    return replace(decided, lasting=long.choice if long.choice != decided.choice else None)
 
 
 def _stricter_verdicts(

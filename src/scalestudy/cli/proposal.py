@@ -66,9 +66,8 @@ def proposal(
     options = RequestOptions(runs, seeds, strategy, workers, epochs, charge, unit, reserve)
     page = propose(open_study(study), panel, options)
     if page.gaps:
-        note = (
-            f"Not on the page: {len(page.gaps)} items that {panel} asks for. Its last part says what to run."
-        )
+        items = "1 item" if len(page.gaps) == 1 else f"{len(page.gaps)} items"
+        note = f"Not on the page: {items} that {panel} asks for. Its last part says what to run."
         err().print(note, markup=False)
     show_document(page.document, form, file, {})
 

@@ -60,7 +60,7 @@ MOVED = (
 )
 MEANINGS = {
     "device_hours": "Device and node time last from the start of the processes to the result, as sites"
-    " charge them. The table of results has the training time.",
+    " charge them. Training time is shorter: a column of its own in the results.",
     "watt_hours": "Energy is that of the {energy} during training, without the rest of the node.",
     "loopback_bytes": "Network and loopback bytes are those of whole nodes, including other programs.",
     "read_bytes": "Reads from the page cache do not count as reads from storage.",

@@ -9,6 +9,9 @@ from scalestudy.study.engines import package_labels
 from scalestudy.study.records import RankRecord
 from scalestudy.util import units
 
+LONGEST = 80
+"""Characters of the values of a variable that differs between ranks or runs."""
+
 
 def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """Name and value of what the runs recorded; all values are listed if runs differ."""
@@ -21,7 +24,7 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
         for name, value in recorded_variables(rank.environment).items():
             variables.setdefault(name, {})[value] = None
     listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
-    settings = ", ".join(f"{name}={' or '.join(values)}" for name, values in sorted(variables.items()))
+    settings = ", ".join(f"{name}={_either(list(values))}" for name, values in sorted(variables.items()))
     return [*listed, ("Variables", settings)] if settings else listed
 
 
@@ -30,6 +33,12 @@ def environment_table(runs: Sequence[Run], caption: str = "") -> Table | None:
     rows = tuple(environments(runs))
     headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
     return Table(headings, rows, caption, name="environment") if rows else None
+
+
+def _either(values: Sequence[str]) -> str:
+    """The values of a variable; their number if they are long, as the addresses of TF_CONFIG are."""
+    text = " or ".join(values)
+    return text if len(values) == 1 or len(text) <= LONGEST else f"({len(values)} different values)"
 
 
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:

@@ -322,6 +322,13 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
     owners += ["sweep"] if key in keys.SWEEP_KEYS and section != "sweep" else []
     if owners:
         return f"`{key}` belongs in [{owners[0]}]."
+    if section in ("", "launch", "sweep") and key in keys.SITE_KEYS:
+        return f"`{key}` belongs in the site profile: scalestudy site init"
+    if key in ("nodes", "ntasks", "ntasks_per_node"):
+        return (
+            "The number of nodes follows from `workers` in [sweep] and `tasks_per_node` in the site profile,"
+            " the workers of a node."
+        )
     homes = {section: known} | {name: tuple(model.model_fields) for name, model in keys.SECTIONS.items()}
     for name, names in homes.items():
         if close := keys.suggestion(key.rpartition(".")[2], names):

@@ -158,6 +158,7 @@ def test_whole_nodes_are_asked_for_where_they_are_charged_anyway(keys, whole):
         ({"gpus_per_node": 4}, ["3", "8", "2", "38", "4"]),
         ({"gpus_per_node": 4, "exclusive": False, "gpu_request": "--gres=gpu:4"}, ["3", "8", "2", "38", "4"]),
         ({"time_limit": "infinite"}, ["3", "16", "2", "19"]),
+        ({"bill": "node", "tasks_per_node": 1}, ["3", "24", "2", "12", "1.5"]),
     ],
 )
 def test_what_is_allocated_is_held_against_what_is_used(keys, counts):

@@ -17,6 +17,7 @@ from scalestudy.launch.queue.site import (
     notation,
     seconds,
 )
+from scalestudy.study.keys import SITE_KEYS
 from scalestudy.study.parse import parse_study
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import UserError
@@ -230,3 +231,7 @@ def test_what_is_no_time_is_refused(text):
 def test_the_limit_is_the_same_for_all_jobs(text, limit):
     on = site(cpus_per_node=4, time_limit=text)
     assert [layout(point("horovod", workers, on), on).seconds for workers in (1, 100)] == [limit, limit]
+
+
+def test_the_study_file_knows_which_keys_belong_in_a_site_profile():
+    assert {"name", *SITE_KEYS} == set(Site.model_fields)

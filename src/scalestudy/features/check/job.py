@@ -65,7 +65,10 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
     with tempfile.TemporaryDirectory(prefix="scalestudy-check-") as folder:
         for shape in dict.fromkeys(layouts):
             script = _write_script(Path(folder), site, point, shape)
-            asked = f"{shape.nodes} nodes with {shape.tasks} tasks"
+            asked = ", ".join(
+                f"{count} {word}{'' if count == 1 else 's'}"
+                for count, word in ((shape.nodes, "node"), (shape.tasks, "task"))
+            )
             try:
                 SLURM.queue.call(SLURM.queue.submits[0], "--test-only", str(script))
             except QueueAbsent as error:

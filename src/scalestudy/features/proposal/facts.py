@@ -224,7 +224,7 @@ def _quality(subject: ProposalSubject) -> Fact:
 
 
 def _verdict(subject: ProposalSubject) -> Fact:
-    reference = subject.verdict.reference
+    reference = None if subject.verdict.kind == "reference" else subject.verdict.reference
     return subject.verdict.sentence + (f" (against {reference.label})" if reference else "")
 
 

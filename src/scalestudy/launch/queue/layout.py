@@ -68,7 +68,8 @@ def gpu_request(site: Site, layout: JobLayout) -> str:
 def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
     """Describe how much of what jobs allocate their workers use: GPUs if all jobs have some, else cores.
 
-    If all jobs have a time limit, the maximum number of GPU-hours or core-hours is added.
+    If all jobs have a time limit, the maximum number of GPU-hours or core-hours is added; node-hours if the
+    site bills those.
     """
     gpus = all(layout.gpus_per_node for layout in layouts)
     unit, of_node = ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
@@ -76,11 +77,12 @@ def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
     whole = site.whole_nodes or (gpus and "{gpus}" not in site.gpu_request)
     taken = [layout.nodes * of_node if whole else count for layout, count in zip(layouts, used, strict=True)]
     share = sum(used) / sum(taken)
-    text = (
-        f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {len(layouts)} jobs allocate ({share:.0%})"
-    )
+    jobs = "1 job allocates" if len(layouts) == 1 else f"{len(layouts)} jobs allocate"
+    text = f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {jobs} ({share:.0%})"
     limits = [layout.seconds for layout in layouts if layout.seconds is not None]
     if len(limits) == len(layouts):
+        if site.bill == "node":
+            unit, taken = "node", [layout.nodes for layout in layouts]
         hours = sum(count * limit / 3600 for count, limit in zip(taken, limits, strict=True))
         text += f": at most {hours:.3g} {unit}-hours by their time limits"
     return f"{text}."
