@@ -16,7 +16,7 @@ from scalestudy.features.proposal.page import propose
 from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.figure import Figure
 from scalestudy.report.figures import figures
-from scalestudy.report.images import draw
+from scalestudy.report.images import Picture
 from scalestudy.report.models_section import time_figure
 from scalestudy.report.write_document import write_document
 from scalestudy.study.store import StudyFolder
@@ -28,7 +28,7 @@ SHOWN = {"nuclei": ("speedup", "phases"), "flowers": ("speedup", "quality", "los
 
 def picture(study: str, figure: Figure) -> None:
     """Write a figure into this folder."""
-    (HERE / f"{study}-{figure.name}.svg").write_text(draw(figure).svg)
+    (HERE / f"{study}-{figure.name}.svg").write_text(Picture(figure).svg)
 
 
 def of_study(name: str, findings: Findings) -> None:

@@ -7,7 +7,7 @@ import altair as alt
 from scalestudy.features.imported.published import NAME, published_findings
 from scalestudy.report.axes import workers
 from scalestudy.report.figure import Figure, data, figure
-from scalestudy.report.images import draw
+from scalestudy.report.images import Picture
 from scalestudy.report.style import colour_and_shape
 
 FILE = Path(__file__).with_name(f"{NAME}.svg")
@@ -37,4 +37,4 @@ def time_and_quality() -> Figure:
 
 
 if __name__ == "__main__":
-    FILE.write_text(draw(time_and_quality()).svg)
+    FILE.write_text(Picture(time_and_quality()).svg)

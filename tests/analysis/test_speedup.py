@@ -11,7 +11,7 @@ from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import grouped, key_of
 from scalestudy.analysis.scaling.series import series_of
 from scalestudy.analysis.speedup import speed_up
-from scalestudy.analysis.table import records, summarise
+from scalestudy.analysis.table import records
 
 
 def speed(runs, strategy, workers, swept=None):
@@ -46,7 +46,7 @@ def test_the_published_mnist_efficiency_counts_samples_that_were_never_processed
     assert 100 * printed[8] / (8 * printed[1]) == pytest.approx(claimed, abs=1)
     whole = TABLES["mnist"]["training_samples"]
     runs = [synthetic.run("horovod", n, throughput=printed[n] * processed[n] / whole) for n in (1, 8)]
-    corrected = summarise(runs)[1].efficiency.value
+    corrected = synthetic.summarise(runs)[1].efficiency.value
     assert 100 * corrected == pytest.approx(TABLES["mnist"]["corrected_efficiency_percent"][0], abs=0.5)
 
 
@@ -93,7 +93,7 @@ def test_without_one_worker_the_speed_up_is_relative_to_the_fewest_workers_and_s
         synthetic.run("horovod", 4, throughput=400.0, training_seconds=60.0),
         synthetic.run("horovod", 8, throughput=720.0, training_seconds=32.0),
     ]
-    first, second = summarise(runs)
+    first, second = synthetic.summarise(runs)
     found = second.speed
     assert (found.steady.value, found.training.value) == (pytest.approx(1.8), pytest.approx(1.875))
     assert (found.against, first.speed.steady.value) == (4, 1)
@@ -152,7 +152,7 @@ def test_training_times_of_different_work_are_not_compared():
     assert found.steady.value == pytest.approx(1.9)
     assert (found.training.value, bool(found.training_reason)) == (None, True)
     sets = [foreign(n, line=n, training_seconds=100.0, training_samples=1000 * n) for n in (1, 2)]
-    two = summarise(sets)[1]
+    two = synthetic.summarise(sets)[1]
     assert (two.speed.steady.value, bool(two.speed.reason)) == (None, True)
 
 

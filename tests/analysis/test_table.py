@@ -7,7 +7,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import phase_seconds
 from scalestudy.analysis.runs import key_of, order
-from scalestudy.analysis.table import columns, records, runs_table, summarise
+from scalestudy.analysis.table import columns, records, runs_table
 
 CONTRACT = [
     *("strategy", "workers", "runs", "global_batch"),
@@ -17,7 +17,7 @@ CONTRACT = [
 
 
 def test_a_row_is_a_point_without_its_seed_with_the_columns_that_scripts_rely_on():
-    rows = records(summarise(synthetic.seeded((1, 2), ("mirrored",), seeds=3)))
+    rows = records(synthetic.summarise(synthetic.seeded((1, 2), ("mirrored",), seeds=3)))
     names = list(rows[0])
     assert [name for name in names if name in CONTRACT] == CONTRACT
     assert {f"{column}{end}" for column in CONTRACT[4:9] for end in ("_low", "_high")} < set(names)
@@ -32,23 +32,25 @@ def test_a_row_is_a_point_without_its_seed_with_the_columns_that_scripts_rely_on
 def test_rows_say_whether_workers_took_steps_together_and_how_many_were_lost():
     lost = synthetic.run("parameter-server", 2)
     lost = replace(lost, result=lost.result.model_copy(update={"workers_lost": 1}))
-    rows = records(summarise([synthetic.run("horovod", 2), lost, synthetic.run("parameter-server", 2, 1)]))
+    rows = records(
+        synthetic.summarise([synthetic.run("horovod", 2), lost, synthetic.run("parameter-server", 2, 1)])
+    )
     assert {(row["strategy"], row["synchronous"], row["workers_lost"]) for row in rows} == {
         ("horovod", True, 0), ("parameter-server", False, 1),
     }  # fmt: skip
 
 
 def test_one_run_leaves_every_interval_empty():
-    for row in records(summarise(synthetic.published())):
+    for row in records(synthetic.summarise(synthetic.published())):
         assert {value for name, value in row.items() if name.endswith(("_low", "_high"))} == {None}
 
 
 def test_other_swept_values_are_columns_and_rows_stand_in_reading_order():
     runs = [synthetic.run("horovod", 1, swept={"train.batch_size": size}) for size in (32, 128, 8)]
-    assert [row["train.batch_size"] for row in records(summarise(runs))] == [8, 32, 128]
+    assert [row["train.batch_size"] for row in records(synthetic.summarise(runs))] == [8, 32, 128]
     assert columns(["train.batch_size"])[:3] == ["strategy", "workers", "train.batch_size"]
     runs = [synthetic.run(name, 1) for name in ("virtual", "horovod", "native", "single")]
-    assert [row.strategy for row in summarise(runs)] == ["single", "native", "horovod", "virtual"]
+    assert [row.strategy for row in synthetic.summarise(runs)] == ["single", "native", "horovod", "virtual"]
     sizes = ("64 KiB", "128 KiB", "8 MiB", "1 GiB", "all")
     keys = [
         key_of(strategy, workers, {"launch.bucket_size": size})
@@ -60,7 +62,7 @@ def test_other_swept_values_are_columns_and_rows_stand_in_reading_order():
 
 
 def test_what_is_not_a_number_becomes_null():
-    row = records(summarise([synthetic.run(quality=math.nan), synthetic.run(seed=1)]))[0]
+    row = records(synthetic.summarise([synthetic.run(quality=math.nan), synthetic.run(seed=1)]))[0]
     assert row["quality"] is None
     assert row["quality_low"] is None
 
@@ -94,9 +96,9 @@ def test_the_direction_and_chance_of_a_quality_are_columns():
     runs = [
         synthetic.run(seed=seed, metric="mse", quality=0.02, chance=0.18 + 0.02 * seed) for seed in range(2)
     ]
-    (row,) = records(summarise(runs))
+    (row,) = records(synthetic.summarise(runs))
     assert (row["better"], row["constant_quality"]) == ("lower", pytest.approx(0.19))
-    (row,) = records(summarise([synthetic.run(metric="badness")]))
+    (row,) = records(synthetic.summarise([synthetic.run(metric="badness")]))
     assert (row["better"], row["constant_quality"]) == (None, None)
     assert runs_table(runs)["better"].to_list() == [None, None]  # as recorded, whatever the name
 

@@ -4,7 +4,6 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.table import summarise
 from scalestudy.report.cores_section import NAME, best_cores, best_speedups, core_sweeps, cores_section
 from scalestudy.report.document import Table
 
@@ -15,7 +14,7 @@ def run(workers, cores, seconds, **more):
 
 
 def sweeps(*runs):
-    return core_sweeps(summarise(runs))
+    return core_sweeps(synthetic.summarise(runs))
 
 
 def cassava():

@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.figures import figures, places
-from scalestudy.report.images import draw
+from scalestudy.report.images import Picture
 
 STRATEGIES = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
 STUDIES = {
@@ -25,6 +25,6 @@ STUDIES = {
 def test_every_figure_is_drawn(study):
     for drawing in places(figures(analyse("made", STUDIES[study]))):
         for figure in (drawing.figure, *drawing.choices[:2]):
-            picture = draw(figure)
+            picture = Picture(figure)
             assert picture.svg.startswith("<svg") and figure.title in picture.svg and "NaN" not in picture.svg
         assert picture.png.startswith(b"\x89PNG") and picture.pdf.startswith(b"%PDF-")

@@ -9,7 +9,7 @@ from scalestudy.report.as_latex import latex
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Document, Drawing, Folded, Paragraph, Table
-from scalestudy.report.images import draw
+from scalestudy.report.images import Picture
 from scalestudy.report.models_section import models_section, time_figure
 
 
@@ -68,7 +68,7 @@ def test_a_strategy_without_a_scaling_model_says_why():
 
 
 def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
-    svg = draw(time_figure(analyse("made", STUDY))).svg
+    svg = Picture(time_figure(analyse("made", STUDY))).svg
     assert 'stroke-dasharray="3,4"' in svg
     marks = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]*', svg)
     filled = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]* fill="#', svg)

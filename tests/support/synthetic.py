@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from published import TABLES, column
-from scalestudy.analysis.runs import Planned, Run
-from scalestudy.analysis.table import as_frame, summarise
+from scalestudy.analysis.measures import measure
+from scalestudy.analysis.runs import Planned, Run, grouped
+from scalestudy.analysis.table import Row, as_frame, rows_of
 from scalestudy.study.catalog import resolved_train
 from scalestudy.study.file import Study
 from scalestudy.study.metrics import Better
@@ -196,6 +197,11 @@ def oversubscribed() -> list[Run]:
     reason = "4 workers with 1 core each on 2 cores"
     runs = seeded((1, 2), ("horovod",))
     return runs + [run("horovod", 4, seed, throughput=140.0, oversubscribed=reason) for seed in range(3)]
+
+
+def summarise(runs: Sequence[Run]) -> list[Row]:
+    """One row per point without its seed, in reading order."""
+    return rows_of(measure(grouped(runs)))
 
 
 def summary(runs: Sequence[Run]) -> Any:

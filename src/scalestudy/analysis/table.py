@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from scalestudy.analysis.costs import COLUMNS as COSTS
 from scalestudy.analysis.costs import Costs, costs_of
 from scalestudy.analysis.divergence import chance_of
-from scalestudy.analysis.measures import Basis, Measures, measure, oversubscription
+from scalestudy.analysis.measures import Basis, Measures, oversubscription
 from scalestudy.analysis.quality import Verdict, judge
-from scalestudy.analysis.runs import Key, Run, grouped, sense_of, sources, swept_names
+from scalestudy.analysis.runs import Key, Run, sense_of, sources, swept_names
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.study.metrics import Sense, gain
@@ -123,13 +123,8 @@ MEASURED: dict[str, Callable[[Row], Estimate]] = {
 """Columns with `_low` and `_high`, in the table's order."""
 
 
-def summarise(runs: Sequence[Run]) -> list[Row]:
-    """One row for each point without its seed, in reading order."""
-    return rows_of(measure(grouped(runs)))
-
-
 def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row]:
-    """Like `summarise`, from measures; `margin` is the accepted loss of quality."""
+    """One row for each point without its seed, in reading order; `margin` is the accepted loss of quality."""
     return [_row(key, measures, margin) for key in measures.groups]
 
 

@@ -44,12 +44,12 @@ class StudyFigure:
         """An interactive chart for notebooks that draw Vega-Lite, and a picture for others."""
         import altair as alt
 
-        from scalestudy.report.images import draw
+        from scalestudy.report.images import Picture
 
         major = alt.SCHEMA_VERSION.lstrip("v").split(".")[0]
         return {
             f"application/vnd.vegalite.v{major}+json": self.spec,
-            "image/png": b64encode(draw(self.figure).png).decode(),
+            "image/png": b64encode(Picture(self.figure).png).decode(),
             "text/plain": f"{self.figure.title}: {self.figure.caption}",
         }
 

@@ -56,15 +56,10 @@ def vega_lite() -> str:
     return ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 
 
-def draw(figure: Figure, *, dark: bool = False) -> Picture:
-    """Prepare a figure for a white or a dark background."""
-    return Picture(figure, dark)
-
-
 def still(figure: Figure, *, dark: bool = False) -> Picture:
-    """Like `draw` without the title, for pages that show it as text."""
+    """The picture of a figure without its title, for pages that show the title as text."""
     spec = {key: value for key, value in figure.spec.items() if key != "title"}
-    return draw(replace(figure, spec=spec), dark=dark)
+    return Picture(replace(figure, spec=spec), dark)
 
 
 def data_uri(content: bytes | str, kind: str) -> str:

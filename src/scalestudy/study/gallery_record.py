@@ -7,8 +7,6 @@ from pydantic import Field
 from scalestudy.study.metrics import Better
 from scalestudy.study.records import Record
 
-GALLERY_SCHEMA: Literal[1] = 1
-
 
 class GallerySample(Record):
     """One sample."""
@@ -31,7 +29,7 @@ class GallerySample(Record):
 class GalleryRecord(Record):
     """The samples, those with the smallest loss first."""
 
-    schema_version: Literal[1] = GALLERY_SCHEMA
+    schema_version: Literal[1] = 1
     kind: str
     metric: str
     better: Better | None = None

@@ -8,7 +8,6 @@ from scalestudy.study.engines import DEFAULT
 from scalestudy.study.records import Record
 from scalestudy.study.settings import ResolvedTrain
 
-MODEL_SCHEMA: Literal[1] = 1
 EMBEDDED = "scalestudy.json"
 """Name of the record inside an exported model: in a .keras file's archive or a SavedModel's folder."""
 SCRATCH = "none"
@@ -18,7 +17,7 @@ SCRATCH = "none"
 class ModelRecord(Record):
     """`model.json` of a run folder, and the JSON file beside an exported model."""
 
-    schema_version: Literal[1] = MODEL_SCHEMA
+    schema_version: Literal[1] = 1
     engine: str = DEFAULT
     """Engine that trained it and can load it."""
     task: str
@@ -75,7 +74,7 @@ class ModelRecord(Record):
 class BestRecord(Record):
     """`best.json`: the epoch of the weights in `best.keras`."""
 
-    schema_version: Literal[1] = MODEL_SCHEMA
+    schema_version: Literal[1] = 1
     epoch: int
     """Epoch, counted from 1."""
     metric: str

@@ -21,7 +21,6 @@ from scalestudy.study.settings import (
 from scalestudy.study.strategies import Role, Traits, traits
 from scalestudy.util.errors import UserError
 
-POINT_SCHEMA: Literal[1] = 1
 REPEATS = ("data.seed", "data.fold")
 """Swept keys whose values repeat a point as seeds do, with other samples held out."""
 
@@ -67,7 +66,7 @@ class Turn(StrictModel):
 class Point(StrictModel):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
-    schema_version: Literal[1] = POINT_SCHEMA
+    schema_version: Literal[1] = 1
     name: str
     """Name of the point, unique in its study and valid as a folder: `horovod-w2-s0`."""
     study: str

@@ -8,7 +8,6 @@ from scalestudy.study.metrics import Better
 from scalestudy.study.settings import Order
 from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
 
-RESULT_SCHEMA: Literal[1] = 1
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -266,7 +265,7 @@ class Outcome(Record):
     Analysis works on these. For our own runs (`Result`), more fields are required.
     """
 
-    schema_version: Literal[1] = RESULT_SCHEMA
+    schema_version: Literal[1] = 1
     name: str
     engine: str | None = None
     """The engine; None if it was not recorded. Rows of different engines share no baseline."""

@@ -8,7 +8,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from scalestudy.data.images.decode import read_header, read_image, read_mask, read_pixels
+from scalestudy.data.images.decode import read_header, read_mask, read_pixels
 from scalestudy.util.errors import UserError
 
 GREY16 = (np.arange(48).reshape(6, 8) * 1300).astype(np.uint16)
@@ -36,7 +36,7 @@ def test_sixteen_bits_are_kept(tmp_path, save, name):
     path = save(tmp_path / name, GREY16)
     header = read_header(path)
     assert (header.size, header.dtype, header.channels) == ((6, 8), np.uint16, 1)
-    image = read_image(path, 1)
+    image = read_pixels(path).values[0]
     assert image.dtype == np.uint16
     assert (image[:, :, 0] == GREY16).all()
 
@@ -46,7 +46,7 @@ def test_colour_stays_colour_and_alpha_is_dropped(tmp_path, save):
     clear = save(tmp_path / "b.png", np.dstack([COLOUR, np.full((6, 8), 9, np.uint8)]))
     for path in (opaque, clear):
         assert read_header(path).channels == 3
-        assert (read_image(path, 3) == COLOUR).all()
+        assert (read_pixels(path).values[0] == COLOUR).all()
 
 
 @pytest.mark.parametrize(("second", "colour"), [((90, 90, 90), False), ((90, 0, 0), True)])
@@ -56,7 +56,7 @@ def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path, secon
     picture.save(tmp_path / "a.png")
     assert read_header(tmp_path / "a.png").channels == (3 if colour else 1)
     channels = 3 if colour else 1
-    values = np.unique(read_image(tmp_path / "a.png", channels).reshape(-1, channels), axis=0)
+    values = np.unique(read_pixels(tmp_path / "a.png").values[0].reshape(-1, channels), axis=0)
     assert values.tolist() == [[0] * channels, list(second)[:channels]]
 
 
@@ -65,7 +65,7 @@ def test_photographs_are_turned_upright(tmp_path, save):
     exif[274] = 6
     path = save(tmp_path / "a.jpg", np.repeat([[0] * 8, [255] * 8], 8, axis=0).astype(np.uint8), exif=exif)
     assert read_header(path).size == (8, 16)
-    image = read_image(path, 1)
+    image = read_pixels(path).values[0]
     assert image.shape == (8, 16, 1)
     assert image[:, :8].mean() > 250
     assert image[:, 8:].mean() < 5
@@ -95,7 +95,7 @@ def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_pa
     picture = Image.fromarray(indices)
     picture.putpalette([10, 20, 30, 40, 50, 60, 70, 80, 90])
     picture.save(tmp_path / "a.gif")
-    assert read_image(tmp_path / "a.gif", 3)[1, 0].tolist() == [70, 80, 90]
+    assert read_pixels(tmp_path / "a.gif").values[0][1, 0].tolist() == [70, 80, 90]
     np.testing.assert_array_equal(read_mask(tmp_path / "a.gif"), indices)
 
 
@@ -111,7 +111,7 @@ def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
     pictures = [Image.fromarray(np.full((16, 16), value, np.uint8)) for value in (200, 10)]
     pictures[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:])
     assert read_header(tmp_path / "a.jpg").size == (16, 16)
-    assert read_image(tmp_path / "a.jpg", 1).min() > 190
+    assert read_pixels(tmp_path / "a.jpg").values[0].min() > 190
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
@@ -121,7 +121,7 @@ def test_damaged_files_are_named(tmp_path, save, name):
     path = save(tmp_path / name, noise, **({"compression": "tiff_lzw"} if name.endswith("tif") else {}))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserError, match=name):
-        read_image(path, 1)
+        read_pixels(path).values[0]
     path.write_text("no image")
     with pytest.raises(UserError, match=name):
         read_header(path)

@@ -21,7 +21,7 @@ from scalestudy.report.as_latex import latex
 from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Table
-from scalestudy.report.images import draw
+from scalestudy.report.images import Picture
 from sides import two_counts
 
 
@@ -54,7 +54,7 @@ def test_the_page_is_written_in_every_form_whatever_names_hold(comparison):
 
 
 def test_the_forest_plot_has_a_row_a_point_and_fills_what_is_real(comparison):
-    svg = draw(ratio_figure(comparison)).svg
+    svg = Picture(ratio_figure(comparison)).svg
     assert "horovod × 2" in svg
     told = re.findall(r'Is: (real|not shown)"', svg)
     filled = re.findall(r'Is: (real|not shown)"[^>]* fill="#', svg)

@@ -5,7 +5,6 @@ import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import summarise
 from scalestudy.features.diagnose.records import diagnoses, write_diagnosis
 from scalestudy.features.diagnose.section import (
     StoredDiagnosis,
@@ -15,10 +14,10 @@ from scalestudy.features.diagnose.section import (
     stored_diagnosis,
     waterfall,
 )
-from scalestudy.report.images import draw
+from scalestudy.report.images import Picture
 from scalestudy.report.sections import sections
 from scalestudy.study.store import StudyFolder
-from synthetic import run
+from synthetic import run, summarise
 from synthetic_diagnosis import WHOLE, made, point
 
 ROUNDS = [replace(WHOLE, whole=0.10 + 0.001 * i) for i in range(3)]
@@ -115,4 +114,4 @@ def test_a_part_that_gains_has_a_colour_of_its_own():
 
 
 def test_the_figure_can_be_drawn():
-    assert draw(waterfall(made([WHOLE, replace(WHOLE, whole=0.11)]))).svg.count("E(2)") >= 1
+    assert Picture(waterfall(made([WHOLE, replace(WHOLE, whole=0.11)]))).svg.count("E(2)") >= 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images.decode import COLOUR_MODES, read_image
+from scalestudy.data.images.decode import COLOUR_MODES, read_pixels
 from scalestudy.data.images.masks import MaskFile
 from scalestudy.data.images.open import opened
 from scalestudy.data.types import IGNORE, Array, Size
@@ -92,7 +92,9 @@ class ColouredMask(MaskFile):
     colours: Colours
 
     def read(self, size: Size) -> Array:
-        pixels = read_image(self.path, 3)
+        pixels = read_pixels(self.path).values[0]
+        if pixels.shape[2] == 1:
+            pixels = np.repeat(pixels, 3, axis=2)
         if pixels.dtype != np.uint8 or pixels.shape[2] != 3:
             raise UserError(
                 "masks of 8-bit colours", f"{self.path} of {pixels.dtype}", "Save it as 8-bit PNG."

@@ -135,18 +135,6 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
         return Pixels(values[None], see_through)
 
 
-def read_image(path: Path, channels: int) -> Array:
-    """Decode an image to stored values [H, W, channels], upright, without alpha; grey values are repeated.
-
-    Raises:
-        UserError: If the file is damaged.
-    """
-    values = read_pixels(path).values[0]
-    if channels == 1 and values.shape[2] == 3 and values.dtype == np.uint8:
-        return _luma(Image.fromarray(values))[:, :, None]
-    return np.repeat(values, channels, axis=2) if values.shape[2] < channels else values
-
-
 def read_mask(path: Path, stack: Stack | None = None) -> Array:
     """Decode a mask to its stored integers [H, W]; a stack of samples to [pages, H, W].
 

@@ -83,7 +83,7 @@ def png(picture: Image.Image | Array) -> bytes:
     return stream.getvalue()
 
 
-def within(picture: Array, side: int, *, nearest: bool = False) -> Array:
+def within(picture: Array, side: int) -> Array:
     """Scale an RGB picture to a longer side of at most `side` pixels; small ones by an integer factor."""
     height, width = picture.shape[:2]
     longest = max(height, width)
@@ -91,5 +91,5 @@ def within(picture: Array, side: int, *, nearest: bool = False) -> Array:
     if factor == 1:
         return picture
     size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    method = Image.Resampling.NEAREST if nearest or factor > 1 else Image.Resampling.BILINEAR
+    method = Image.Resampling.NEAREST if factor > 1 else Image.Resampling.BILINEAR
     return np.asarray(Image.fromarray(picture).resize(size, method))

@@ -54,14 +54,9 @@ class Loader:
     ) -> None:  # fmt: skip
         self._reader = reader
         self._slices, self._workers = tuple(slices), workers
-        self._global_batch, self._steps_per_call = global_batch, steps_per_call
+        self._global_batch, self.steps_per_call = global_batch, steps_per_call
         self._prefetch, self._lanes, self._stage = prefetch, lanes, stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
-
-    @property
-    def steps_per_call(self) -> int:
-        """Maximum number of steps in a call."""
-        return self._steps_per_call
 
     def epoch(
         self, order: Indices, first: int = 0, behind: int = 0, *, epoch: int | None = None
@@ -78,7 +73,7 @@ class Loader:
 
         def slices_of(device: int, lane: int) -> Iterator[Slice]:
             step = behind + first
-            for number, group in enumerate(calls(steps, self._steps_per_call)):
+            for number, group in enumerate(calls(steps, self.steps_per_call)):
                 if number % self._lanes == lane:
                     yield self._slice(order, group, step, device, epoch)
                 step += len(group)
@@ -115,7 +110,7 @@ class Loader:
         start = worker_slice(total, workers[0], self._workers)[0]
         stop = worker_slice(total, workers[1] - 1, self._workers)[1]
         # The same shape also for fewer steps, so that only one function is compiled.
-        depth, rows = self._steps_per_call, max(stop - start, 1)
+        depth, rows = self.steps_per_call, max(stop - start, 1)
         forms = self._reader.forms(order[group[0][0] : group[-1][1]])
         flat = [form for columns in forms for form in leaves(columns)]
         arrays = self._buffers[device].take(*(((depth, rows, *shape), dtype) for shape, dtype in flat))

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,8 +28,8 @@ from scalestudy.features.diagnose.records import (
 )
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.memory import oom_kills
-from scalestudy.launch.base import Note, launcher
-from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.base import launcher
+from scalestudy.launch.local.reserve import await_gpus, granted
 from scalestudy.launch.local.run import failure_of_end, terminable
 from scalestudy.launch.local.workers import (
     POLL,
@@ -243,7 +243,7 @@ def measure_rounds(
     with contextlib.ExitStack() as held:
         on_progress = held.enter_context(listener.progress(f"Diagnosing {point.name}", rounds * per_round))
         held.enter_context(terminable())
-        gpus = _noted(reserved_gpus(held, point), listener)
+        gpus = await_gpus(held, point, listener.note)
         place = _Resources(*held.enter_context(granted(point, gpus)), gpus=gpus)
         begin = time.monotonic()
         for number in range(rounds):
@@ -263,16 +263,6 @@ def measure_rounds(
 
 def _progress(on_progress: OnBlocks, before: int, blocks: int) -> None:
     on_progress(before + blocks)
-
-
-def _noted(steps: Generator[Note, None, list[str]], listener: Listener) -> list[str]:
-    """Pass the notes of a generator to the listener, and return its result."""
-    while True:
-        try:
-            listener.note(next(steps).text)
-        except StopIteration as end:
-            uuids: list[str] = end.value
-            return uuids
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,7 +31,7 @@ from scalestudy.hardware import devices
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local.launcher import points_here
-from scalestudy.launch.local.reserve import granted, reserved_gpus
+from scalestudy.launch.local.reserve import await_gpus, granted
 from scalestudy.launch.local.run import STOP, failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands
 from scalestudy.study.engines import engine_of_script, engine_traits
@@ -132,10 +132,7 @@ def sweep_of(
         )
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
     named = {script.point.name: script for script in scripts}
-    return [
-        Script(point, named[point.name].file, named[point.name].arguments, named[point.name].out)
-        for point in order
-    ]
+    return [replace(named[point.name], point=point) for point in order]
 
 
 def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> None:
@@ -231,13 +228,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     if last:
         on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}")
     with terminable(), contextlib.ExitStack() as held:
-        waits = reserved_gpus(held, script.point)
-        while True:  # until other runs release their GPUs
-            try:
-                on_note(next(waits).text)
-            except StopIteration as end:
-                gpus = end.value
-                break
+        gpus = await_gpus(held, script.point, on_note)
         point, port, cpus, environment = held.enter_context(granted(script.point, gpus))
         if point.oversubscribed:
             on_note(f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be.")

@@ -101,7 +101,13 @@ class LoopWorkers:
         Call it after the optimizer's step. It does not wait for the device, except once at the end of an
         epoch.
         """
-        tally = self._open_tally("count")
+        tally = self._tally
+        if tally is None:
+            raise UserError(
+                "workers.count within an epoch",
+                "no epoch in progress",
+                "Write `for epoch in workers.epochs(10):` around the steps.",
+            )
         tally.samples += int(samples)
         tally.steps += 1
         tally.most = max(tally.most, int(samples))
@@ -231,15 +237,6 @@ class LoopWorkers:
         everyone = session.group.to_first(asdict(left))
         if self._recording and everyone is not None:
             self._recording.result([Left(**values) for values in everyone])
-
-    def _open_tally(self, name: str) -> Tally:
-        if self._tally is None:
-            raise UserError(
-                f"workers.{name} within an epoch",
-                "no epoch in progress",
-                "Write `for epoch in workers.epochs(10):` around the steps.",
-            )
-        return self._tally
 
     def _at_exit(self) -> None:
         """Finish a script that Python has started directly and that has ended without an error."""

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 from scalestudy.cluster.gpu_assignment import ASSIGNED, assignment
 from scalestudy.cluster.secret import SECRET, new_secret
@@ -154,6 +154,17 @@ def reserved_gpus(
             yield Note(text)
             last = text
         time.sleep(TRY_EVERY)
+
+
+def await_gpus(held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]) -> list[str]:
+    """Reserve GPUs as `reserved_gpus` does; `on_note` is called with its notes."""
+    steps = reserved_gpus(held, point)
+    while True:
+        try:
+            on_note(next(steps).text)
+        except StopIteration as end:
+            uuids: list[str] = end.value
+            return uuids
 
 
 def _taken(held: contextlib.ExitStack, available: Sequence[Gpu], count: int) -> tuple[list[str], list[str]]:

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.environments import refuse_missing_software
@@ -19,15 +18,13 @@ from scalestudy.study.point import Point
 from scalestudy.study.store import StudyFolder
 from scalestudy.util.errors import ScalestudyError, UserError
 
-AnyQueue = TypeVar("AnyQueue", bound=Queue)
 
-
-class QueueLauncher(Generic[AnyQueue]):
+class QueueLauncher:
     """Submits points to a queue, whose jobs continue when this process ends."""
 
     detached = True
 
-    def __init__(self, queue: AnyQueue, *, checked: bool = False) -> None:
+    def __init__(self, queue: Queue, *, checked: bool = False) -> None:
         self.queue, self.checked = queue, checked
         self.title = queue.title
 
