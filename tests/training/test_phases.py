@@ -38,6 +38,20 @@ def test_the_backbone_stays_as_it_is_and_then_learns(session):
     assert int(made.trainer.optimizer.iterations.numpy()) == made.steps  # a new optimizer
 
 
+def test_the_optimizer_of_a_phase_counts_from_its_first_step(session, monkeypatch):
+    from scalestudy.engines.tensorflow import trainer
+
+    begins, plain = [], trainer.make_train_call
+
+    def noted(*given, begin, **more):
+        begins.append(begin)
+        return plain(*given, begin=begin, **more)
+
+    monkeypatch.setattr(trainer, "make_train_call", noted)
+    made = session(TASK, epochs=3, frozen_epochs=2)
+    assert begins == [0, 2 * made.steps]
+
+
 def test_a_run_that_ends_before_trains_the_head_alone(session):
     weights, _, made = trained(session, 2, frozen_epochs=5)
     assert made.trainer.phases == [0]

@@ -97,9 +97,9 @@ def slices_of(
 
 def make_train_call(
     task: Task, replicas: CompiledReplicas, optimizer: keras.Optimizer, *, scale: float | None, xla: bool,
-    synchronised: bool, loss_scale: LossScale | None, buckets: Buckets, accumulate: int = 1,
-    compression: str = "none", local_steps: LocalSteps | None = None,
-    columns: tuple[Described, Described] | None = None, frozen: Sequence[str] = (), begin: int = 0,
+    synchronised: bool, loss_scale: LossScale | None, buckets: Buckets, accumulate: int, compression: str,
+    local_steps: LocalSteps | None, columns: tuple[Described, Described] | None, frozen: Sequence[str],
+    begin: int,
 ) -> Compiled:  # fmt: skip
     """Compile a function: slices of a call -> sum of losses in this process; it updates the weights.
 

@@ -68,7 +68,7 @@ class TensorFlowTrainer(KerasTrainer):
                 xla=train.xla, synchronised=train.sync_batch_norm and bool(self.local),
                 loss_scale=self.loss_scale, buckets=buckets, accumulate=train.accumulate,
                 compression=point.launch.compression, local_steps=self.local_steps, columns=columns,
-                frozen=phase.frozen,
+                frozen=phase.frozen, begin=phase.first,
             )
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
         ]  # fmt: skip
