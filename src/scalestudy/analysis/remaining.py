@@ -121,7 +121,7 @@ def _range(seconds: Sequence[float]) -> Range:
     return min(seconds), sum(seconds) / len(seconds), max(seconds)
 
 
-def begun(status: PointStatus, now: float | None = None) -> float | None:
+def begun(status: PointStatus) -> float | None:
     """Seconds since the workers of a running run began; None if unknown."""
     if status.run is None or status.state != "running":
         return None
@@ -129,4 +129,4 @@ def begun(status: PointStatus, now: float | None = None) -> float | None:
         since = (status.run.path / "ranks" / "0.json").stat().st_mtime
     except OSError:
         return None
-    return max(0.0, (time.time() if now is None else now) - since)
+    return max(0.0, time.time() - since)

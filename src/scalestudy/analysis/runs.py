@@ -221,11 +221,10 @@ def direction_label(better: Better | None) -> str:
     return f"{better} is better" if better else ""
 
 
-def sources(runs: Sequence[Run], most: int = 8) -> str:
-    """Files and lines that runs were taken from, at most `most`; empty for our own runs."""
+def sources(runs: Sequence[Run]) -> str:
+    """Files and lines that runs were taken from, at most eight; empty for our own runs."""
     named = list(dict.fromkeys(str(run.source) for run in runs if run.source))
-    rest = f" and {len(named) - most} more" if len(named) > most else ""
-    return "; ".join(named[:most]) + rest
+    return "; ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
 
 
 def metric_label(name: str) -> str:

@@ -170,12 +170,12 @@ def _memory(nvml: Library, handle: Handle) -> int | None:
     return None if memory is None else int(memory.total)
 
 
-def set_bits(words: Any, width: int = 64) -> tuple[int, ...]:
+def set_bits(words: Any) -> tuple[int, ...]:
     """Return the indices of the set bits, from the lowest bit of the first word: NVML's form of CPU sets."""
     return tuple(
-        position * width + bit
+        position * 64 + bit
         for position, word in enumerate(words)
-        for bit in range(width)
+        for bit in range(64)
         if int(word) >> bit & 1
     )
 

@@ -82,7 +82,7 @@ KILLED = "interrupted: its launcher was killed, or could not write why (a full d
 
 
 def study_status(
-    folder: StudyFolder, *, now: float | None = None, must: bool = False, known: Overview | None = None,
+    folder: StudyFolder, *, must: bool = False, known: Overview | None = None,
     names: Sequence[str] | None = None,
 ) -> Overview:  # fmt: skip
     """Return the states of the points. A queue is asked about all jobs at once, at limited intervals.
@@ -92,7 +92,6 @@ def study_status(
 
     Args:
         folder: The study.
-        now: Unix time; None for the current time.
         must: Ask the queue now, and raise if it does not answer.
         known: An earlier overview, whose finished points are not read again.
         names: With `known`, the points that may have changed since; None for all.
@@ -100,7 +99,7 @@ def study_status(
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
     """
-    now = time.time() if now is None else now
+    now = time.time()
     settled = _settled_before(known, names)
     points = folder.points()
     runs = {point.name: PointRun.of(folder, point) for point in points if point.name not in settled}

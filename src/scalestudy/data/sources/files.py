@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from scalestudy.data.images import suffixes
 from scalestudy.data.sources.names import in_order, split_in
 from scalestudy.util.errors import UserError
+from scalestudy.util.escaping import escaped
 
 READ = "PNG, JPEG, TIFF, BMP, WebP or GIF"
 SYSTEM = "hidden or of the system"
@@ -56,10 +57,7 @@ class LeftOut:
 
     def __str__(self) -> str:
         more = ", ..." if self.count > len(self.names) else ""
-        names = (
-            name.encode("unicode_escape").decode() if not name.isprintable() else name for name in self.names
-        )
-        return f"{self.count} left out ({self.reason}): {', '.join(names)}{more}"
+        return f"{self.count} left out ({self.reason}): {', '.join(map(escaped, self.names))}{more}"
 
 
 @dataclass

@@ -129,17 +129,15 @@ TRY_EVERY = 0.5
 """Seconds between two attempts to reserve GPUs."""
 
 
-def reserved_gpus(
-    held: contextlib.ExitStack, point: Point, variables: Mapping[str, str] = os.environ
-) -> Generator[Note, None, list[str]]:
+def reserved_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, None, list[str]]:
     """Reserve a point's GPUs until `held` exits and return their UUIDs; none if it computes on CPUs.
 
     While other runs hold too many GPUs, it waits, and yields a note whenever the set of these GPUs changes.
-    GPUs hidden by CUDA_VISIBLE_DEVICES in `variables` are not used.
+    GPUs hidden by CUDA_VISIBLE_DEVICES are not used.
     """
     count = 1 if point.traits.one_device else point.workers
     look = lendable_gpus if count == 1 else visible_gpus
-    available = [] if point.launch.device == "cpu" else look(variables)
+    available = [] if point.launch.device == "cpu" else look(os.environ)
     if len(available) < count or not all(gpu.uuid for gpu in available):
         return []  # on CPUs, or the worker reports what is missing; without UUIDs nothing can be locked
     # CUDA shows a process no full GPU besides a MIG instance, and an instance is slower than a full GPU.
