@@ -96,6 +96,12 @@ def test_on_gpus_no_precision_is_slow(nvml, monkeypatch):
 SLEEPS = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
 
 
+@pytest.fixture(autouse=True)
+def own_locks(tmp_path, monkeypatch):
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> StudyFolder:
     study = parse_study(TEXT, Path("study.toml"))

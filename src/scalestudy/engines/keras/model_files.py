@@ -18,6 +18,7 @@ from scalestudy.study.model_record import EMBEDDED, ModelRecord
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import definitions_of
 from scalestudy.util.errors import UserError
+from scalestudy.util.tracebacks import words_of
 
 
 def load_model(path: str, task: str) -> keras.Model:
@@ -40,16 +41,13 @@ def load_model(path: str, task: str) -> keras.Model:
             path, custom_objects=definitions, compile=False, safe_mode=not definitions
         )
     except Exception as error:  # of Keras, h5py or the user's classes
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         missing = not has_name(task) and not Path(task).is_file()
         action = (
             f"Its task file {task} is not there: put it back, if the model has layers of its own."
             if missing
             else "See that the file is whole, and that its task file is as it was when it was trained."
         )
-        raise UserError(
-            f"a Keras model that can be loaded: {path}", f"{type(error).__name__}: {first[:300]}", action
-        ) from error
+        raise UserError(f"a Keras model that can be loaded: {path}", words_of(error), action) from error
 
 
 def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:
@@ -111,10 +109,9 @@ def written_whole(out: str, form: str) -> Iterator[Path]:
     except (UserError, OSError):
         raise
     except Exception as error:  # of Keras or a converter, of many types
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         raise UserError(
             f"a model that can be written as {form}",
-            f"{type(error).__name__}: {first[:300]}",
+            words_of(error),
             "Choose another --format; a custom layer may have no counterpart there.",
         ) from error
     finally:
