@@ -22,6 +22,7 @@ from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.phases import Phase
 from scalestudy.engines.keras.private import moments_of, replace_update
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
+from scalestudy.engines.torch.fused import fuse
 from scalestudy.engines.torch.group import TorchReplicas
 from scalestudy.engines.torch.layers import adapt_model
 from scalestudy.engines.torch.step import START, Step, TorchLossScale, scaled, stage, step_of
@@ -56,6 +57,8 @@ class TorchTrainer(KerasTrainer):
         )
         for phase in self._phases:
             _lay_out_moments(phase)
+            if device == "cpu":
+                fuse(phase.optimizer)
         self.share()
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
         self._accumulate, self._compression = point.train.accumulate, point.launch.compression

@@ -1,0 +1,44 @@
+"""Keras's Adam and AdamW by PyTorch's fused kernel: one pass over the weights instead of eight."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import keras
+import torch
+from torch.optim.adam import adam
+
+from scalestudy.engines.keras.private import moments_of, replace_update
+
+
+def fuse(optimizer: keras.Optimizer) -> None:
+    """Let an Adam or AdamW update by that kernel, to rounding as Keras does; others stay as they are."""
+    if isinstance(optimizer, keras.optimizers.Adam):
+        replace_update(optimizer, partial(_updated, optimizer))
+
+
+@torch.no_grad()
+def _updated(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    """Decay and update: w ← (1 − rate · decay) w − rate · c · m / (√v + ε), c = √(1 − β₂ᵗ) / (1 − β₁ᵗ).
+
+    PyTorch would add ε after it has divided v by 1 − β₂ᵗ. For an infinite t its kernel divides by 1, so that
+    ε is where Keras has it.
+    """
+    values = [variable.value for variable in variables]
+    step = optimizer.iterations.value.to(values[0].dtype) + 1
+    first, second = (1 - torch.full_like(step, beta) ** step for beta in (optimizer.beta_1, optimizer.beta_2))
+    correction = float(torch.sqrt(second) / first)
+    moments = [[moment.value for moment in moments_of(optimizer, variable)] for variable in variables]
+    adam(
+        values, [_laid_out_as(*pair) for pair in zip(values, gradients, strict=True)],
+        [mean for mean, _ in moments], [square for _, square in moments], [],
+        [torch.tensor(math.inf)] * len(values), fused=True, decoupled_weight_decay=True, amsgrad=False,
+        maximize=False, beta1=optimizer.beta_1, beta2=optimizer.beta_2, eps=optimizer.epsilon,
+        lr=float(rate) * correction, weight_decay=(optimizer.weight_decay or 0.0) / correction,
+    )  # fmt: skip
+
+
+def _laid_out_as(value: Any, gradient: Any) -> Any:
+    """A gradient as it is, or as its weights lie in memory, by which the kernel goes without asking."""
+    return gradient if gradient.stride() == value.stride() else torch.empty_like(value).copy_(gradient)
