@@ -94,19 +94,19 @@ def _words(key: int, low: Any, high: int) -> tuple[Any, Any, Any, Any]:
     three, four = torch.full_like(low, high & MASK), torch.full_like(low, (high >> 32) & MASK)
     free = torch.empty_like(low)
     first, second = key & MASK, (key >> 32) & MASK
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS):  # `two` and `four` keep bits above their 32, which the next round cuts off
         three.mul_(MULTIPLIERS[1])
         torch.bitwise_right_shift(three, 32, out=free).bitwise_xor_(two).bitwise_xor_(first).bitwise_and_(
             MASK
         )
-        two, three = three.bitwise_and_(MASK), two
+        two, three = three, two
         one.mul_(MULTIPLIERS[0])
         torch.bitwise_right_shift(one, 32, out=three).bitwise_xor_(four).bitwise_xor_(second).bitwise_and_(
             MASK
         )
-        four, one, free = one.bitwise_and_(MASK), free, four
+        four, one, free = one, free, four
         first, second = (first + WEYL[0]) & MASK, (second + WEYL[1]) & MASK
-    return one, two, three, four
+    return one, two.bitwise_and_(MASK), three, four.bitwise_and_(MASK)
 
 
 def _fractions(words: Any, dtype: torch.dtype) -> Any:
