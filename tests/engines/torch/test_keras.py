@@ -35,7 +35,11 @@ images, kernel = torch.rand(2, 6, 6, 3), torch.rand(3, 3, 3, 4)
 layer = keras.layers.Conv2D(4, 3, 2, "same", bias_initializer="random_normal", dtype="float32")
 layer(images)
 without = keras.ops.conv(images, layer.kernel, 2, "same", "channels_last") + layer.bias.value
-bias = float((layer(images) - without).detach().abs().max())
+up = keras.layers.Conv2DTranspose(4, 2, 2, "same", bias_initializer="random_normal", dtype="float32")
+up(images)
+larger = keras.ops.conv_transpose(images, up.kernel, 2, "same", data_format="channels_last") + up.bias.value
+both = [(layer(images) - without), (up(images) - larger)]
+bias = max(float(difference.detach().abs().max()) for difference in both)
 plain = torch.nn.functional.conv2d(images.permute(0, 3, 1, 2).contiguous(), kernel.permute(3, 2, 0, 1))
 ours = keras.ops.conv(images, kernel, data_format="channels_last")
 print(float(loss.detach()), float(product), float((ours - plain.permute(0, 2, 3, 1)).abs().max()), bias)

@@ -278,6 +278,7 @@ def fuse_bias() -> None:
     """Make Keras's convolutions on PyTorch add the bias in the same kernel, not in a second pass."""
     from keras.src.backend.torch import nn  # which import PyTorch
     from keras.src.layers.convolutional.base_conv import BaseConv
+    from keras.src.layers.convolutional.base_conv_transpose import BaseConvTranspose
     from torch.nn import functional
 
     plain = BaseConv.call
@@ -301,7 +302,22 @@ def fuse_bias() -> None:
         ).movedim(1, -1)  # fmt: skip
         return outputs if layer.activation is None else layer.activation(outputs)
 
-    BaseConv.call = call
+    plain_transposed = BaseConvTranspose.call
+    transposed = functional.conv_transpose1d, functional.conv_transpose2d, functional.conv_transpose3d
+
+    def call_transposed(layer: Any, inputs: Any) -> Any:
+        whole = layer.kernel_size == layer.strides and layer.output_padding is None  # nothing is cut off
+        last = layer.data_format == "channels_last" and set(layer.dilation_rate) == {1}
+        if not (layer.use_bias and whole and last):
+            return plain_transposed(layer, inputs)
+        outputs = transposed[layer.rank - 1](
+            nn._transpose_spatial_inputs(inputs),
+            nn._transpose_conv_kernel(ops.convert_to_tensor(layer.kernel)),
+            ops.convert_to_tensor(layer.bias), stride=layer.strides,
+        ).movedim(1, -1)  # fmt: skip
+        return outputs if layer.activation is None else layer.activation(outputs)
+
+    BaseConv.call, BaseConvTranspose.call = call, call_transposed
 
 
 def seed_state(layer: keras.layers.Layer) -> Any:
