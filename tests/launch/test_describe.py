@@ -88,6 +88,19 @@ def test_what_is_computed_in_the_file_is_asked_of_it(tmp_path):
 
 
 @pytest.mark.engine
+def test_a_computed_source_may_be_a_path_but_no_part_of_a_dictionary_or_a_function(tmp_path):
+    file = tmp_path / "t.py"
+    file.write_text('from pathlib import Path\ndata = Path("a") / "b"\n')
+    assert describe.describe_task(file)["data"] == "a/b"
+    file.write_text('data = {"source": str("a"), "image_size": [8, 8]}\n')
+    with pytest.raises(UserError, match="only literals"):
+        describe.describe_task(file)
+    file.write_text("def data():\n    return []\n")
+    with pytest.raises(UserError, match="Received function"):
+        describe.describe_task(file)
+
+
+@pytest.mark.engine
 def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path, info):
     assert describe.build_task(task, info).parameters == 650
     assert (tmp_path / "keras" / "datasets" / "head.weights").read_text() == "weights"

@@ -267,7 +267,7 @@ def objectives() -> dict[str, Any]:
             refused(model=lambda data, wrap=wrap: nn.Sequential(wrap(net(data))), loss="cross_entropy")
             for wrap in (torch.compile, torch.jit.script, nn.DataParallel)
         ],
-        "lazy": lazy_parameters(data), "reached": detached(),
+        "lazy": lazy_parameters(data), "latent flops": latent_flops(data), "reached": detached(),
         "width": refused(model=lambda data: nn.Linear(7, 3), loss="cross_entropy"),
     }  # fmt: skip
 
@@ -276,6 +276,22 @@ def lazy_parameters(data: DataInfo) -> int:
     """Parameters of a module whose input shape is set by its first batch."""
     module = nn.Sequential(nn.Flatten(), nn.LazyLinear(3))
     return task_file(data, model=lambda data: module, loss="cross_entropy").model.count_params()
+
+
+class Latents(nn.Module):
+    """Passes a parameter to a submodule as its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latent, self.inner = nn.Parameter(torch.ones(1, 4)), nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return x.flatten(1).mean(1, keepdim=True) + self.inner(self.latent)
+
+
+def latent_flops(data: DataInfo) -> float | None:
+    task = task_file(data, model=lambda data: Latents(), loss="cross_entropy")
+    return flops_of(task.model, task.trained).per_sample
 
 
 def detached() -> list[bool]:

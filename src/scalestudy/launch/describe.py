@@ -43,7 +43,15 @@ def describe_task(path: Path | str, within: float = PROGRESS_TIMEOUT) -> dict[st
     """
     read = read_task_file(Path(path))
     if read.unknown & set(WANTED) and any_installed():
-        return {"reads": read.reads} | _ask(modules.DESCRIBE_TASK, path, within=within)
+        described = _ask(modules.DESCRIBE_TASK, path, within=within)
+        data = described["data"]
+        if "data" in read.unknown and isinstance(data, dict) and data.keys() - {"source"}:
+            raise UserError(
+                "only literals in a dictionary `data`, which is read without running the file",
+                f"a computed value in {path}",
+                "Assign the source alone to data, and write the other keys under [data] of the study file.",
+            )
+        return {"reads": read.reads} | described
     return {"reads": read.reads} | {name: read.values.get(name) for name in WANTED}
 
 

@@ -159,7 +159,9 @@ def _read(file: Path, changed: int) -> TaskDefaults:
     computed = next((name for name in ("train", "kind", "engine") if name in text.computed), None)
     if computed is not None:
         expected = f"only literals in `{computed}`, which is read without running the file"
-        raise _wrong_task_file(expected, "a computed value", file)
+        raise UserError(
+            expected, f"a computed value in {file}", "Write values and names in quotes, not code."
+        )
     kind, data, train, metrics = (text.values.get(name) for name in ("kind", "data", "train", "metrics"))
     settings = dict(data) if isinstance(data, dict) else {"source": data} if isinstance(data, str) else {}
     source = settings.pop("source", None)

@@ -25,9 +25,15 @@ FETCHED_WITHIN = 7200.0
 """Time limit in seconds for building a model, including the download of its weights."""
 REMEDY = "Run it with python to see the whole traceback."
 _DEVICE = 'Leave out .cuda() and .to("cuda"): the engine moves model and batches to the device of the run.'
+_DTYPE = (
+    "Leave out .double() and .half(): precision under [train] is the type of the module and of floating-point"
+    " inputs. Integers of read(data) stay integers: convert them there, or in forward."
+)
 NOT_ITS_WORK = {
     "CUDA enabled": _DEVICE, "CUDA GPUs": _DEVICE, "NVIDIA driver": _DEVICE,
     "process group": "Leave out torch.distributed: the strategy joins the workers and sums their gradients.",
+    "donated buffer": "Leave out torch.compile, also as a decorator of forward.",
+    "bias type": _DTYPE, "must have the same dtype": _DTYPE,
 }  # fmt: skip
 """Remedies for errors of PyTorch that contain these words: the task file does the engine's work."""
 
@@ -76,7 +82,7 @@ def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
             "received": told(error),
             "action": remedy(error),
         }
-    sys.stdout.write(f"\n{json.dumps(result)}\n")
+    sys.stdout.write(f"\n{json.dumps(result, default=os.fspath)}\n")
     sys.stdout.flush()
     os._exit(2 if "expected" in result else 0)
 
@@ -91,7 +97,14 @@ def describe(path: str) -> dict[str, Any]:
     """Return {"data": source or None, "kind": kind or None}; errors of the file propagate."""
     limit_time()
     module = import_file(Path(path))
-    return {"data": getattr(module, "data", None), "kind": getattr(module, "kind", None)}
+    data = getattr(module, "data", None)
+    if not isinstance(data, str | os.PathLike | dict | None):
+        raise UserError(
+            f"a source of data, or a dictionary of keys of [data], as `data` in {path}",
+            type(data).__name__,
+            'Write data = "FOLDER". To read data by code of your own, define read(data).',
+        )
+    return {"data": data, "kind": getattr(module, "kind", None)}
 
 
 if __name__ == "__main__":

@@ -186,8 +186,11 @@ class ModuleModel:
         parameters = [variable.value for variable in trained]
         with FlopCounterMode(display=False) as counter:
             outputs = keras.tree.flatten(self(self._zeros))
-            total = sum(tensor.sum() for tensor in outputs if tensor.requires_grad)
-            torch.autograd.grad(total, parameters, allow_unused=True)
+            total: Any = sum(tensor.sum() for tensor in outputs if tensor.requires_grad)
+            # Under the counter, torch.autograd.grad fails if a submodule takes a parameter as its input.
+            total.backward(inputs=parameters)
+        for parameter in parameters:
+            parameter.grad = None
         return float(counter.get_total_flops())
 
     def save(self, path: str) -> None:

@@ -132,16 +132,29 @@ def _left_over(module: ModuleType) -> set[str]:
 
 
 def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
-    """Return a note if building the model again from the same seed, a second later, changes its weights."""
-    models = []
-    for pause in (0, CLOCK):
-        time.sleep(pause)
-        keras.utils.set_random_seed(0)
-        models.append(build())
-    weights = zip(*(model.weights for model in models), strict=True)
-    other = next((one.path for one, again in weights if not np.array_equal(_array(one), _array(again))), None)
+    """Return a note if a model's initial weights change from the same seed a second later, or with none."""
+
+    def weights(seed: int) -> list[tuple[str, NDArray[Any]]]:
+        keras.utils.set_random_seed(seed)
+        return [(weight.path, np.array(_array(weight))) for weight in build().weights]
+
+    def changed(values: list[tuple[str, NDArray[Any]]]) -> str | None:
+        pairs = zip(first, values, strict=True)
+        return next((path for (path, one), (_, other) in pairs if not np.array_equal(one, other)), None)
+
+    first = weights(0)
+    time.sleep(CLOCK)
+    other = changed(weights(0))
     if other is None:
-        return []
+        drawn = next((path for path, value in first if np.unique(value).size > 2), None)
+        if drawn is None or changed(weights(1)) is not None:
+            return []
+        return [
+            f"Note: {file} gives a model the same initial weights from every seed ({drawn}): seeds differ"
+            " only in the order of samples, and intervals over them may be too narrow. Build the model in"
+            " model(data), and set no seed (torch.manual_seed, keras.utils.set_random_seed), unless all"
+            " weights are pretrained."
+        ]
     return [
         f"Note: {file} gives a model other initial weights each time, from the same seed ({other}): workers "
         "take rank 0's, but no run can be repeated. Draw them from the seed that Keras is given, not by the "

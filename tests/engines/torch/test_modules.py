@@ -84,6 +84,7 @@ def test_a_module_that_something_wraps_is_refused_and_a_lazy_one_is_taken(answer
     kinds = ("OptimizedModule", "RecursiveScriptModule", "DataParallel")
     assert [received.split()[0] for received in found["wrapped"]] == list(kinds)
     assert found["lazy"] == 16 * 3 + 3
+    assert found["latent flops"] == 3 * 2 * 4 * 3  # the product and its two gradients
     assert found["reached"] == [False]
 
 
