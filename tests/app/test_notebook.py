@@ -77,7 +77,7 @@ def test_a_listener_hears_every_point_begin_and_end(study: Path, launcher) -> No
     class Ear(Listener):
         heard: list[tuple[str, str]] = []  # noqa: RUF012
 
-        def seen(self, overview) -> None:
+        def points_changed(self, overview) -> None:
             self.heard += [item for item in overview.states.items() if item not in self.heard]
 
     scalestudy.run(study, listener=Ear(), report=False)

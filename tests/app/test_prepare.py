@@ -96,7 +96,7 @@ def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: 
     request, ear = request_of(study), Ear()
     result = survey(request)
     result.launcher = SimpleNamespace(detached=True)
-    assert set(result.foreseen(result.points, ear)) == {point.name for point in result.points}
+    assert set(result.dry_run_points(result.points, ear)) == {point.name for point in result.points}
     assert "not prepared yet" in ear.notes[0]
     assert ear.notes[1:] == LEFT_OUT
 

@@ -49,7 +49,7 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
             raise
 
     class Impatient(Listener):
-        def seen(self, overview) -> None:
+        def points_changed(self, overview) -> None:
             if not notes:
                 raise KeyboardInterrupt
 

@@ -153,16 +153,18 @@ def test_every_end_has_a_sentence(run, state: str) -> None:
 
 
 def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
-    assert SLURM.queue.in_words("Resources") == "waits for free nodes"
+    assert SLURM.queue.waiting_reason("Resources") == "waits for free nodes"
     assert (
-        SLURM.queue.in_words("ReqNodeNotAvail, UnavailableNodes:node1")
+        SLURM.queue.waiting_reason("ReqNodeNotAvail, UnavailableNodes:node1")
         == "its nodes are down, drained or reserved"
     )
-    assert SLURM.queue.in_words("(Priority)") == "others come first"
-    assert SLURM.queue.in_words("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
-    assert SLURM.queue.in_words("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
-    assert SLURM.queue.in_words("SomethingNew") == "SomethingNew"
-    assert SLURM.queue.in_words("") == "not yet considered"
+    assert SLURM.queue.waiting_reason("(Priority)") == "others come first"
+    assert (
+        SLURM.queue.waiting_reason("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
+    )
+    assert SLURM.queue.waiting_reason("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
+    assert SLURM.queue.waiting_reason("SomethingNew") == "SomethingNew"
+    assert SLURM.queue.waiting_reason("") == "not yet considered"
 
 
 def test_lines_that_mpirun_draws_are_no_reason(run) -> None:

@@ -99,7 +99,7 @@ def test_a_job_that_is_named_in_an_error_is_forgotten_and_the_others_are_told(pr
 def test_answers_of_a_real_server_are_read(programs):
     views = views_of((RECORDED / "qstat.json").read_text())
     assert {job: view.state for job, view in views.items() if "[" not in job} == {"0.pbshead": "COMPLETING"}
-    assert QUEUE.in_words(views["2[0].pbshead"].reason) == "not enough free nodes available"
+    assert QUEUE.waiting_reason(views["2[0].pbshead"].reason) == "not enough free nodes available"
     assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
 
 
@@ -249,9 +249,9 @@ def test_jobs_that_are_not_over_are_told_in_the_common_words():
 
 def test_what_a_job_waits_for_is_said_in_words():
     found = views_of(ANSWER)
-    assert QUEUE.in_words(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
-    assert QUEUE.in_words(found["13.pbs01"].reason) == "waits for another job"
-    assert QUEUE.in_words("") == "not yet considered"
+    assert QUEUE.waiting_reason(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
+    assert QUEUE.waiting_reason(found["13.pbs01"].reason) == "waits for another job"
+    assert QUEUE.waiting_reason("") == "not yet considered"
 
 
 @pytest.mark.parametrize(

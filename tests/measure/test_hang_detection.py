@@ -9,11 +9,11 @@ from scalestudy.measure.hang_detection import (
     Heartbeat,
     ProgressMark,
     ProgressTimer,
+    describe_hang,
     due_after,
     first_hung,
     first_stopped,
     granted,
-    in_words,
     stalled_for,
 )
 from scalestudy.study.records import Hang, Sign
@@ -78,7 +78,7 @@ def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_sto
     ],
 )
 def test_a_hang_is_told_with_rank_host_place_and_seconds(place, named):
-    words = in_words(Hang(seconds=600.4, lives=False, **place))
+    words = describe_hang(Hang(seconds=600.4, lives=False, **place))
     assert all(part in words for part in named)
 
 

@@ -4,7 +4,14 @@ import sys
 
 import pytest
 
-from scalestudy.util.tracebacks import Frame, crashed_at, raised_at, told, user_frame, words_of
+from scalestudy.util.tracebacks import (
+    Frame,
+    crashed_at,
+    error_text,
+    located_error,
+    raised_at,
+    user_frame,
+)
 
 
 def test_the_innermost_place_in_a_file_of_the_users_is_named(tmp_path):
@@ -26,13 +33,13 @@ def test_our_own_files_are_not_the_users():
     with pytest.raises(TypeError) as caught:
         user_frame(1)  # type: ignore[arg-type]
     assert [frame.name for frame in raised_at(caught.tb)][-1] == "user_frame"
-    assert "test_tracebacks.py" in told(caught.value)
+    assert "test_tracebacks.py" in located_error(caught.value)
 
 
 def test_an_exception_is_told_in_one_line_with_its_place():
     with pytest.raises(ValueError, match="Graph") as caught:
         raise ValueError("Graph execution error:\n\nno such kernel\nat node 3")
-    said = told(caught.value)
+    said = located_error(caught.value)
     assert said.startswith("ValueError: Graph execution error: no such kernel (test_tracebacks.py, line ")
 
 
@@ -72,11 +79,11 @@ OOM = "OOM when allocating tensor with shape[64,512,512] and type float on GPU:0
 def test_an_error_in_a_compiled_function_is_told_by_what_it_says_and_not_by_where_it_was_traced(
     message, said
 ):
-    assert words_of(MemoryError(message)) == f"MemoryError: Graph execution error: {said}"
+    assert error_text(MemoryError(message)) == f"MemoryError: Graph execution error: {said}"
 
 
 def test_an_error_that_only_says_where_it_was_traced_is_told_by_that():
-    assert words_of(ValueError(TRACED)).startswith(
+    assert error_text(ValueError(TRACED)).startswith(
         "ValueError: Graph execution error: Detected at node dense"
     )
 
@@ -99,8 +106,8 @@ class Mute(Exception):
     ],
 )
 def test_whatever_it_says_it_is_told_in_one_line_that_terminals_and_files_can_hold(error, said):
-    assert words_of(error) == said
-    assert words_of(error).encode()
+    assert error_text(error) == said
+    assert error_text(error).encode()
 
 
 @pytest.mark.parametrize(
@@ -120,7 +127,7 @@ def test_a_file_in_the_place_of_a_library_of_its_name_is_named(tmp_path, monkeyp
     monkeypatch.delitem(sys.modules, library, raising=False)
     with pytest.raises((ImportError, AttributeError, TypeError)) as caught:
         exec(line, {})
-    assert (f"; {file} " in told(caught.value)) is blamed
+    assert (f"; {file} " in located_error(caught.value)) is blamed
     sys.modules.pop(library)
 
 
@@ -131,4 +138,4 @@ def test_a_file_in_the_place_of_a_library_is_named_by_what_it_raises(tmp_path, m
     monkeypatch.delitem(sys.modules, "wave", raising=False)
     with pytest.raises(ZeroDivisionError) as caught:
         import wave  # noqa: F401
-    assert f"; {file} " in words_of(caught.value)
+    assert f"; {file} " in error_text(caught.value)

@@ -127,14 +127,14 @@ def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     runs = [*measures.groups[key], *measures.groups[baseline]]
     processed = {run.result.samples_processed for run in runs}
     sizes = {run.result.training_samples for run in runs} - {None} if processed == {None} else set()
-    if len(sizes) > 1 or (len(processed) > 1 and not _alike_in_pairs(key, baseline, measures)):
+    if len(sizes) > 1 or (len(processed) > 1 and not _same_work_in_pairs(key, baseline, measures)):
         return "processed a different number of samples than its baseline"
     if runs[0].result.samples_processed is None and len({run.result.epochs for run in runs}) > 1:
         return "trained for a different number of epochs than its baseline"
     return None
 
 
-def _alike_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
+def _same_work_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
     """Whether paired runs did the same work: the sizes of folds differ by a sample."""
     ours, theirs = (
         {seed_of(run): run.result.samples_processed for run in measures.groups[row]}

@@ -7,7 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.app.listener import Listener
-from scalestudy.launch.base import Launcher, Lost, Moved, Note, Options, Overview, PointStatus, Step
+from scalestudy.launch.base import (
+    Launcher,
+    Moved,
+    Note,
+    Options,
+    Overview,
+    PointStatus,
+    Step,
+    UnrecordedFailure,
+)
 from scalestudy.launch.status import study_status
 from scalestudy.study.point import Point
 from scalestudy.study.records import Failure
@@ -34,7 +43,7 @@ def follow(path: Path, listener: Listener, *, until_one_ends: bool = False) -> O
             time.sleep(pause(time.monotonic() - started))
             started = time.monotonic()
             overview = _look(path, overview)
-            listener.seen(overview)
+            listener.points_changed(overview)
     return overview
 
 
@@ -67,10 +76,10 @@ def stay(
         except OSError as error:  # keep the last known state
             listener.note(f"{error.filename or folder.path} cannot be read: {error.strerror or error}")
         overview = _with_lost(overview, lost)
-        listener.seen(with_turns(overview, waiting))
+        listener.points_changed(with_turns(overview, waiting))
 
     def step(taken: Step) -> None:
-        if isinstance(taken, Lost):
+        if isinstance(taken, UnrecordedFailure):
             lost[taken.name] = taken.failure
         elif isinstance(taken, Moved):
             waiting.discard(taken.name)

@@ -40,7 +40,7 @@ class Listener:
         """Enclose the time while points run; `overview` is their state at the start."""
         yield
 
-    def seen(self, overview: "Overview") -> None:
+    def points_changed(self, overview: "Overview") -> None:
         """Report the current state of the points; called only within `following`."""
 
     def failed(self, status: "PointStatus") -> None:

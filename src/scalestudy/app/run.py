@@ -79,7 +79,7 @@ def dry_run(
     """
     listener = listener or Listener()
     plan = survey(request, options, must=False, listener=listener)
-    ready = plan.foreseen(plan.todo(), listener)
+    ready = plan.dry_run_points(plan.todo(), listener)
     check_task_files(ready.values(), listener)
     try:
         plan.launcher.refuse(list(ready.values()))

@@ -88,7 +88,7 @@ class Survey:
         self._ready |= {point.name: point for point in added}
         return {point.name: self._ready[point.name] for point in points}
 
-    def foreseen(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
+    def dry_run_points(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
         """Return these points by name for a dry run, with their data if already prepared.
 
         In either case, files that the sources leave out are reported.

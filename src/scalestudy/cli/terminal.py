@@ -75,7 +75,7 @@ class Terminal(Listener):
             yield
         self._live = None
 
-    def seen(self, overview: "Overview") -> None:
+    def points_changed(self, overview: "Overview") -> None:
         """Redraw changes, or print a line for each run that has ended."""
         before, self._shown = self._shown, overview
         if self._live is None:

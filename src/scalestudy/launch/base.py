@@ -147,7 +147,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Lost:
+class UnrecordedFailure:
     """A step of a launcher: this point's run failed, and its folder could not record it (a full disk)."""
 
     name: str
@@ -169,7 +169,7 @@ class Note:
     text: str
 
 
-Step = Moved | Lost | Submitted | Note
+Step = Moved | UnrecordedFailure | Submitted | Note
 
 
 class Launcher(Protocol):

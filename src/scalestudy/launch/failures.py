@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scalestudy.launch.queue.base import UNKNOWN, JobView, output_of
-from scalestudy.measure.hang_detection import in_words
+from scalestudy.measure.hang_detection import describe_hang
 from scalestudy.study.point import Point
 from scalestudy.study.records import Cause, Failure, Hang, Progress
 from scalestudy.study.run_folder import RunFolder
@@ -190,7 +190,7 @@ def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) ->
         if cause.rank == hang.rank and cause.kind == "signal" and cause.signal not in ECHOES:
             return failure_of(run, cause, hosts=job_state is not None, job_state=job_state)
     tail = last_lines(run, f"rank-{hang.rank or 0}")
-    reason = in_words(hang, _role(_point(run), hang.rank))
+    reason = describe_hang(hang, _role(_point(run), hang.rank))
     return Failure(rank=hang.rank, exit_code=None, reason=reason, tail=tail, job_state=job_state)
 
 

@@ -115,7 +115,7 @@ class Pbs(Queue):
         """Return the option for the attribute "depend"."""
         return ["-W", f"depend=afterok:{job}"]
 
-    def in_words(self, reason: str) -> str:
+    def waiting_reason(self, reason: str) -> str:
         """Shorten the comment on a waiting job: "Not Running: Insufficient …" becomes "insufficient …"."""
         if reason == "Dependency":
             return "waits for another job"
@@ -165,7 +165,7 @@ class Pbs(Queue):
             return {f"{letter} {part.partition('=')[0]}" for part in value.split(",")}
         return {letter} if letter else set()
 
-    def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
+    def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
         """Return the command of mpiexec, which gets the nodes from PBS: of HPE's PALS, or MPICH's "hydra".
 
         "srun", the default of a profile, stands for the mpiexec of PALS. PBS's own `mpiexec` is neither.
@@ -179,7 +179,7 @@ class Pbs(Queue):
             return [f"mpiexec.hydra -n {layout.tasks} -ppn {layout.tasks_per_node} -bind-to none"]
         return None
 
-    def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
+    def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
         """Return the option for the job's nodes and the prefix of PBS's variables."""
         return [], '--hostfile "$PBS_NODEFILE"', ("PBS_",)
 

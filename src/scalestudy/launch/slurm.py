@@ -197,7 +197,7 @@ class Slurm(Queue):
         """Return the options; Slurm cancels the job if it can never start."""
         return [f"--dependency=afterok:{job}", "--kill-on-invalid-dep=yes"]
 
-    def in_words(self, reason: str) -> str:
+    def waiting_reason(self, reason: str) -> str:
         """Describe what a job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as in Slurm."""
         word = re.split(r"[,( ]", reason.strip(" ()"), maxsplit=1)[0]
         if word not in REASONS and (word.startswith(("QOS", "Assoc")) or "Limit" in word):
@@ -238,7 +238,7 @@ class Slurm(Queue):
         match = re.fullmatch(r"--([a-z][a-z0-9-]*)(=.*)?", option)
         return {match[1]} if match else set()
 
-    def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
+    def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
         """Return the srun command, with a number of tasks per node only if all nodes have as many."""
         if site.launcher != "srun":
             return None
@@ -254,7 +254,7 @@ class Slurm(Queue):
             *map(literal, [*binding, *site.srun_options]),
         ]
 
-    def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
+    def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
         """Give mpirun's step all cores of a node; workers restrict themselves to their own."""
         return ["export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"], "", ()
 

@@ -217,7 +217,7 @@ class PointRun:
             run=run, result=self.result or run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
             failure=failure, job=job, view=view,
-            waits=queue.in_words(view.reason) if queue and view and state == "queued" else "",
+            waits=queue.waiting_reason(view.reason) if queue and view and state == "queued" else "",
             silent=silent if signs else None, still=still,
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ from scalestudy.study.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 from scalestudy.util.escaping import escaped
 from scalestudy.util.files import spare_space
-from scalestudy.util.tracebacks import crashed_at, raised_at, user_frame, words_of
+from scalestudy.util.tracebacks import crashed_at, error_text, raised_at, user_frame
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals by which a queue, a user or a closed terminal stops a run, which then saves a checkpoint."""
@@ -133,7 +133,7 @@ def cause_of(rank: int, error: BaseException) -> Cause:
     return Cause(
         rank=rank, time=time.time(), host=socket.gethostname(), exit_code=code,
         kind="sys.exit" if isinstance(error, SystemExit) else "exception",
-        words=escaped(str(error)) if ours else words_of(error) + full_for(error),
+        words=escaped(str(error)) if ours else error_text(error) + full_for(error),
         frame="" if ours else user_frame(raised_at(error.__traceback__)),
     )  # fmt: skip
 

@@ -146,7 +146,7 @@ def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     return int(seconds) // 5 * 5, seconds > max(30.0, last.due / 4)
 
 
-def in_words(hang: Hang, role: str = "") -> str:
+def describe_hang(hang: Hang, role: str = "") -> str:
     """Describe a hang in one sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (…), and …".
 
     `role` follows the rank.
@@ -322,7 +322,7 @@ class Watchdog:
         # Not with print: the training thread may hold the lock of the stream.
         text = (
             f"scalestudy: Expected progress of every rank within {due:.0f} s. Received none: "
-            f"{in_words(hang)}. The stacks of the ranks are in their logs; if it takes that long in "
+            f"{describe_hang(hang)}. The stacks of the ranks are in their logs; if it takes that long in "
             "good health, raise progress_timeout under [launch].\n"
         )
         os.write(2, text.encode())

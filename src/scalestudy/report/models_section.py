@@ -7,7 +7,7 @@ from typing import Any
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.scaling.model import Model, Prediction, karp_flatt
 from scalestudy.analysis.scaling.series import TIMES
-from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
+from scalestudy.analysis.scaling.words import describe_fit, describe_work, model_sentences
 from scalestudy.report import series
 from scalestudy.report.axes import workers
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
@@ -41,7 +41,7 @@ def models_section(findings: Findings) -> Section | None:
     models = shown_models(findings)
     if not models:
         return None
-    works = dict.fromkeys(work_words(model) for model in models)
+    works = dict.fromkeys(describe_work(model) for model in models)
     alike = len(works) == 1
     blocks: list[Block] = [Paragraph(f"This is {next(iter(works))}.")] if alike else []
     blocks.append(Items(tuple(_words(model, alike) for model in models)))
@@ -75,9 +75,9 @@ def shown_models(findings: Findings) -> list[Model]:
 
 
 def _words(model: Model, alike: bool) -> str:
-    work = "" if alike else f"This is {work_words(model)}."
+    work = "" if alike else f"This is {describe_work(model)}."
     return " ".join(
-        (fit_words(model, series.series_name(model.series.key)), *model_sentences(model), work)
+        (describe_fit(model, series.series_name(model.series.key)), *model_sentences(model), work)
     ).rstrip()
 
 

@@ -114,7 +114,7 @@ def _quality(findings: Findings, measured_here: bool) -> str:
     )
     return (
         f"Quality is {' / '.join(metrics)}{''.join(ways)}{measured if measured_here else ''}. It is compared"
-        f" with the one-worker runs, with a margin: {margin_words(findings)}. As in non-inferiority trials"
+        f" with the one-worker runs, with a margin: {describe_margin(findings)}. As in non-inferiority trials"
         " (Piaggio et al., JAMA 2012), a row is no worse if the interval of the difference lies on the good"
         " side of the margin, worse if it lies beyond the margin, and not settled otherwise."
     )
@@ -135,7 +135,7 @@ def _chance(findings: Findings) -> Iterator[str]:
         )
 
 
-def margin_words(findings: Findings) -> str:
+def describe_margin(findings: Findings) -> str:
     """The accepted loss of quality, and where it comes from."""
     if findings.margin is not None:
         return f"{findings.margin} of quality, set by quality_margin in the study file"

@@ -62,7 +62,7 @@ def gain(change: float, better: Better) -> float:
     return change if better == "higher" else -change
 
 
-def class_words(class_names: Sequence[str]) -> list[str]:
+def class_suffixes(class_names: Sequence[str]) -> list[str]:
     """A word for each class for use in column names; repeated words get the class index."""
     words = [re.sub(r"\W+", "_", name).strip("_") for name in class_names]
     unique = (word and words.count(word) == 1 for word in words)
@@ -74,4 +74,4 @@ def class_words(class_names: Sequence[str]) -> list[str]:
 
 def class_keys(metric: str, class_names: Sequence[str]) -> list[str]:
     """Names of the metric's values for each class, in results."""
-    return [f"{metric}_{word}" for word in class_words(class_names)]
+    return [f"{metric}_{word}" for word in class_suffixes(class_names)]

@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, core_schema
 from scalestudy.study import augmentation, launchers
 from scalestudy.study.engines import engine_names
 from scalestudy.study.objectives import checked_loss, checked_metrics
-from scalestudy.study.strategies import swept_names, swept_words, working_names
+from scalestudy.study.strategies import accepted_names, swept_names, working_names
 from scalestudy.util.units import bytes_of
 
 
@@ -49,7 +49,7 @@ EngineName = Annotated[str, OneOf(engine_names)]
 """Name of an engine."""
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
-StrategyWord = Annotated[str, OneOf(swept_words)]
+StrategyWord = Annotated[str, OneOf(accepted_names)]
 """A strategy as named in a study file: "single" is a strategy of each engine."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""

@@ -149,7 +149,7 @@ def swept_names() -> list[str]:
     return REGISTRY.names()
 
 
-def swept_words() -> list[str]:
+def accepted_names() -> list[str]:
     """All words for strategies in a study file: names, then common names that are not also names."""
     common = (traits(name).common_name for name in REGISTRY.names())
     return list(filter(None, dict.fromkeys((*REGISTRY.names(), *common))))

@@ -18,7 +18,7 @@ from scalestudy.study.catalog import PREFIX, applications
 from scalestudy.study.settings import ResolvedTrain
 from scalestudy.tasks.base import DataInfo
 from scalestudy.util.errors import UserError
-from scalestudy.util.tracebacks import told
+from scalestudy.util.tracebacks import located_error
 
 kind = "classes"
 train = {
@@ -141,18 +141,18 @@ def _explained(name: str, shape: tuple[int, ...], source: str | None, error: Exc
         return UserError(
             f"the ImageNet weights of {name} in {home / 'models' / address.rpartition('/')[2]}, as Keras "
             "publishes them",
-            error.received if isinstance(error, UserError) else told(error),
+            error.received if isinstance(error, UserError) else located_error(error),
             f"Run `scalestudy data prepare STUDY` where there is a network, or fetch {address} and put it"
             ' there; train.weights = "PATH" takes a file anywhere, and "none" trains from scratch.',
         )
     if source is not None and "input_shape" not in str(error) and "nput size" not in str(error):
         return UserError(
             f"weights of {name} without its top layers",
-            f"{source}: {told(error)}",
+            f"{source}: {located_error(error)}",
             "Use the file of exactly this model. Keras's files without the top layers end with _notop.h5.",
         )
     return UserError(
         f"images that {name} accepts",
-        f"{shape[0]} x {shape[1]} pixels: {told(error)}",
+        f"{shape[0]} x {shape[1]} pixels: {located_error(error)}",
         "Choose a larger image_size under [data].",
     )

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from scalestudy.hardware.process import end_with
 from scalestudy.util.errors import ScalestudyError, UserError
-from scalestudy.util.tracebacks import told
+from scalestudy.util.tracebacks import located_error
 
 ASKED_BY = "SCALESTUDY_ASKED_BY"
 """Environment variable: id of the process that queries the task file."""
@@ -58,7 +58,9 @@ def import_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UserError(f"a task file that can be imported: {path}", told(error), remedy(error)) from error
+        raise UserError(
+            f"a task file that can be imported: {path}", located_error(error), remedy(error)
+        ) from error
     finally:
         sys.path.remove(str(path.parent))
     return module
@@ -79,7 +81,7 @@ def answer(path: str, ask: Callable[[], dict[str, Any]]) -> NoReturn:
     except (Exception, SystemExit) as error:
         result = {
             "expected": f"a task file that works: {path}",
-            "received": told(error),
+            "received": located_error(error),
             "action": remedy(error),
         }
     sys.stdout.write(f"\n{json.dumps(result, default=os.fspath)}\n")

@@ -12,7 +12,7 @@ from scalestudy.data.columns import Column, Described, map_columns
 from scalestudy.tasks.file import remedy
 from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError
-from scalestudy.util.tracebacks import told
+from scalestudy.util.tracebacks import located_error
 
 HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 OWN_AXES = {"masks": 3, "classes": 1}
@@ -110,7 +110,7 @@ class ModuleModel:
                 outputs = self.probabilities(self(self._zeros, training=False))
         except Exception as error:  # raised by the user's classes
             raise UserError(
-                f"model(inputs) of {file} to accept samples of the data", told(error),
+                f"model(inputs) of {file} to accept samples of the data", located_error(error),
                 remedy(error, "Correct the module. Its input has shape [B, channels, height, width]."),
             ) from error  # fmt: skip
         if kind != "custom":  # after the first batch, which gives lazy modules their shapes

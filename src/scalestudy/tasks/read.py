@@ -26,7 +26,7 @@ from scalestudy.study.engines import DEFAULT, engine_traits
 from scalestudy.study.settings import DataSettings, LaunchSettings
 from scalestudy.tasks.file import import_file
 from scalestudy.util.errors import ScalestudyError, UserError
-from scalestudy.util.tracebacks import Frame, told, user_frame
+from scalestudy.util.tracebacks import Frame, located_error, user_frame
 
 HEART = Heartbeat()
 """Time of the last progress of `read`."""
@@ -197,7 +197,7 @@ def main(text: str) -> NoReturn:
         if isinstance(error, OSError):
             action = "Make what it reads be there, and space in the cache folder."
         expected = f"read(data) of {request['file']} to give samples"
-        say({"expected": expected, "received": told(error), "action": action})
+        say({"expected": expected, "received": located_error(error), "action": action})
     os._exit(code)
 
 

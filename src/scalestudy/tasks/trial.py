@@ -21,7 +21,7 @@ from scalestudy.tasks.base import Task, by_name
 from scalestudy.tasks.file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.files import contents
-from scalestudy.util.tracebacks import told
+from scalestudy.util.tracebacks import located_error
 
 CLOCK = 1.1
 """Seconds after which a seed taken from a clock's whole seconds has changed."""
@@ -352,7 +352,9 @@ def _explained(expected: str, *given: Any) -> Iterator[None]:
         if expected.startswith("the loss of"):
             action = f"A function of the file is called with (targets, outputs). {action}"
         action, shapes = remedy(error, action), ", ".join(map(_shapes, given))
-        raise UserError(expected, told(error) + (f", with {shapes}" if shapes else ""), action) from error
+        raise UserError(
+            expected, located_error(error) + (f", with {shapes}" if shapes else ""), action
+        ) from error
 
 
 def _shapes(structure: Any) -> str:

@@ -36,7 +36,7 @@ def scattered(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) ->
     return Values(list(values[:common]), mine)
 
 
-def alike(trainer: Trainer, group: Group) -> bool:
+def equal_on_all_ranks(trainer: Trainer, group: Group) -> bool:
     """Return whether all processes have equal values of all variables, by comparing 32-byte digests."""
     common, own = trainer.values()
     (rows,) = group.gather([_digest([*common, *own])[None]])

@@ -23,7 +23,14 @@ from scalestudy.measure.step_times import StepTimes
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.study.point import Point
 from scalestudy.study.records import EpochRecord
-from scalestudy.training.checkpoint import Position, alike, digests, fingerprint, gathered, scattered
+from scalestudy.training.checkpoint import (
+    Position,
+    digests,
+    equal_on_all_ranks,
+    fingerprint,
+    gathered,
+    scattered,
+)
 from scalestudy.training.evaluation import Measured, measure
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
@@ -175,7 +182,7 @@ class CallbackDecisions:
 
     def _share_weights(self) -> None:
         """Give every rank the values of rank 0 if a callback has changed any; most callbacks change none."""
-        if self._group.size > 1 and not alike(self._trainer, self._group):
+        if self._group.size > 1 and not equal_on_all_ranks(self._trainer, self._group):
             self._trainer.share()
 
 

@@ -49,7 +49,7 @@ def raised_at(traceback: TracebackType | None) -> list[Frame]:
     return [Frame(frame.f_code.co_filename, line, frame.f_code.co_name) for frame, line in walk_tb(traceback)]
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Describe an exception in one line, such as "ValueError: no such thing" or "sys.exit(3)"."""
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str)
@@ -89,10 +89,10 @@ def _lines(message: str) -> list[str]:
     return [line.strip() for line in lines]
 
 
-def told(error: BaseException) -> str:
-    """Describe an exception as `words_of`, with the place in the user's files if it was raised in one."""
+def located_error(error: BaseException) -> str:
+    """Describe an exception as `error_text`, with the place in the user's files if it was raised in one."""
     frame = user_frame(raised_at(error.__traceback__))
-    return words_of(error) + (f" ({frame})" if frame else "")
+    return error_text(error) + (f" ({frame})" if frame else "")
 
 
 def crashed_at(text: str) -> list[Frame]:

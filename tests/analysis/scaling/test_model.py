@@ -6,7 +6,7 @@ import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.scaling.model import karp_flatt, model_of
-from scalestudy.analysis.scaling.words import fit_words, model_sentences, work_words
+from scalestudy.analysis.scaling.words import describe_fit, describe_work, model_sentences
 from scalestudy.analysis.statistics import Estimate
 from synthetic_series import model, series
 
@@ -117,7 +117,7 @@ def test_updates_that_take_longer_from_the_second_node_on_are_a_term():
     assert found.fit.parts["second node"] == pytest.approx(20, rel=0.1)
     assert found.fit.seconds(32) == pytest.approx(5 + 115 / 32, rel=0.03)
     # 20/n s over 1000/n updates.
-    assert "20 ms longer" in fit_words(found, "horovod")
+    assert "20 ms longer" in describe_fit(found, "horovod")
     smooth = model({n: 5 + 95 / n for n in BREAK}, per_node=4, spread=0.003)
     assert "second node" not in smooth.fit.parts
 
@@ -150,9 +150,9 @@ def on_nodes(run, per_node):
 
 
 def test_a_series_has_one_word_for_its_scaling_the_one_of_a_trainings_work():
-    strong = work_words(of_study(timed(AMDAHL)))
+    strong = describe_work(of_study(timed(AMDAHL)))
     assert "strong" in strong and "weak" not in strong
-    weak = work_words(of_study([synthetic.run("horovod", n, samples=1000 * n) for n in (1, 2, 4)]))
+    weak = describe_work(of_study([synthetic.run("horovod", n, samples=1000 * n) for n in (1, 2, 4)]))
     assert "weak" in weak and "strong" not in weak
 
 

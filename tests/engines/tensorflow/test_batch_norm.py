@@ -11,12 +11,12 @@ def pair(shape):
     """Return Keras's layer and ours, both built."""
     import itertools
 
-    from scalestudy.engines.tensorflow.layers import make_ours
+    from scalestudy.engines.tensorflow.layers import replace_layer
 
     theirs, ours = (keras.layers.BatchNormalization(momentum=0.9) for _ in range(2))
     for layer in (theirs, ours):
         layer.build(shape)
-    make_ours(ours, 0, itertools.count())
+    replace_layer(ours, 0, itertools.count())
     return theirs, ours
 
 
@@ -132,7 +132,7 @@ class Custom(keras.layers.Layer):
 def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_in():
     from scalestudy.engines.keras.adapt import RowNoise, adapt
     from scalestudy.engines.keras.private import all_layers
-    from scalestudy.engines.tensorflow.layers import BatchNorm, make_ours
+    from scalestudy.engines.tensorflow.layers import BatchNorm, replace_layer
 
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
     inputs = keras.Input((4,))
@@ -142,7 +142,7 @@ def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_
     model.set_weights(values)
     x = np.arange(8, dtype="float32").reshape(2, 4)
     before = np.asarray(model(x, training=False))
-    adapt(model, make_ours, seed=0, sync_batch_norm=True)
+    adapt(model, replace_layer, seed=0, sync_batch_norm=True)
     kinds = [type(layer) for layer in all_layers(model)]
     assert kinds.count(BatchNorm) == 2
     assert sum(issubclass(kind, RowNoise) for kind in kinds) == 1
@@ -154,8 +154,8 @@ def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_
 
 def test_synchronising_over_another_axis_is_refused_by_name():
     from scalestudy.engines.keras.adapt import adapt
-    from scalestudy.engines.tensorflow.layers import make_ours
+    from scalestudy.engines.tensorflow.layers import replace_layer
 
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
     with pytest.raises(UserError, match="in the layer rows"):
-        adapt(model, make_ours, seed=0, sync_batch_norm=True)
+        adapt(model, replace_layer, seed=0, sync_batch_norm=True)

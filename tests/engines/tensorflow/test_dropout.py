@@ -16,10 +16,10 @@ KINDS = {
 def layer_of(rate, seed=0, index=0, kind="Dropout", **words):
     import keras
 
-    from scalestudy.engines.tensorflow.layers import make_ours
+    from scalestudy.engines.tensorflow.layers import replace_layer
 
     layer = getattr(keras.layers, kind)(rate, **words)
-    make_ours(layer, seed, iter([index]))
+    replace_layer(layer, seed, iter([index]))
     return layer
 
 
@@ -78,12 +78,12 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
     from scalestudy.engines.context import Working, working
     from scalestudy.engines.keras.adapt import adapt
     from scalestudy.engines.keras.private import seed_generators
-    from scalestudy.engines.tensorflow.layers import make_ours
+    from scalestudy.engines.tensorflow.layers import replace_layer
 
     flip = keras.layers.RandomFlip(seed=5, name="flip")
     alike = keras.layers.Dropout(0.5, noise_shape=(1, 4, 1, 1), seed=5)
     model = keras.Sequential([keras.Input((4, 4, 1)), flip, alike, keras.layers.Dropout(0.5), flip])
-    assert adapt(model, make_ours, seed=0, sync_batch_norm=False) == ["flip"]
+    assert adapt(model, replace_layer, seed=0, sync_batch_norm=False) == ["flip"]
 
     def seeds(layer, start, step):
         (generator,) = seed_generators(layer)

@@ -56,14 +56,14 @@ def gradient(framework, made, rows, precision):
     import keras
 
     from scalestudy.engines.keras.adapt import adapt
-    from scalestudy.engines.tensorflow.layers import make_ours
+    from scalestudy.engines.tensorflow.layers import replace_layer
     from scalestudy.engines.tensorflow.setup import begin
 
     tf = framework
     begin(0, precision)
     try:
         model = made()
-        adapt(model, make_ours, seed=0, sync_batch_norm=False)
+        adapt(model, replace_layer, seed=0, sync_batch_norm=False)
     finally:
         begin(0, "float32")
     variables = [variable.value for variable in model.trainable_variables]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.util.tracebacks import words_of
+from scalestudy.util.tracebacks import error_text
 
 pytestmark = pytest.mark.engine
 
@@ -14,5 +14,5 @@ def test_an_error_in_a_compiled_function_is_told_by_what_it_says(framework):
 
     with pytest.raises(framework.errors.InvalidArgumentError, match="Detected at node") as caught:
         last(framework.ones([5]))
-    said = words_of(caught.value)
+    said = error_text(caught.value)
     assert said.startswith("InvalidArgumentError: Graph execution error: indices = 7 is not in [0, 5)")

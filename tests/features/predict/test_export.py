@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.app.listener import Listener
 from scalestudy.features.predict.evaluate import write_gallery
-from scalestudy.features.predict.export import beside_of, export_model
+from scalestudy.features.predict.export import export_model, metadata_path
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.run_folder import RunFolder
@@ -59,9 +59,9 @@ def test_what_was_exported_is_not_exported_again(tmp_path):
 
 
 def test_two_forms_of_one_name_have_a_record_each(tmp_path):
-    assert beside_of(tmp_path / "m.keras").name == "m.keras.json"
-    assert beside_of(tmp_path / "m.onnx").name == "m.onnx.json"
-    assert beside_of(tmp_path / "m").name == "m.json"
+    assert metadata_path(tmp_path / "m.keras").name == "m.keras.json"
+    assert metadata_path(tmp_path / "m.onnx").name == "m.onnx.json"
+    assert metadata_path(tmp_path / "m").name == "m.json"
 
 
 def test_a_file_that_is_no_page_is_not_overwritten(tmp_path):

@@ -14,7 +14,7 @@ from fake_nvml import cards
 from scalestudy.cluster.gpu_assignment import device_of
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.hardware import cores, devices, no_gpus
-from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, PointStatus
+from scalestudy.launch.base import Moved, Note, Options, Overview, PointStatus, UnrecordedFailure
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software, slow_precisions
 from scalestudy.launch.local.run import STOPPED_BY, interrupted_run
@@ -234,7 +234,7 @@ def test_a_failure_that_a_full_disk_cannot_hold_is_told_and_the_next_point_has_i
     pid = pid_of(folder.runs("native-w1-s0")[0].path)
     filler = fill(small_disk)
     told.touch()
-    (lost,) = [step for step in takewhile_of(steps, "native-w1-s0") if isinstance(step, Lost)]
+    (lost,) = [step for step in takewhile_of(steps, "native-w1-s0") if isinstance(step, UnrecordedFailure)]
     assert lost.failure.reason == (
         "rank 0 ended with exit code 3; its folder cannot say so (No space left on device)"
     )
@@ -246,10 +246,10 @@ def test_a_failure_that_a_full_disk_cannot_hold_is_told_and_the_next_point_has_i
 
 
 def takewhile_of(steps, name: str):
-    """Yield steps up to the end of a point, which follows its `Lost` step."""
+    """Yield steps up to the end of a point, which follows its `UnrecordedFailure` step."""
     for step in steps:
         yield step
-        if isinstance(step, Lost):
+        if isinstance(step, UnrecordedFailure):
             assert step.name == name
             assert next(steps) == Moved(name)
             return
@@ -261,7 +261,7 @@ def test_a_point_that_a_full_disk_cannot_begin_is_told_and_leaves_nothing(tmp_pa
     workers("raise SystemExit(3)")
     filler = fill(small_disk)
     steps = list(LOCAL.start(folder, folder.points(), Options()))
-    lost = [step for step in steps if isinstance(step, Lost)]
+    lost = [step for step in steps if isinstance(step, UnrecordedFailure)]
     assert [step.name for step in lost] == ["native-w1-s0", "native-w1-s1"]
     assert all("No space left on device" in step.failure.reason for step in lost)
     filler.unlink()
@@ -278,7 +278,7 @@ def test_a_folder_removed_under_a_run_ends_it_and_the_next_point_has_its_turn(fo
     pid = pid_of(run)
     shutil.rmtree({"the run": run, "all points": folder.path / "points", "the study": folder.path}[what])
     workers("raise SystemExit(3)")
-    lost = [step for step in steps if isinstance(step, Lost)]
+    lost = [step for step in steps if isinstance(step, UnrecordedFailure)]
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert lost[0].failure.reason == f"its folder was removed while it ran: {run}"

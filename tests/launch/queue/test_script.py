@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.containers import Container, container_exports, container_words, srun_words
+from scalestudy.launch.queue.containers import Container, container_command, container_exports, srun_options
 from scalestudy.launch.queue.quoting import directive, expandable, job_name, literal, one_line
 from scalestudy.launch.queue.site import find_site
 from scalestudy.util.errors import UserError
@@ -119,7 +119,7 @@ STUDY, DATA = Path("/work/me/studies/s"), Path("/data/sets")
 
 
 def words(binds=(STUDY, DATA), gpus=True, **keys):
-    return " ".join(container_words(Container(image="/images/a.sif", **keys), binds, gpus=gpus))
+    return " ".join(container_command(Container(image="/images/a.sif", **keys), binds, gpus=gpus))
 
 
 def test_apptainer_sees_the_gpus_and_the_studys_folders():
@@ -136,7 +136,7 @@ def test_singularity_with_overlays_and_binds_of_the_site():
         image="$IMAGES/a.sif", runtime="singularity", binds=("$SCRATCH:/scratch",),
         overlay=("/o.ext3:ro", "$SCRATCH/p.sqf:ro"),
     )  # fmt: skip
-    found = " ".join(container_words(container, [], gpus=True))
+    found = " ".join(container_command(container, [], gpus=True))
     assert found == (
         'singularity exec --nv --bind "$SCRATCH":/scratch --overlay /o.ext3:ro '
         '--overlay "$SCRATCH"/p.sqf:ro --pwd "$run" "$IMAGES"/a.sif'
@@ -164,7 +164,7 @@ def test_charliecloud_binds_the_topmost_folders_since_it_makes_none_in_an_image(
 
 def test_charliecloud_does_not_bind_twice_what_the_site_binds():
     container = Container(image="/i", runtime="charliecloud", binds=("/work", "/x:/y"))
-    assert " ".join(container_words(container, [STUDY], gpus=False)) == (
+    assert " ".join(container_command(container, [STUDY], gpus=False)) == (
         'ch-run --cd "$run" --bind /work --bind /x:/y /i --'
     )
 
@@ -191,19 +191,19 @@ PYXIS = Container(image="$IMAGES/a b.sqsh", runtime="pyxis", binds=("$SCRATCH", 
 
 
 def test_under_pyxis_srun_enters_the_container_and_the_command_itself_does_not():
-    assert container_words(PYXIS, [STUDY], gpus=True) == []
-    assert srun_words(PYXIS, [STUDY, DATA]) == [
+    assert container_command(PYXIS, [STUDY], gpus=True) == []
+    assert srun_options(PYXIS, [STUDY, DATA]) == [
         """--container-image="$IMAGES"'/a b.sqsh'""",
         '--container-mounts="$SCRATCH":"$SCRATCH",/x:/y,/work/me/studies/s:/work/me/studies/s,/data/sets:/data/sets',
         '--container-workdir="$run"',
     ]
-    assert srun_words(Container(image="/a.sif"), [STUDY]) == srun_words(None, [STUDY]) == []
+    assert srun_options(Container(image="/a.sif"), [STUDY]) == srun_options(None, [STUDY]) == []
 
 
 @pytest.mark.parametrize("path", ["/a:b", "/a,b"])
 def test_pyxis_cannot_bind_a_path_with_a_colon_or_a_comma(path):
     with pytest.raises(UserError, match="splits it"):
-        srun_words(PYXIS, [Path(path)])
+        srun_options(PYXIS, [Path(path)])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Literal
 from scalestudy.analysis.measures import Groups, Measures, find_baseline
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.fit import MINIMUM_COUNTS, ScalingFit, ScalingTerm, fit, terms_of
-from scalestudy.analysis.scaling.series import Series, alike, series_of
+from scalestudy.analysis.scaling.series import Series, nearly_equal, series_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 
 REACH = 4
@@ -141,7 +141,7 @@ def model_of(series: Series, groups: Groups) -> Model:
     reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
     if baseline and baseline.strategy != series.key.strategy and series.work == "strong":
         samples = [series.samples, *(run.result.samples_processed for run in groups[baseline])]
-        same_work = alike(size for size in samples if size) if all(samples) else not any(samples)
+        same_work = nearly_equal(size for size in samples if size) if all(samples) else not any(samples)
         if series.of == "training" and same_work and series.times.values[baseline]:
             reference = baseline
     return Model(series, scaling, "" if scaling else _why_none(series), reference)

@@ -113,8 +113,10 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     if not first:
         return None
     grown = [work * first / count for count, work in works.items()]
-    weak = len(works) > 1 and alike(grown) and not alike(works.values())
-    compared = {count: rows[count] for count, work in works.items() if weak or alike((work, works[first]))}
+    weak = len(works) > 1 and nearly_equal(grown) and not nearly_equal(works.values())
+    compared = {
+        count: rows[count] for count, work in works.items() if weak or nearly_equal((work, works[first]))
+    }
     nodes = {count: {nodes_of(run) for run in members} for count, members in compared.items()}
     return Series(
         key=keys[0].on(first),
@@ -162,19 +164,19 @@ def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
         return run.result.samples_processed or size * (run.result.epochs or 1)
 
     works = {count: {work(run) for run in runs} for count, runs in rows.items()}
-    return {count: fmean(numbers) for count, numbers in works.items() if alike(numbers)}
+    return {count: fmean(numbers) for count, numbers in works.items() if nearly_equal(numbers)}
 
 
 def _update(batches: Mapping[int, int | None]) -> Update | None:
     sizes = {count: batch for count, batch in batches.items() if batch}
     if len(sizes) < len(batches):
         return None
-    if alike(sizes.values()):
+    if nearly_equal(sizes.values()):
         return "fixed"
-    return "growing" if alike(batch / count for count, batch in sizes.items()) else None
+    return "growing" if nearly_equal(batch / count for count, batch in sizes.items()) else None
 
 
-def alike(values: Iterable[float]) -> bool:
+def nearly_equal(values: Iterable[float]) -> bool:
     """Whether amounts of work count as equal."""
     numbers = list(values)
     return max(numbers) <= min(numbers) * (1 + ALIKE)

@@ -40,7 +40,7 @@ def model_sentences(model: Model) -> list[str]:
     return sentences
 
 
-def fit_words(model: Model, name: str) -> str:
+def describe_fit(model: Model, name: str) -> str:
     """The model, its terms, and how well it fits. `name` is the name of the series."""
     fit, series = model.fit, model.series
     assert fit is not None
@@ -62,7 +62,7 @@ def fit_words(model: Model, name: str) -> str:
     return text
 
 
-def work_words(model: Model) -> str:
+def describe_work(model: Model) -> str:
     """Strong or weak scaling, and how the number of updates changes."""
     series = model.series
     samples = f"{series.samples:,} samples" if series.samples else ""

@@ -17,7 +17,7 @@ from scalestudy.util.errors import UserError
 
 GROUP = 4
 """float32 values per counter of Philox."""
-MakeOurs = Callable[[keras.layers.Layer, int, Iterator[int]], None]
+ReplaceLayer = Callable[[keras.layers.Layer, int, Iterator[int]], None]
 """(layer, seed, numbers): replaces a built layer by the engine's; a layer of noise takes the next number."""
 
 
@@ -87,7 +87,7 @@ def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, ind
     layer.draw_by(seed, index)
 
 
-def adapt(model: keras.Model, make_ours: MakeOurs, *, seed: int, sync_batch_norm: bool) -> list[str]:
+def adapt(model: keras.Model, replace_layer: ReplaceLayer, *, seed: int, sync_batch_norm: bool) -> list[str]:
     """Replace batch normalisation and noise layers of a model in place by those of an engine.
 
     Other layers that draw random numbers get seeds from the step and the worker's slice.
@@ -103,7 +103,7 @@ def adapt(model: keras.Model, make_ours: MakeOurs, *, seed: int, sync_batch_norm
         if isinstance(layer, RowNoise) or getattr(layer, "keeps_statistics", False):
             continue  # already replaced: the layer occurs twice in the model
         if adaptable(layer):
-            make_ours(layer, seed, numbers)
+            replace_layer(layer, seed, numbers)
         elif sync_batch_norm and isinstance(layer, layers.BatchNormalization):
             raise UserError(
                 "batch normalisation over the last axis, without renormalisation, for sync_batch_norm",

@@ -18,7 +18,7 @@ from scalestudy.study.model_record import EMBEDDED, ModelRecord
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import definitions_of
 from scalestudy.util.errors import UserError
-from scalestudy.util.tracebacks import words_of
+from scalestudy.util.tracebacks import error_text
 
 
 def load_model(path: str, task: str) -> keras.Model:
@@ -47,7 +47,7 @@ def load_model(path: str, task: str) -> keras.Model:
             if missing
             else "See that the file is whole, and that its task file is as it was when it was trained."
         )
-        raise UserError(f"a Keras model that can be loaded: {path}", words_of(error), action) from error
+        raise UserError(f"a Keras model that can be loaded: {path}", error_text(error), action) from error
 
 
 def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:
@@ -111,7 +111,7 @@ def written_whole(out: str, form: str) -> Iterator[Path]:
     except Exception as error:  # of Keras or a converter, of many types
         raise UserError(
             f"a model that can be written as {form}",
-            words_of(error),
+            error_text(error),
             "Choose another --format; a custom layer may have no counterpart there.",
         ) from error
     finally:

@@ -136,7 +136,7 @@ def asks_training(model: keras.Model) -> bool:
     return bool(model._call_has_training_arg)
 
 
-def compile_words(model: keras.Model) -> dict[str, Any]:
+def compile_arguments(model: keras.Model) -> dict[str, Any]:
     """Return the arguments of `compile`, or {} if Keras has not stored them."""
     config = model._compile_config
     return dict(config.config) if config is not None else {}

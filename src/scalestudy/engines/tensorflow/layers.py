@@ -136,8 +136,8 @@ class _Drawing(RowNoise):
         return tf.reshape(noise[:, : math.prod(sample)], [rows, *sample])
 
 
-def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
-    """See `MakeOurs`."""
+def replace_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
+    """See `ReplaceLayer`."""
     if isinstance(layer, layers.BatchNormalization):
         layer.__class__ = BatchNorm
         layer.keep_statistics()

@@ -20,7 +20,7 @@ from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.tensorflow.fused import fuse
-from scalestudy.engines.tensorflow.layers import make_ours
+from scalestudy.engines.tensorflow.layers import replace_layer
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
 from scalestudy.engines.tensorflow.step import LossScale, make_train_call
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, share_values, tensors
@@ -56,7 +56,7 @@ class TensorFlowTrainer(KerasTrainer):
             return self.loss_scale.variables
 
         super().__init__(
-            point, prepared, rates, group, adapt=partial(adapt, make_ours=make_ours), prepare=prepare,
+            point, prepared, rates, group, adapt=partial(adapt, replace_layer=replace_layer), prepare=prepare,
             scope=self._replicas.scope(), extra=loss_scale,
             halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
         )  # fmt: skip

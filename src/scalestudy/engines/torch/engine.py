@@ -37,7 +37,7 @@ from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""What `mallopt` of glibc calls them."""
+"""Parameters of glibc's `mallopt` (malloc.h)."""
 
 
 class Torch:
@@ -138,9 +138,9 @@ def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
 
 
 def keep_memory() -> None:
-    """Let glibc keep freed memory for the next step, up to 1 GiB in blocks of 32 MiB, the most it accepts.
+    """Let glibc keep up to 1 GiB of freed memory, in blocks of up to 32 MiB (its maximum), for the next step.
 
-    Else the system gets back the largest tensors of each step, and zeroes their pages anew in the next.
+    By default it returns large tensors to the system, which must zero their pages again in the next step.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None and not any(name.startswith("MALLOC_") for name in os.environ):

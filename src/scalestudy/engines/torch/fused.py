@@ -1,4 +1,4 @@
-"""Keras's Adam and AdamW by PyTorch's fused kernel: one pass over the weights instead of eight."""
+"""Adam and AdamW of Keras by PyTorch's fused kernel: one pass over the weights instead of eight."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from scalestudy.engines.keras.private import moments_of, replace_update
 
 
 def fuse(optimizer: keras.Optimizer) -> None:
-    """Let an Adam or AdamW update by that kernel, to rounding as Keras does; others stay as they are."""
+    """Replace the update of Adam or AdamW by the fused kernel (equal up to rounding); ignore others."""
     if isinstance(optimizer, keras.optimizers.Adam):
         replace_update(optimizer, partial(_updated, optimizer))
 
@@ -40,5 +40,5 @@ def _updated(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any],
 
 
 def _laid_out_as(value: Any, gradient: Any) -> Any:
-    """A gradient as it is, or as its weights lie in memory, by which the kernel goes without asking."""
+    """Return the gradient in the memory layout of its weights; the kernel does not check strides."""
     return gradient if gradient.stride() == value.stride() else torch.empty_like(value).copy_(gradient)

@@ -107,8 +107,8 @@ class TorchRowNoise(RowNoise):
         return noise.view(rows, groups * GROUP)[:, : math.prod(sample)].view(rows, *sample)
 
 
-def make_ours(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
-    """See `MakeOurs`."""
+def replace_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
+    """See `ReplaceLayer`."""
     if isinstance(layer, layers.BatchNormalization):
         layer.__class__ = TorchBatchNorm
     else:
@@ -195,7 +195,7 @@ def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
     if isinstance(model, ModuleModel):
         adapt_module(model, seed=seed, sync_batch_norm=sync_batch_norm)
         return []
-    return adapt(model, make_ours, seed=seed, sync_batch_norm=sync_batch_norm)
+    return adapt(model, replace_layer, seed=seed, sync_batch_norm=sync_batch_norm)
 
 
 def adapt_module(model: ModuleModel, *, seed: int, sync_batch_norm: bool) -> None:

@@ -159,9 +159,9 @@ def _array(variable: keras.Variable) -> NDArray[Any]:
 
 
 def keep_rate_on_device(optimizer: keras.Optimizer) -> None:
-    """Let SGD update by a rate that stays where it is; others do so by themselves.
+    """Replace the update of SGD by one that reads the learning rate on the device.
 
-    Keras's hands it to PyTorch as a number of the host, which waits until the GPU has computed all before.
+    Keras passes the rate to PyTorch as a Python number, which waits for all work queued on the GPU.
     """
     if isinstance(optimizer, keras.optimizers.SGD):
         replace_update(optimizer, partial(_sgd, optimizer))

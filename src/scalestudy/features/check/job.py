@@ -134,6 +134,6 @@ def _state(job: str) -> tuple[str, bool]:
         return f"Slurm does not answer ({error.received})", False
     words = view.state.lower()
     if view.waiting:
-        words += f", {SLURM.queue.in_words(view.reason)}"
+        words += f", {SLURM.queue.waiting_reason(view.reason)}"
         words += f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
     return words + (f" on {view.nodes}" if view.nodes else ""), not view.live

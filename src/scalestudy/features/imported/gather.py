@@ -95,7 +95,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
             f"none among {len(paths)} files: {_named(left)}",
             "See docs/guides/imported.md.",
         )
-    runs, remarks = _told_apart([run for _, reading in read for run in reading.runs])
+    runs, remarks = _with_distinct_sources([run for _, reading in read for run in reading.runs])
     left_out = [f"Files left out: {_named(left)}."] if left else []
     return Imported(tuple(runs), (*_sentences(read), *remarks, *left_out))
 
@@ -167,7 +167,7 @@ def _labels(paths: Sequence[Path]) -> list[str]:
     return [shown(os.path.relpath(path.absolute(), root)) for path in paths]
 
 
-def _told_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
+def _with_distinct_sources(runs: list[Run]) -> tuple[list[Run], list[str]]:
     """Add `source` to runs of separate studies, drop seeds that runs of a point share, and return remarks."""
     remarks = []
     if any(run.result.strategy == UNNAMED for run in runs):

@@ -35,12 +35,12 @@ def export_model(
     )
     with computed(job, f"Exporting as {form}", 1, listener):
         pass
-    beside = beside_of(out)
+    beside = metadata_path(out)
     write_atomically(beside, record.model_dump_json(indent=1) + "\n")
     return beside
 
 
-def beside_of(out: Path) -> Path:
+def metadata_path(out: Path) -> Path:
     """Return the path of the JSON file next to an exported model."""
     return out.with_name(f"{out.name}.json")
 
@@ -66,7 +66,7 @@ def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
         )
     if not out.absolute().parent.is_dir():
         raise UserError("a folder to write to", f"{out.parent}, which does not exist", "Make it first.")
-    present = [path for path in (out, beside_of(out)) if path.exists()]
+    present = [path for path in (out, metadata_path(out)) if path.exists()]
     ours = out.is_file() or not out.exists() or (out / "saved_model.pb").exists() or not any(out.iterdir())
     if present and (not force or not ours):
         raise UserError(

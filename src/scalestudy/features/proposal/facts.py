@@ -5,7 +5,7 @@ from math import floor, log10
 from typing import NamedTuple
 
 from scalestudy.analysis.runs import metric_label
-from scalestudy.analysis.scaling.words import fit_words, model_sentences
+from scalestudy.analysis.scaling.words import describe_fit, model_sentences
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
@@ -237,7 +237,7 @@ def _limits(subject: ProposalSubject) -> Fact:
     keys = {row.key for row in subject.rows}
     model = next((model for model in subject.findings.models if model.series.key in keys), None)
     if model and model.fit:
-        return " ".join((fit_words(model, model.series.key.strategy), *model_sentences(model)))
+        return " ".join((describe_fit(model, model.series.key.strategy), *model_sentences(model)))
     return Missing((model.reason if model else "") or "no scaling model can be fitted", CURVE)
 
 

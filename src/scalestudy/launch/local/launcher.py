@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
-from scalestudy.launch.base import Lost, Moved, Note, Options, Overview, Step
+from scalestudy.launch.base import Moved, Note, Options, Overview, Step, UnrecordedFailure
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import run
 from scalestudy.study.expand import expand
@@ -95,7 +95,7 @@ class LocalLauncher:
                 with closing(run.run_steps(folder, point)) as steps:
                     outcome = yield from _moves(point, steps)
                 if outcome.failure is not None and not outcome.written:
-                    yield Lost(point.name, outcome.failure)
+                    yield UnrecordedFailure(point.name, outcome.failure)
                 yield Moved(point.name)
                 if run.STOP.number:
                     raise KeyboardInterrupt

@@ -219,7 +219,7 @@ class Queue(ABC):
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
         """Raise the error of a failed command, or return its output if the failure does not matter."""
-        words = plain_words(program, errors or output)
+        words = plain_error(program, errors or output)
         if any(phrase in words.lower() for phrase in self.unreachable):
             raise QueueUnreachable(self.title, program, words)
         raise QueueRefused(self.title, program, words or f"exit code {code}, and no reason")
@@ -274,7 +274,7 @@ class Queue(ABC):
             self.call(*self.cancels, *ids)
 
     @abstractmethod
-    def in_words(self, reason: str) -> str:
+    def waiting_reason(self, reason: str) -> str:
         """Describe what a waiting job waits for, from the queue's reason."""
 
     # Job scripts
@@ -307,11 +307,11 @@ class Queue(ABC):
         return list(dict.fromkeys([*computed, *job.site.directives]))
 
     @abstractmethod
-    def launch_words(self, site: Site, layout: JobLayout) -> list[str] | None:
+    def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
         """Return the lines of a command that starts every process; None for a launcher of the site's own."""
 
     @abstractmethod
-    def mpirun_words(self) -> tuple[list[str], str, tuple[str, ...]]:
+    def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
         """Return for mpirun: lines of bash before it, more options, and prefixes of variables to pass on."""
 
     def prepare(self) -> list[str]:
@@ -354,7 +354,7 @@ def time_limit(environment: Mapping[str, str], variable: str) -> float:
     raise UserError(f"a number of seconds in {variable}", repr(text), f"Write {TIMEOUT:g}.")
 
 
-def plain_words(program: str, errors: str) -> str:
+def plain_error(program: str, errors: str) -> str:
     """Join the errors of a command in one line, without its name, warnings and repetitions."""
     lines: list[str] = []
     for line in errors.splitlines():

@@ -61,8 +61,8 @@ SYSTEM = frozenset(
 """Folders of the image itself, which those of the machine must not hide."""
 
 
-def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:
-    """Return words of bash that run a command in the container; none for pyxis (see `srun_words`).
+def container_command(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:
+    """Return words of bash that run a command in the container; none for pyxis (see `srun_options`).
 
     All runtimes pass the environment on: Apptainer except PATH and LD_LIBRARY_PATH, which are the image's;
     pyxis except variables that the image sets.
@@ -97,7 +97,7 @@ def container_words(container: Container, binds: Sequence[Path], *, gpus: bool) 
     return [*words, "--pwd", '"$run"', expandable(container.image)]
 
 
-def srun_words(container: Container | None, binds: Sequence[Path]) -> list[str]:
+def srun_options(container: Container | None, binds: Sequence[Path]) -> list[str]:
     """Return options of srun that make pyxis start tasks in the container; none for other runtimes.
 
     Source: https://github.com/NVIDIA/pyxis/wiki/Usage

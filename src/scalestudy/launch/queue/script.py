@@ -10,7 +10,7 @@ from scalestudy.cluster.gpu_assignment import ASSIGNED
 from scalestudy.cluster.variables import PROXIES
 from scalestudy.launch.environments import own_source
 from scalestudy.launch.queue.base import WORKER, JobMark, Queue, output_of
-from scalestudy.launch.queue.containers import container_exports, container_words, srun_words
+from scalestudy.launch.queue.containers import container_command, container_exports, srun_options
 from scalestudy.launch.queue.layout import JobLayout, shares_nodes
 from scalestudy.launch.queue.quoting import directive, expandable, literal, one_line
 from scalestudy.launch.queue.site import Site
@@ -122,7 +122,7 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
         UserError: If srun has to enter the container but is not the launcher.
     """
     site, layout = job.site, job.layout
-    contained = srun_words(site.container, _binds(job))
+    contained = srun_options(site.container, _binds(job))
     if contained and not (queue.contains and site.launcher == "srun"):
         raise UserError(
             'launcher = "srun" under Slurm for a container run by pyxis',
@@ -133,7 +133,7 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
         return [WORKER]
     if site.launcher == "mpirun":
         return _mpirun_lines(job, queue)
-    words = queue.launch_words(site, layout)
+    words = queue.launch_command(site, layout)
     if words is None:
         return [f"{site.launcher} {WORKER}"]
     return ["launch=(", *(f"  {line}" for line in (*words, *contained)), ")", f'"${{launch[@]}}" {WORKER}']
@@ -142,7 +142,7 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
 def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
     """Return the lines for Open MPI's mpirun, which fills node after node and binds no cores."""
     site, layout = job.site, job.layout
-    before, more, named = queue.mpirun_words()
+    before, more, named = queue.mpirun_options()
     passed = (*PASSED, *named, *site.env, *site.proxies)
     new = ' || ! grep -qx "$name" <<<"$inherited"' if site.modules else ""
     where = f"--map-by ppr:{layout.tasks_per_node}:node --rank-by slot --bind-to none"
@@ -205,7 +205,7 @@ def _worker(job: JobScript, *, gpus: bool) -> list[str]:
     if job.site.scratch:  # created on each node
         words += ["bash", "-c", literal('mkdir -p "$TMPDIR" || unset TMPDIR; exec "$@"'), "bash"]
     if job.site.container:
-        words += container_words(job.site.container, _binds(job), gpus=gpus)
+        words += container_command(job.site.container, _binds(job), gpus=gpus)
         python = expandable(job.site.container.python)
     return [*words, python, "-m", modules.WORKER, '"$run"']
 

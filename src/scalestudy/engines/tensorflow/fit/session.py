@@ -12,7 +12,7 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import (
     all_layers,
     build_from,
-    compile_words,
+    compile_arguments,
     compiled_of,
     epoch_iterator,
     epochs_by,
@@ -20,7 +20,7 @@ from scalestudy.engines.keras.private import (
 )
 from scalestudy.engines.tensorflow.fit.rows import BatchForm, FitBatch, WorkerRows
 from scalestudy.engines.tensorflow.fit.step import Steps
-from scalestudy.engines.tensorflow.fit.together import Averaging, Together
+from scalestudy.engines.tensorflow.fit.together import Averaging, SharedDecisions
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, share_values, tensors
 from scalestudy.util.errors import UserError
 
@@ -51,7 +51,7 @@ class FitSession:
             arguments["verbose"] = 0
         called = callbacks if self.group.rank == 0 else []
         with self._shared(model, per_worker) as shared:
-            together = Together(self.group, callbacks)
+            together = SharedDecisions(self.group, callbacks)
             history = model.fit(*data, callbacks=[Averaging(shared.average), *called, together], **arguments)
             # An optimizer that averages weights has just assigned them.
             shared.begin()
@@ -139,7 +139,7 @@ class _SharedModel:
             # XLA only if the user requested it; Keras's default is to use it where possible.
             forms[str(form)] = Steps(
                 model, self._replicas, form, together=_synchronises(model),
-                xla=compile_words(model).get("jit_compile") is True,
+                xla=compile_arguments(model).get("jit_compile") is True,
             )  # fmt: skip
 
 

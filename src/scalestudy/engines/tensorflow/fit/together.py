@@ -19,7 +19,7 @@ HARMLESS = (
 OF_BATCHES = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 
 
-class Together(keras.callbacks.Callback):
+class SharedDecisions(keras.callbacks.Callback):
     """A callback after the user's callbacks that gives all ranks the decisions of rank 0.
 
     On other ranks no user callbacks run.

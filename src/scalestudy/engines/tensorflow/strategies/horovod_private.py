@@ -12,7 +12,7 @@ def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str
     """Return the rendezvous server of Gloo's processes at this address, which requires the secret.
 
     Horovod's client does not sign requests (`horovod/common/gloo/http_store.h`), though its Python parts
-    could. So the secret is the first part of every path (see `told_address`). It is not encrypted on the
+    could. So the secret is the first part of every path (see `advertised_address`), not encrypted on the
     network.
 
     Raises:
@@ -26,7 +26,7 @@ def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str
     return server
 
 
-def told_address(address: str, port: int, secret: str) -> str:
+def advertised_address(address: str, port: int, secret: str) -> str:
     """Return the HOROVOD_GLOO_RENDEZVOUS_ADDR with which Horovod's client sends the secret.
 
     The client requests http://ADDR:PORT/SCOPE/KEY and parses the part before the first slash as host and

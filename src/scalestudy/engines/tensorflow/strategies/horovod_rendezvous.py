@@ -91,7 +91,7 @@ def gloo_environment(placement: Placement) -> dict[str, str]:
 
 
 def _meet(placement: Placement) -> None:
-    from scalestudy.engines.tensorflow.strategies.horovod_private import rendezvous_server, told_address
+    from scalestudy.engines.tensorflow.strategies.horovod_private import advertised_address, rendezvous_server
 
     port, secret = placement.port, os.environ.pop(SECRET, "")
     assert port is not None
@@ -103,7 +103,7 @@ def _meet(placement: Placement) -> None:
         )
     address = meeting_address(placement, ipv6=False)  # Horovod's client does not support IPv6
     interface = interface_of(placement, address)
-    os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = told_address(address, port, secret)
+    os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = advertised_address(address, port, secret)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)
     if interface:
         os.environ.setdefault("HOROVOD_GLOO_IFACE", interface)
