@@ -36,7 +36,7 @@ def join(placement: Placement, *, workers: int, device: str, communication: str)
     """Join as coordinator. All other processes must serve; TF_CONFIG must be set before the import."""
     gpu(0)  # cached now, because TensorFlow later lists the workers' GPUs as well
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    # Else it waits for ever for a process that has ended, and holds Python's lock meanwhile.
+    # By default TensorFlow waits forever for a process that has ended, and holds the GIL meanwhile.
     os.environ["GRPC_FAIL_FAST"] = "true"
     try:
         strategy = tf.distribute.ParameterServerStrategy(resolver)
@@ -72,16 +72,16 @@ class RemoteReplicas(MirroredReplicas):
     def __init__(self, strategy: tf.distribute.Strategy, group: TensorGroup, workers: int) -> None:
         super().__init__(strategy, group, 1)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        self._under_way: deque[Any] = deque()
+        self._under_way: deque[Remote] = deque()
         self._most = AHEAD * workers
 
     def call(self, function: Any, slices: Sequence[Slice]) -> "Remote":
         """Schedule a call on a free worker; wait while `AHEAD` steps per worker are already scheduled."""
         while len(self._under_way) >= self._most:
-            self._await(self._under_way.popleft())
-        value = self._coordinator.schedule(function, args=(slices,))
-        self._under_way.append(value)
-        return Remote(value, self._await)
+            self._under_way.popleft().fetch()  # at once: a result is lost with the worker that holds it
+        remote = Remote(partial(self._coordinator.schedule, function, args=(slices,)), self._await)
+        self._under_way.append(remote)
+        return remote
 
     def arrays(self, values: "Remote") -> list[Any]:
         return [Later(partial(values.item, index)) for index in range(values.length)]
@@ -114,10 +114,15 @@ class RemoteReplicas(MirroredReplicas):
 
 
 class Remote:
-    """A result that a worker computes: a number, or a list of arrays."""
+    """A result that a worker computes: a number, or a list of arrays.
 
-    def __init__(self, value: Any, wait_for: Callable[[Any], None]) -> None:
-        self._value, self._wait_for = value, wait_for
+    If its worker is lost before the result was fetched, another worker computes it again. So a step may be
+    applied twice, as TensorFlow also repeats a step whose worker is lost during it.
+    """
+
+    def __init__(self, schedule: Callable[[], Any], wait_for: Callable[[Any], None]) -> None:
+        self._schedule, self._wait_for = schedule, wait_for
+        self._value = schedule()
 
     @property
     def length(self) -> int:
@@ -125,8 +130,12 @@ class Remote:
 
     def fetch(self) -> Any:
         """Wait for the result and return it. Errors of the worker are raised here."""
-        self._wait_for(self._value)
-        return self._value.fetch()
+        while True:
+            self._wait_for(self._value)
+            try:
+                return self._value.fetch()
+            except tf.errors.UnavailableError:
+                self._value = self._schedule()
 
     def item(self, index: int) -> Any:
         return self.fetch()[index]
