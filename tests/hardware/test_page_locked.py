@@ -78,7 +78,8 @@ def test_each_block_is_registered_once_whole_pages_of_it_for_all_gpus(library):
         assert taken(buffers).ctypes.data in places
     assert calls(library) == [("r", place) for place in places]
     assert all(place % PAGE == 0 for place in places)
-    assert [(library.size(i), library.flags(i)) for i in range(2)] == [(3 * PAGE, 1)] * 2
+    assert [library.flags(i) for i in range(2)] == [1, 1]
+    assert {library.size(i) for i in range(2)} <= {3 * PAGE, 4 * PAGE}  # 4 if the memory begins at a page
 
 
 def test_a_block_is_taken_back_before_its_memory_is_freed(library):

@@ -66,7 +66,7 @@ def check(
         bool, typer.Option("--environment", help="Show the versions in an environment instead.")
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Read and record them anew (with --environment).")
+        bool, typer.Option("--record", help="Read and record them again (with --environment).")
     ] = False,
     strategies: Annotated[
         bool,

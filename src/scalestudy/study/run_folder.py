@@ -411,5 +411,5 @@ def remedy(run: Path) -> str:
     study = run.parents[2] if len(run.parents) > 2 else run
     return (
         f"`scalestudy status --verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
-        "from a backup, or move it out of the study to have it run anew."
+        "from a backup, or move it out of the study to repeat the run."
     )

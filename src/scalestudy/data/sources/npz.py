@@ -251,7 +251,7 @@ def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> No
             x.dtype.kind == train_x.dtype.kind or {x.dtype.kind, train_x.dtype.kind} == {"i", "u"},
             x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.",
         ),
-        (y.shape[:1] == x.shape[:1], y, f"one target for each row of {x.name}", "Store both alike."),
+        (y.shape[:1] == x.shape[:1], y, f"one target for each row of {x.name}", "Store one for each."),
         (
             _is_mask(x, y) or _is_class(y),
             y, "integer classes of shape [N] or integer masks of the images' height and width",

@@ -145,7 +145,7 @@ class Encoded:
                 raise UserError(
                     "an unchanged prepared data set",
                     f"row {row} of {self._where}: {error}",
-                    "Delete that folder and run again to prepare it anew.",
+                    "Delete that folder and run again to prepare it once more.",
                 ) from error
 
 

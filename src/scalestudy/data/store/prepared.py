@@ -26,7 +26,7 @@ Storage = Literal["arrays", "encoded"]
 """How rows are stored: as arrays, or each row encoded, and decoded when it is read."""
 PREPARED_SCHEMA = 2
 """Increased with every change of the stored format, so that existing sets are prepared again."""
-REBUILD = "Delete that folder and run again: it is made anew from its source."
+REBUILD = "Delete that folder and run again: it is prepared again from its source."
 
 
 def _dtype(stored: Any) -> np.dtype[Any]:

@@ -18,7 +18,7 @@ SPLITS = ("train", "validation", "test")
 WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
 """Types that are stored as a wider type that every framework supports."""
 STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
-ALIKE = "Give all samples alike; name what is a sequence of any length in `sequences`."
+ALIKE = "Give all samples the same shapes and types; name sequences of any length in `sequences`."
 
 
 class Samples(NamedTuple):

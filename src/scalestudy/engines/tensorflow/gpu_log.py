@@ -38,7 +38,7 @@ REASONS = (
     ),
     (
         _LIBRARY, "a library does not load",
-        "Install '.[gpu]' anew: CUDA's libraries are packages beside TensorFlow.",
+        "Reinstall '.[gpu]': CUDA's libraries are packages beside TensorFlow.",
     ),
     (
         "failed call to cuInit|CUDA_ERROR", "CUDA does not start",

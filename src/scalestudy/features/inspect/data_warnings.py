@@ -120,7 +120,7 @@ def data_warnings(statistics: Statistics, kind: Kind, classes: Sequence[ClassCou
         if count.name not in untrained and not all(count.splits.values())
     ]
     empty = np.stack(statistics.labels)[:, 1:IGNORE].sum(axis=1) == 0
-    split_anew = "Make the split anew, or add samples of the class."
+    split_anew = "Create the split again, or add samples of the class."
     found = (
         (
             "duplicate-across-splits", across, "image|images in more than one split, pixel for pixel",
