@@ -24,7 +24,7 @@ from scalestudy.engines.keras.layers import begin, flops_of, multiply_adds
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.torch.engine import ENGINE
 from scalestudy.engines.torch.layers import adapt_model
-from scalestudy.engines.torch.trainer import keep_rate_on_device
+from scalestudy.engines.torch.updates import keep_rate_on_device
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.study.model_record import ModelRecord
 from scalestudy.study.point import Point

@@ -22,7 +22,7 @@ from scalestudy.engines.keras.layers import begin
 from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.keras.private import moments_of
 from scalestudy.engines.torch.engine import as_on_tensorflow
-from scalestudy.engines.torch.fused import fuse
+from scalestudy.engines.torch.updates import fuse
 as_on_tensorflow()
 begin(3, "float64")
 kinds = keras.initializers.GlorotUniform, keras.initializers.HeNormal, keras.initializers.RandomNormal

@@ -1,7 +1,6 @@
 """One process's part of a run, computed with PyTorch."""
 
 from collections.abc import Iterable
-from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
 
@@ -20,12 +19,12 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.phases import Phase
-from scalestudy.engines.keras.private import moments_of, replace_update
+from scalestudy.engines.keras.private import moments_of
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
-from scalestudy.engines.torch.fused import fuse
 from scalestudy.engines.torch.group import TorchReplicas
 from scalestudy.engines.torch.layers import adapt_model
 from scalestudy.engines.torch.step import START, Step, TorchLossScale, scaled, stage, step_of
+from scalestudy.engines.torch.updates import fuse, keep_rate_on_device
 from scalestudy.study.point import Point
 from scalestudy.tasks.base import Task
 
@@ -51,14 +50,12 @@ class TorchTrainer(KerasTrainer):
             self.loss_scale = TorchLossScale(value.value, good.value)
             return [value, good]
 
-        prepare = keep_rate_on_device if self._device.type == "cuda" else lambda _: None
+        prepare = keep_rate_on_device if self._device.type == "cuda" else fuse
         super().__init__(
             point, prepared, rates, joined.group, adapt=adapt_model, prepare=prepare, extra=loss_scale
         )
         for phase in self._phases:
             _lay_out_moments(phase)
-            if device == "cpu":
-                fuse(phase.optimizer)
         self.share()
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
         self._accumulate, self._compression = point.train.accumulate, point.launch.compression
@@ -156,28 +153,6 @@ class TorchEvaluation(Evaluation):
 
 def _array(variable: keras.Variable) -> NDArray[Any]:
     return np.asarray(keras.ops.convert_to_numpy(variable.value))
-
-
-def keep_rate_on_device(optimizer: keras.Optimizer) -> None:
-    """Replace the update of SGD by one that reads the learning rate on the device.
-
-    Keras passes the rate to PyTorch as a Python number, which waits for all work queued on the GPU.
-    """
-    if isinstance(optimizer, keras.optimizers.SGD):
-        replace_update(optimizer, partial(_sgd, optimizer))
-
-
-def _sgd(optimizer: Any, gradients: list[Any], variables: list[keras.Variable], rate: Any) -> None:
-    values = [variable.value for variable in variables]
-    steps = torch._foreach_mul(gradients, keras.ops.convert_to_tensor(rate).to(gradients[0].dtype))
-    if optimizer.momentum:
-        moments = [moments_of(optimizer, variable)[0].value for variable in variables]
-        torch._foreach_mul_(moments, optimizer.momentum)
-        torch._foreach_sub_(moments, steps)
-    if optimizer.nesterov or not optimizer.momentum:
-        torch._foreach_sub_(values, steps)
-    if optimizer.momentum:
-        torch._foreach_add_(values, moments, alpha=optimizer.momentum if optimizer.nesterov else 1)
 
 
 def _lay_out_moments(phase: Phase) -> None:

@@ -1,4 +1,4 @@
-"""Adam and AdamW of Keras by PyTorch's fused kernel: one pass over the weights instead of eight."""
+"""Updates of Keras optimizers in PyTorch's kernels: fused Adam on CPUs, SGD without a wait on GPUs."""
 
 import math
 from collections.abc import Sequence
@@ -42,3 +42,26 @@ def _updated(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any],
 def _laid_out_as(value: Any, gradient: Any) -> Any:
     """Return the gradient in the memory layout of its weights; the kernel does not check strides."""
     return gradient if gradient.stride() == value.stride() else torch.empty_like(value).copy_(gradient)
+
+
+def keep_rate_on_device(optimizer: keras.Optimizer) -> None:
+    """Replace the update of an SGD of `make_optimizer`, which has no weight decay; ignore others.
+
+    Keras passes the learning rate to PyTorch as a Python number, which waits for all work queued on the GPU.
+    This update reads it on the device.
+    """
+    if isinstance(optimizer, keras.optimizers.SGD):
+        replace_update(optimizer, partial(_sgd, optimizer))
+
+
+def _sgd(optimizer: Any, gradients: list[Any], variables: list[keras.Variable], rate: Any) -> None:
+    values = [variable.value for variable in variables]
+    steps = torch._foreach_mul(gradients, keras.ops.convert_to_tensor(rate).to(gradients[0].dtype))
+    if optimizer.momentum:
+        moments = [moments_of(optimizer, variable)[0].value for variable in variables]
+        torch._foreach_mul_(moments, optimizer.momentum)
+        torch._foreach_sub_(moments, steps)
+    if optimizer.nesterov or not optimizer.momentum:
+        torch._foreach_sub_(values, steps)
+    if optimizer.momentum:
+        torch._foreach_add_(values, moments, alpha=optimizer.momentum if optimizer.nesterov else 1)
